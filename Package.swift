@@ -1,0 +1,112 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+/// Checks that both Swift 6.0.3 (Debian 13) and newer toolchains know or ignore.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// A C library: a module map and a shim header under Sources/C, and the Debian package it comes in.
+func system(_ name: String, _ pkgConfig: String? = nil, debian: String? = nil) -> Target {
+    .systemLibrary(
+        name: name,
+        path: "Sources/C/\(name)",
+        pkgConfig: pkgConfig,
+        providers: debian.map { [.apt([$0])] }
+    )
+}
+
+func module(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+    .target(
+        name: name,
+        dependencies: dependencies,
+        path: "Sources/\(path ?? name)",
+        swiftSettings: strict
+    )
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(
+        name: "\(name)Tests",
+        dependencies: dependencies,
+        path: "Tests/\(name)Tests",
+        swiftSettings: strict
+    )
+}
+
+let package = Package(
+    name: "waypost",
+    products: [
+        .executable(name: "waypost", targets: ["waypost"]),
+        .executable(name: "waypost-receiver", targets: ["waypost-receiver"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.22.0"),
+    ],
+    targets: [
+        system("CLinux"),
+        system("CBlueZ", "bluez", debian: "libbluetooth-dev"),
+        system("CGPSD", "libgps", debian: "libgps-dev"),
+        system("CALSA", "alsa", debian: "libasound2-dev"),
+        system("CSQLite", "sqlite3", debian: "libsqlite3-dev"),
+        system("CCurl", "libcurl", debian: "libcurl4-openssl-dev"),
+        system("COpus", "opus", debian: "libopus-dev"),
+        system("COgg", "ogg", debian: "libogg-dev"),
+        system("CZlib", "zlib", debian: "zlib1g-dev"),
+        system("CZstd", "libzstd", debian: "libzstd-dev"),
+
+        .target(
+            name: "CTOML",
+            path: "Sources/C/CTOML",
+            linkerSettings: [.linkedLibrary("tomlplusplus")]
+        ),
+
+        module("Host", ["CLinux"]),
+        module("Board", ["Host"]),
+        module("Store", ["Host", "Board", "CSQLite", "CLinux"]),
+        module(
+            "Beacons",
+            ["Host", "Board", "Store", "CBlueZ", "CLinux"],
+            path: "Adapters/Beacons"
+        ),
+        module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
+        module("Audio", ["Host", "Board", "Store", "CALSA", "COpus"], path: "Adapters/Audio"),
+        module("Containers", ["COgg"]),
+        module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib"]),
+        module(
+            "Gateway",
+            ["Host", "Board", "Store", "Beacons", "Location", "Audio", "Upload", "CLinux", "CTOML"]
+        ),
+        .executableTarget(
+            name: "waypost",
+            dependencies: [
+                "Host", "Board", "Store", "Beacons", "Upload", "Gateway",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "waypost-receiver",
+            dependencies: [
+                "CZlib", "CZstd",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "FlyingFox", package: "FlyingFox"),
+            ],
+            swiftSettings: strict
+        ),
+
+        tests("Host", ["Host"]),
+        tests("Store", ["Store", "Host", "Board", "CSQLite"]),
+        tests("Beacons", ["Beacons", "Store", "Host", "Board", "CBlueZ"]),
+        tests("Location", ["Location", "Store", "Host", "Board"]),
+        tests("Audio", ["Audio", "Store", "Host", "Board", "Containers", "COpus"]),
+        tests("Containers", ["Containers", "COpus", "COgg"]),
+        tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib"]),
+        tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
+        tests("Receiver", ["CZlib", "CZstd"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

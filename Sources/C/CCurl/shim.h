@@ -1,0 +1,29 @@
+// libcurl: curl_easy_setopt and getinfo are variadic, so one inline per kind of argument.
+#pragma once
+#include <curl/curl.h>
+
+static inline CURLcode waypost_curl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode waypost_curl_set_offset(CURL *handle, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode waypost_curl_set_string(CURL *handle, CURLoption option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode waypost_curl_set_pointer(CURL *handle, CURLoption option, void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+typedef size_t (*waypost_curl_transfer)(char *buffer, size_t size, size_t count, void *context);
+static inline CURLcode waypost_curl_set_transfer(CURL *handle, CURLoption option, waypost_curl_transfer value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode waypost_curl_get_long(CURL *handle, CURLINFO info, long *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+static inline CURLcode waypost_curl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+static inline CURLcode waypost_curl_get_string(CURL *handle, CURLINFO info, char **value) {
+    return curl_easy_getinfo(handle, info, value);
+}

@@ -1,0 +1,43 @@
+// Linux calls that Swift's Glibc module leaves out or cannot import (variadic, macro constants).
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/timerfd.h>
+#include <sys/timex.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/// prctl is variadic; this is the one use: the name `ps -L` and `top -H` show.
+static inline int waypost_name_thread(const char *name) {
+    return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
+
+/// A descriptor that becomes readable when CLOCK_REALTIME jumps (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+static inline int waypost_watch_clock_steps(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0) return -errno;
+    struct itimerspec far = {.it_value = {.tv_sec = (time_t)(INT64_MAX >> 10)}};
+    if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, 0) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// SO_RCVBUF without and with the system's limit (needs CAP_NET_ADMIN), whichever the kernel grants.
+static inline int waypost_set_receive_buffer(int fd, int bytes) {
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return 0;
+    return setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0 ? 0 : -errno;
+}

@@ -1,0 +1,1 @@
+#include "waypost_toml.h"

@@ -1,0 +1,51 @@
+// A thread of its own for a loop that blocks in C.
+internal import CLinux
+internal import Glibc
+
+/// A named thread running one body; `join` waits for its end.
+///
+/// Blocking C calls must stay off Swift's cooperative pool, so each loop of the gateway has a lane.
+package struct Lane: ~Copyable, Sendable {
+    private let thread: pthread_t
+
+    /// Starts `body` at once. `name` is cut to 15 bytes (pthread_setname_np(3)).
+    package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
+        let start = Unmanaged.passRetained(LaneStart(name: name, body: body))
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        // The default of 8 MiB is address space only; 512 KiB is ample for libcurl with TLS.
+        pthread_attr_setstacksize(&attributes, 512 << 10)
+        var thread = pthread_t()
+        let code = pthread_create(&thread, &attributes, runLane, start.toOpaque())
+        guard code == 0 else {
+            start.release()
+            throw SystemError("pthread_create", on: name, code: code)
+        }
+        self.thread = thread
+    }
+
+    /// Waits until the body has returned.
+    package consuming func join() {
+        pthread_join(thread, nil)
+    }
+}
+
+private final class LaneStart: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+
+    init(name: String, body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+    }
+}
+
+/// A plain function: a closure made in an actor's or main's context would abort when C calls it.
+private func runLane(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    let start = Unmanaged<LaneStart>.fromOpaque(context).takeRetainedValue()
+    _ = String(start.name.prefix(15)).withCString { waypost_name_thread($0) }
+    start.body()
+    return nil
+}

@@ -1,0 +1,70 @@
+// A bounded queue from many threads to one.
+internal import CLinux
+internal import Glibc
+
+/// A first-in first-out queue with a limit; the one reader may wait on it with a deadline.
+package final class Mailbox<Element: Sendable>: @unchecked Sendable {
+    // Unchecked because `elements` is guarded by a pthread mutex, which the compiler cannot see;
+    // Synchronization.Mutex has no condition variable to wait on.
+    private var elements: [Element] = []
+    private let limit: Int
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let filled: UnsafeMutablePointer<pthread_cond_t>
+
+    package init(limit: Int) {
+        self.limit = limit
+        mutex = .allocate(capacity: 1)
+        filled = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        // Waits must not be cut short or drawn out by a step of the wall clock.
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(filled, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(filled)
+        pthread_mutex_destroy(mutex)
+        filled.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Appends unless the queue is at its limit; false then. `urgent` ignores the limit.
+    package func post(_ element: Element, urgent: Bool = false) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        guard urgent || elements.count < limit else { return false }
+        elements.append(element)
+        if elements.count == 1 { pthread_cond_signal(filled) }
+        return true
+    }
+
+    /// Takes all there is, waiting for a first element at most `timeout` (nil: for ever).
+    package func takeAll(into batch: inout [Element], timeout: Duration?) {
+        batch.removeAll(keepingCapacity: true)
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        let deadline = timeout.map(Self.deadline)
+        while elements.isEmpty {
+            guard var deadline else {
+                pthread_cond_wait(filled, mutex)
+                continue
+            }
+            // Only ETIMEDOUT ends the wait; other wake-ups look again.
+            guard pthread_cond_timedwait(filled, mutex, &deadline) != ETIMEDOUT else { return }
+        }
+        swap(&elements, &batch)
+    }
+
+    private static func deadline(after timeout: Duration) -> timespec {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        let total = Int64(now.tv_nsec) + max(0, timeout.nanoseconds)
+        return timespec(
+            tv_sec: now.tv_sec + Int(total / 1_000_000_000),
+            tv_nsec: Int(total % 1_000_000_000)
+        )
+    }
+}

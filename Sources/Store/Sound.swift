@@ -1,0 +1,77 @@
+// Sound as it is stored: runs of unbroken capture, cut into short encoded segments.
+package import Host
+
+/// How a segment is encoded; the raw value is stored.
+package enum AudioCodec: Int, Sendable, CaseIterable {
+    case opus = 1
+    case wav = 2
+
+    /// `audio_format` on the wire: the container that players know it by.
+    package var format: String {
+        switch self {
+        case .opus: "ogg"
+        case .wav: "wav"
+        }
+    }
+}
+
+/// An unbroken stretch of capture: from (re)start to the next gap or stop.
+package struct AudioRun: Sendable, Equatable {
+    /// Made by `Queue.newRunID()`.
+    package var id: Int64
+    package var codec: AudioCodec
+    /// Frames a second; one channel.
+    package var rate: Int
+    /// The PCM's name.
+    package var device: String
+    /// Frames that the decoder must drop at the start of a segment's packets (Opus lookahead), at `rate`.
+    package var preskip: Int
+    /// Segments in a full chunk, and how many of them the next chunk shares.
+    package var chunkSegments: Int
+    package var overlapSegments: Int
+    /// Chunks quieter than this on average (dBFS) are counted and not kept.
+    package var minimumLevel: Double?
+
+    package init(
+        id: Int64,
+        codec: AudioCodec,
+        rate: Int,
+        device: String,
+        preskip: Int = 0,
+        chunkSegments: Int = 15,
+        overlapSegments: Int = 1,
+        minimumLevel: Double? = nil
+    ) {
+        self.id = id
+        self.codec = codec
+        self.rate = rate
+        self.device = device
+        self.preskip = preskip
+        self.chunkSegments = chunkSegments
+        self.overlapSegments = overlapSegments
+        self.minimumLevel = minimumLevel
+    }
+}
+
+/// The encoded sound of one overlap length (2 s), or less at the end of a run.
+package struct Segment: Sendable, Equatable {
+    package var run: Int64
+    /// Frames of sound it stands for.
+    package var frames: Int
+    /// When its first frame was captured.
+    package var start: Stamp
+    /// Mean of the squared samples, full scale = 1.
+    package var meanSquare: Double
+    /// WAV: little-endian 16-bit samples. Opus: packets, each after its length as a 16-bit little-endian
+    /// number; the last one is also the next segment's first: the decoder needs it for the last `preskip`
+    /// frames of this one.
+    package var data: [UInt8]
+
+    package init(run: Int64, frames: Int, start: Stamp, meanSquare: Double, data: [UInt8]) {
+        self.run = run
+        self.frames = frames
+        self.start = start
+        self.meanSquare = meanSquare
+        self.data = data
+    }
+}
