@@ -1,7 +1,9 @@
 // The board: the latest state of everything, the only way state leaves a component.
 internal import Synchronization
 
-/// What is known of a value. Every reader switches over all four.
+/// What is known of a value.
+///
+/// Every reader switches over all four.
 package enum BoardState<Value: Sendable>: Sendable {
     case unknown
     /// Being (re)started; the value before, if there was one.

@@ -8,7 +8,9 @@ internal import Glibc
 package struct Lane: ~Copyable, Sendable {
     private let thread: pthread_t
 
-    /// Starts `body` at once. `name` is cut to 15 bytes (pthread_setname_np(3)).
+    /// Starts `body` at once.
+    ///
+    /// `name` is cut to 15 bytes (pthread_setname_np(3)).
     package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
         let start = Unmanaged.passRetained(LaneStart(name: name, body: body))
         var attributes = pthread_attr_t()

@@ -31,7 +31,9 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Appends unless the queue is at its limit; false then. `urgent` ignores the limit.
+    /// Appends unless the queue is at its limit; false then.
+    ///
+    /// `urgent` ignores the limit.
     package func post(_ element: Element, urgent: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

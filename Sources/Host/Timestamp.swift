@@ -83,7 +83,7 @@ extension WallTime {
         self.init(milliseconds: days * 86_400_000 + time - offset)
     }
 
-    /// Days since 1970-01-01 to a proleptic Gregorian date (H. Hinnant, `civil_from_days`).
+    /// Days since 1970-01-01 to a proleptic Gregorian date (`civil_from_days` by Hinnant).
     private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = shifted.floorDivided(by: 146_097)

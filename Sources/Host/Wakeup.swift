@@ -3,7 +3,9 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// An eventfd: `signal` makes it readable, `clear` takes that back. Any thread may call either.
+/// An eventfd: `signal` makes it readable, `clear` takes that back.
+///
+/// Any thread may call either.
 package final class Wakeup: Sendable {
     private let owner: Descriptor
 

@@ -1,7 +1,9 @@
 // A position, as the location stream keeps it.
 package import Host
 
-/// One position fix. What the receiver did not report is nil, never 0.
+/// One position fix.
+///
+/// What the receiver did not report is nil, never 0.
 package struct Fix: Sendable, Equatable {
     package enum Mode: Int, Sendable {
         case twoDimensional = 2

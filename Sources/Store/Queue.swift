@@ -3,7 +3,9 @@ package import Board
 package import Host
 internal import Synchronization
 
-/// The one queue. `accept` may be called from any thread and never blocks on the disk.
+/// The one queue.
+///
+/// `accept` may be called from any thread and never blocks on the disk.
 package final class Queue: Sendable {
     /// Records that sources may have under way to the writer before more are refused (and counted).
     package static let mailboxLimit = 20_000

@@ -62,6 +62,8 @@ package struct Segment: Sendable, Equatable {
     package var start: Stamp
     /// Mean of the squared samples, full scale = 1.
     package var meanSquare: Double
+    /// The encoded sound.
+    ///
     /// WAV: little-endian 16-bit samples. Opus: packets, each after its length as a 16-bit little-endian
     /// number; the last one is also the next segment's first: the decoder needs it for the last `preskip`
     /// frames of this one.

@@ -35,7 +35,7 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Decimals kept. The one table of rounding.
+    /// Decimals kept; this is the one table of rounding.
     package var decimals: Int {
         switch self {
         case .temperature, .humidity: 2
