@@ -1,4 +1,5 @@
 // Sound as it is stored: runs of unbroken capture, cut into short encoded segments.
+internal import Glibc
 package import Host
 
 /// How a segment is encoded; the raw value is stored.
@@ -75,5 +76,17 @@ package struct Segment: Sendable, Equatable {
         self.start = start
         self.meanSquare = meanSquare
         self.data = data
+    }
+}
+
+/// Levels of sound.
+package enum SoundLevel {
+    /// What digital silence is called: below the step of 16-bit samples, and a number JSON can hold.
+    package static let floor = -120.0
+
+    /// A mean of squared samples (full scale 1) in dBFS: a full-scale square wave is 0 dB.
+    package static func decibels(_ meanSquare: Double) -> Double {
+        guard meanSquare > 1e-12 else { return floor }
+        return 10 * log10(meanSquare)
     }
 }

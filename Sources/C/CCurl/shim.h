@@ -27,3 +27,7 @@ static inline CURLcode waypost_curl_get_offset(CURL *handle, CURLINFO info, curl
 static inline CURLcode waypost_curl_get_string(CURL *handle, CURLINFO info, char **value) {
     return curl_easy_getinfo(handle, info, value);
 }
+typedef int (*waypost_curl_seek)(void *context, curl_off_t offset, int origin);
+static inline CURLcode waypost_curl_set_seek(CURL *handle, waypost_curl_seek value) {
+    return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
+}

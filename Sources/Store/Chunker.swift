@@ -1,0 +1,75 @@
+// Which segments make which chunk.
+
+/// A segment as far as a chunk needs to know it.
+struct SegmentNote: Equatable {
+    var id: Int64
+    var frames: Int64
+    var meanSquare: Double
+    var bytes: Int64
+    /// `boot`, `boottime` and `wall` of its first frame.
+    var time: (boot: Int64, boottime: Int64, wall: Int64)
+
+    static func == (left: Self, right: Self) -> Bool {
+        left.id == right.id && left.frames == right.frames && left.time == right.time
+    }
+}
+
+/// A chunk: neighbouring segments of one run by reference.
+struct ChunkNote: Equatable {
+    var segments: [SegmentNote]
+    /// Frames that it shares with the chunk before.
+    var overlapFrames: Int64
+
+    var frames: Int64 { segments.reduce(0) { $0 + $1.frames } }
+    var bytes: Int64 { segments.reduce(0) { $0 + $1.bytes } }
+
+    /// The mean of the squared samples over all its frames.
+    var meanSquare: Double {
+        let frames = Double(max(1, self.frames))
+        return segments.reduce(0) { $0 + $1.meanSquare * Double($1.frames) } / frames
+    }
+}
+
+/// Gathers the segments of a run and says when a chunk is complete.
+struct Chunker {
+    private(set) var run: AudioRun?
+    private var notes: [SegmentNote] = []
+    /// How many of `notes` were in the chunk before.
+    private var shared = 0
+
+    init() {}
+
+    /// Goes on with a run after a restart: the segments that no chunk has, after those it shares.
+    init(resuming run: AudioRun, notes: [SegmentNote], shared: Int) {
+        self.run = run
+        self.notes = notes
+        self.shared = shared
+    }
+
+    mutating func begin(_ run: AudioRun) {
+        self = Chunker()
+        self.run = run
+    }
+
+    mutating func append(_ note: SegmentNote) -> ChunkNote? {
+        notes.append(note)
+        guard let run, notes.count >= run.chunkSegments else { return nil }
+        let chunk = take()
+        notes.removeFirst(max(1, min(notes.count, run.chunkSegments - run.overlapSegments)))
+        shared = notes.count
+        return chunk
+    }
+
+    /// Ends the run: what no chunk has yet becomes a short one.
+    mutating func end() -> ChunkNote? {
+        defer { self = Chunker() }
+        return notes.count > shared ? take() : nil
+    }
+
+    private func take() -> ChunkNote {
+        ChunkNote(
+            segments: notes,
+            overlapFrames: notes.prefix(shared).reduce(0) { $0 + $1.frames }
+        )
+    }
+}

@@ -1,0 +1,27 @@
+// An error of SQLite with its own code and words.
+internal import CSQLite
+
+/// What SQLite said: extended result code, message, and the statement (never its bound values).
+package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The extended result code (sqlite.org/rescode.html).
+    package var code: Int32
+    package var message: String
+    package var statement: String
+
+    package init(code: Int32, message: String, statement: String) {
+        self.code = code
+        self.message = message
+        self.statement = statement
+    }
+
+    /// The low byte: the kind of error whatever the detail.
+    package var primaryCode: Int32 { code & 0xFF }
+
+    /// No room: the disk or the configured size is full.
+    package var isFull: Bool { primaryCode == SQLITE_FULL }
+
+    package var description: String {
+        let place = statement.isEmpty ? "" : " - while executing `\(statement)`"
+        return "SQLite error \(code): \(message)\(place)"
+    }
+}

@@ -1,0 +1,89 @@
+// The tables, and how a database comes to its newest version.
+
+/// The database's shape. A table a stream in rowid order, typed columns, no secondary index: a batch is a
+/// range of rowids, so marking 30,000 rows uploaded is one row.
+enum Schema {
+    /// Each step leads from one version (its index) to the next, in one transaction.
+    static let steps = [version1]
+
+    static var newest: Int64 { Int64(steps.count) }
+
+    /// Opens the writer's connection and brings the database to the newest version.
+    static func open(path: String) throws -> Connection {
+        let connection = try Connection(path: path, access: .readWrite)
+        // Must come before the first table, or freed pages could never be given back.
+        try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        try connection.execute("PRAGMA journal_mode=WAL")
+        // A commit is on the card when it returns: a power cut costs at most the open transaction.
+        try connection.execute("PRAGMA synchronous=FULL")
+        // Debian's build zeroes every freed page otherwise, which doubles what a delete writes.
+        try connection.execute("PRAGMA secure_delete=FAST")
+        try connection.execute("PRAGMA journal_size_limit=4194304")
+        // Half a megabyte of page cache: rows are appended, so more would only cost memory.
+        try connection.execute("PRAGMA cache_size=-512")
+        try migrate(connection)
+        return connection
+    }
+
+    private static func migrate(_ connection: borrowing Connection) throws {
+        let version = try connection.integer("PRAGMA user_version") ?? 0
+        guard version <= newest else { throw SchemaTooNew(version: version, newest: newest) }
+        for step in steps.indices.dropFirst(Int(max(0, version))) {
+            try connection.execute("BEGIN IMMEDIATE")
+            try connection.execute(steps[step])
+            try connection.execute("PRAGMA user_version=\(step + 1)")
+            try connection.execute("COMMIT")
+        }
+    }
+
+    /// Times: `boottime` and `wall` in ms, `boot` a row of boots.
+    private static let version1 = """
+        CREATE TABLE database(generation BLOB NOT NULL);
+        INSERT INTO database VALUES (randomblob(16));
+        CREATE TABLE boots(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL UNIQUE);
+        CREATE TABLE clock_map(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
+            boottime INTEGER NOT NULL, wall INTEGER NOT NULL, synced INTEGER NOT NULL);
+        CREATE TABLE streams(id INTEGER PRIMARY KEY, purged_through INTEGER NOT NULL DEFAULT 0,
+            uploaded INTEGER NOT NULL DEFAULT 0, evicted INTEGER NOT NULL DEFAULT 0,
+            not_kept INTEGER NOT NULL DEFAULT 0);
+        INSERT INTO streams(id) VALUES (1), (2), (3), (4);
+        CREATE TABLE location(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
+            boottime INTEGER NOT NULL, wall INTEGER NOT NULL, mode INTEGER NOT NULL,
+            latitude_e7 INTEGER NOT NULL, longitude_e7 INTEGER NOT NULL, altitude_dm INTEGER,
+            speed_cm_s INTEGER, course_decideg INTEGER, horizontal_dm INTEGER, vertical_dm INTEGER,
+            satellites INTEGER, receiver_time INTEGER);
+        CREATE TABLE beacons(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, beacon_id TEXT NOT NULL,
+            address INTEGER NOT NULL, address_type INTEGER NOT NULL, tx_power INTEGER,
+            last_sighting INTEGER);
+        CREATE TABLE sightings(id INTEGER PRIMARY KEY, beacon INTEGER NOT NULL, rssi INTEGER,
+            boot INTEGER NOT NULL, boottime INTEGER NOT NULL, wall INTEGER NOT NULL, payload BLOB);
+        CREATE TABLE events(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
+            boottime INTEGER NOT NULL, wall INTEGER NOT NULL, kind TEXT NOT NULL,
+            source TEXT NOT NULL, detail TEXT NOT NULL);
+        CREATE TABLE runs(id INTEGER PRIMARY KEY, codec INTEGER NOT NULL, rate INTEGER NOT NULL,
+            device TEXT NOT NULL, preskip INTEGER NOT NULL, overlap_segments INTEGER NOT NULL);
+        CREATE TABLE segments(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, frames INTEGER NOT NULL,
+            mean_square REAL NOT NULL, boot INTEGER NOT NULL, boottime INTEGER NOT NULL,
+            wall INTEGER NOT NULL, data BLOB NOT NULL);
+        CREATE TABLE chunks(id INTEGER PRIMARY KEY, run INTEGER NOT NULL,
+            first_segment INTEGER NOT NULL, segments INTEGER NOT NULL, frames INTEGER NOT NULL,
+            overlap_frames INTEGER NOT NULL, mean_square REAL NOT NULL, bytes INTEGER NOT NULL,
+            boot INTEGER NOT NULL, boottime INTEGER NOT NULL, wall INTEGER NOT NULL);
+        CREATE TABLE batches(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL, stream INTEGER NOT NULL,
+            first INTEGER NOT NULL, last INTEGER NOT NULL, state INTEGER NOT NULL,
+            attempts INTEGER NOT NULL, clock_map INTEGER NOT NULL, sent_at INTEGER NOT NULL,
+            synced INTEGER NOT NULL, app_version TEXT NOT NULL, error TEXT,
+            done_boot INTEGER, done_boottime INTEGER);
+        """
+}
+
+/// The database was written by a newer Waypost; it is left as it is.
+package struct SchemaTooNew: Error, Sendable, Equatable, CustomStringConvertible {
+    package var version: Int64
+    package var newest: Int64
+
+    package var description: String {
+        "the database has schema version \(version), this Waypost knows up to \(newest): "
+            + "install the newer Waypost again, or move the database away"
+    }
+}

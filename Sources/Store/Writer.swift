@@ -1,0 +1,232 @@
+// The one writer: a connection, the open transaction, and the counters of each stream.
+internal import Host
+
+/// What the writer knows of a stream without asking the database.
+struct StreamCounters {
+    /// The sequence number of the next record.
+    var next: Int64 = 1
+    /// Records up to here are in a batch or gone.
+    var frozenThrough: Int64 = 0
+    var uploaded: Int64 = 0
+    var quarantined: Int64 = 0
+    var evicted: Int64 = 0
+    /// Records in batches that are frozen and not judged yet.
+    var ready: Int64 = 0
+    /// Stored bytes of the records since the start, for an average.
+    var bytes: Int64 = 0
+    var inserted: Int64 = 0
+}
+
+/// Owns the writing connection. Lives on the queue's own thread and never leaves it.
+package final class Writer {
+    let connection: Connection
+    let clock: any HostClock
+    let appVersion: String
+    var counters: [Stream: StreamCounters] = [:]
+    var clockMap = ClockMap()
+    /// The row of `boots` for this boot.
+    var boot: Int64 = 0
+    var bootIsSynced = false
+    let identities: IdentityCache
+    var chunker = Chunker()
+    private(set) var recordIDs: RecordIDs
+
+    /// When the open transaction began; nil when there is none.
+    private var opened: BootInstant?
+    private var wantsCommit = false
+
+    private let insertFix: Statement
+    let insertSighting: Statement
+    private let insertEvent: Statement
+    let insertSegment: Statement
+
+    init(path: String, bootID: String, clock: any HostClock, appVersion: String) throws {
+        connection = try Schema.open(path: path)
+        self.clock = clock
+        self.appVersion = appVersion
+        insertFix = try connection.prepare(
+            "INSERT INTO location VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?)")
+        insertEvent = try connection.prepare("INSERT INTO events VALUES (?,?,?,?,?,?,?)")
+        insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?)")
+        identities = try IdentityCache(connection)
+        recordIDs = RecordIDs(generation: [])
+        try load(bootID: bootID)
+    }
+
+    private func load(bootID: String) throws {
+        recordIDs = try Self.recordIDs(connection)
+        let findBoot = try connection.prepare(
+            "INSERT INTO boots(boot_id) VALUES (?1) ON CONFLICT DO UPDATE SET boot_id=?1 RETURNING id")
+        try findBoot.bind(bootID, at: 1)
+        if try findBoot.step() { boot = findBoot.required(0) }
+        findBoot.reset()
+        clockMap = try loadClockMap(connection, through: .max)
+        bootIsSynced =
+            try connection.integer(
+                "SELECT 1 FROM clock_map WHERE boot=? AND synced=1 LIMIT 1", boot) != nil
+        for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
+        try recoverSound()
+    }
+
+    static func recordIDs(_ connection: borrowing Connection) throws -> RecordIDs {
+        let statement = try connection.prepare("SELECT generation FROM database")
+        guard try statement.step() else {
+            throw SQLiteError(code: 11, message: "no generation in the database", statement: "")
+        }
+        return RecordIDs(generation: statement.data(0))
+    }
+
+    private func loadCounters(_ stream: Stream) throws -> StreamCounters {
+        let id = Int64(stream.rawValue)
+        var counters = StreamCounters()
+        let row = try connection.prepare(
+            "SELECT purged_through, uploaded, evicted FROM streams WHERE id=?")
+        try row.bind(id, at: 1)
+        guard try row.step() else { return counters }
+        let purged = row.required(0)
+        counters.uploaded = row.required(1)
+        counters.evicted = row.required(2)
+        let newest = try connection.integer("SELECT max(id) FROM \(stream.table)") ?? 0
+        counters.next = max(newest, purged) + 1
+        let frozen = try connection.integer("SELECT max(last) FROM batches WHERE stream=?", id) ?? 0
+        counters.frozenThrough = max(frozen, purged)
+        let sum = "SELECT sum(last-first+1) FROM batches WHERE stream=? AND state=?"
+        counters.ready = try connection.integer(sum, id, Batch.State.ready.rawValue) ?? 0
+        counters.quarantined = try connection.integer(sum, id, Batch.State.quarantined.rawValue) ?? 0
+        return counters
+    }
+
+    // MARK: The transaction
+
+    /// Begins a transaction if none is open.
+    func begin() throws {
+        guard opened == nil else { return }
+        try connection.execute("BEGIN IMMEDIATE")
+        opened = clock.now()
+    }
+
+    /// Puts everything since the last commit on the disk.
+    package func commit() throws {
+        guard opened != nil else { return }
+        try connection.execute("COMMIT")
+        opened = nil
+        wantsCommit = false
+    }
+
+    /// Forgets everything since the last commit, and counts again from what is on the disk.
+    func rollback() throws {
+        opened = nil
+        wantsCommit = false
+        if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+        identities.forgetAll()
+        chunker = Chunker()
+        for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
+    }
+
+    /// How long until the open transaction must be committed; nil when there is none.
+    func commitDelay(interval: Duration) -> Duration? {
+        guard let opened else { return nil }
+        return wantsCommit ? .zero : max(.zero, interval - (clock.now() - opened))
+    }
+
+    /// The open transaction holds something that should be on the disk now.
+    func commitSoon() { wantsCommit = true }
+
+    // MARK: Records
+
+    /// Gives out the next sequence number of a stream.
+    func nextSequence(_ stream: Stream, bytes: Int) -> Int64 {
+        let sequence = counters[stream, default: StreamCounters()].next
+        counters[stream]?.next += 1
+        counters[stream]?.bytes += Int64(bytes)
+        counters[stream]?.inserted += 1
+        return sequence
+    }
+
+    func insert(_ fix: Fix) throws {
+        try begin()
+        let sequence = nextSequence(.location, bytes: 48)
+        try insertFix.bind(sequence, at: 1)
+        try bind(fix.stamp, insertFix, from: 2)
+        try insertFix.bind(Int64(fix.mode.rawValue), at: 5)
+        try insertFix.bind(scaled(fix.latitude, 1e7), at: 6)
+        try insertFix.bind(scaled(fix.longitude, 1e7), at: 7)
+        try insertFix.bind(scaled(fix.altitude, 10), at: 8)
+        try insertFix.bind(scaled(fix.speed, 100), at: 9)
+        try insertFix.bind(scaled(fix.course, 10), at: 10)
+        try insertFix.bind(scaled(fix.horizontalAccuracy, 10), at: 11)
+        try insertFix.bind(scaled(fix.verticalAccuracy, 10), at: 12)
+        try insertFix.bind(fix.satellites.map(Int64.init), at: 13)
+        try insertFix.bind(fix.receiverTime?.milliseconds, at: 14)
+        try insertFix.run()
+    }
+
+    func insert(_ sighting: Sighting) throws {
+        try begin()
+        let beacon = try identities.row(of: sighting.identity, connection: connection) { [counters] in
+            counters[.beacons]?.next ?? 1
+        }
+        let payload = sighting.data.isEmpty ? sighting.telemetry.packed : sighting.data
+        let sequence = nextSequence(.beacons, bytes: 24 + payload.count)
+        try insertSighting.bind(sequence, at: 1)
+        try insertSighting.bind(beacon, at: 2)
+        try insertSighting.bind(sighting.rssi.map(Int64.init), at: 3)
+        try bind(sighting.stamp, insertSighting, from: 4)
+        try insertSighting.bind(payload.isEmpty ? nil : payload, at: 7)
+        try insertSighting.run()
+    }
+
+    func insert(_ event: Event) throws {
+        try begin()
+        let detail = EventDetail.encode(event.detail)
+        let sequence = nextSequence(.events, bytes: 40 + detail.utf8.count)
+        try insertEvent.bind(sequence, at: 1)
+        try bind(event.stamp, insertEvent, from: 2)
+        try insertEvent.bind(event.kind.rawValue, at: 5)
+        try insertEvent.bind(event.source, at: 6)
+        try insertEvent.bind(detail, at: 7)
+        try insertEvent.run()
+    }
+
+    /// Binds boot, boottime and wall to three parameters in a row.
+    func bind(_ stamp: Stamp, _ statement: borrowing Statement, from index: Int32) throws {
+        try statement.bind(boot, at: index)
+        try statement.bind(stamp.boot.milliseconds, at: index + 1)
+        try statement.bind(stamp.wall.milliseconds, at: index + 2)
+    }
+}
+
+/// A number as the integer it is stored as; nil for nil, and for what no Int64 holds.
+private func scaled(_ value: Double?, _ factor: Double) -> Int64? {
+    guard let value else { return nil }
+    let scaled = (value * factor).rounded(.toNearestOrAwayFromZero)
+    return abs(scaled) < 9e15 ? Int64(scaled) : nil
+}
+
+extension Stream {
+    /// The table whose rows are the stream's records.
+    var table: String {
+        switch self {
+        case .location: "location"
+        case .audio: "chunks"
+        case .beacons: "sightings"
+        case .events: "events"
+        }
+    }
+}
+
+/// Reads the clock map up to and with entry `last`.
+func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
+    var map = ClockMap()
+    let rows = try connection.prepare(
+        "SELECT id, boot, boottime, wall, synced FROM clock_map WHERE id<=? ORDER BY id")
+    try rows.bind(last, at: 1)
+    while try rows.step() {
+        map.add(
+            ClockMap.Entry(
+                id: rows.required(0), boot: rows.required(1), boottime: rows.required(2),
+                wall: rows.required(3), synced: rows.required(4) != 0))
+    }
+    return map
+}

@@ -1,0 +1,108 @@
+// The writer's part for sound: runs, segments, and the chunks made of them.
+internal import Host
+
+extension Writer {
+    func begin(_ run: AudioRun) throws {
+        try endRun()
+        try begin()
+        let statement = try connection.prepare("INSERT INTO runs VALUES (?,?,?,?,?,?)")
+        try statement.bind(run.id, at: 1)
+        try statement.bind(Int64(run.codec.rawValue), at: 2)
+        try statement.bind(Int64(run.rate), at: 3)
+        try statement.bind(run.device, at: 4)
+        try statement.bind(Int64(run.preskip), at: 5)
+        try statement.bind(Int64(run.overlapSegments), at: 6)
+        try statement.run()
+        chunker.begin(run)
+    }
+
+    /// Stores a segment, and the chunk that it completes.
+    func insert(_ segment: Segment) throws {
+        try begin()
+        try insertSegment.bind(nil as Int64?, at: 1)
+        try insertSegment.bind(segment.run, at: 2)
+        try insertSegment.bind(Int64(segment.frames), at: 3)
+        try insertSegment.bind(segment.meanSquare, at: 4)
+        try bind(segment.start, insertSegment, from: 5)
+        try insertSegment.bind(segment.data, at: 8)
+        try insertSegment.run()
+        let note = SegmentNote(
+            id: connection.lastInsertedRow,
+            frames: Int64(segment.frames),
+            meanSquare: segment.meanSquare,
+            bytes: Int64(segment.data.count),
+            time: (boot, segment.start.boot.milliseconds, segment.start.wall.milliseconds)
+        )
+        let run = chunker.run
+        if let chunk = chunker.append(note) { try insert(chunk, of: run) }
+        // Two seconds of sound are never more than a moment from the disk.
+        commitSoon()
+    }
+
+    func endRun() throws {
+        let run = chunker.run
+        guard let chunk = chunker.end() else { return }
+        try insert(chunk, of: run)
+        commitSoon()
+    }
+
+    private func insert(_ chunk: ChunkNote, of run: AudioRun?) throws {
+        guard let run, let first = chunk.segments.first else { return }
+        try begin()
+        if let minimum = run.minimumLevel, SoundLevel.decibels(chunk.meanSquare) < minimum {
+            return try connection.run(
+                "UPDATE streams SET not_kept=not_kept+1 WHERE id=?", Int64(Stream.audio.rawValue))
+        }
+        let sequence = nextSequence(.audio, bytes: Int(chunk.bytes))
+        let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
+        let integers: [Int64] = [
+            sequence, run.id, first.id, Int64(chunk.segments.count), chunk.frames,
+            chunk.overlapFrames,
+        ]
+        for (index, value) in integers.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        try statement.bind(chunk.meanSquare, at: 7)
+        try statement.bind(chunk.bytes, at: 8)
+        try statement.bind(first.time.boot, at: 9)
+        try statement.bind(first.time.boottime, at: 10)
+        try statement.bind(first.time.wall, at: 11)
+        try statement.run()
+    }
+
+    /// A run that a crash cut off: its last segments, in no chunk yet, become a short one.
+    func recoverSound() throws {
+        let runs = try connection.prepare(
+            "SELECT id, codec, rate, device, preskip, overlap_segments FROM runs ORDER BY id DESC LIMIT 1")
+        guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))) else { return }
+        let run = AudioRun(
+            id: runs.required(0), codec: codec, rate: Int(runs.required(2)), device: runs.text(3),
+            preskip: Int(runs.required(4)), overlapSegments: Int(runs.required(5)))
+        let chunked =
+            try connection.integer(
+                "SELECT max(first_segment+segments-1) FROM chunks WHERE run=?", run.id) ?? 0
+        let from = chunked == 0 ? 0 : chunked - Int64(run.overlapSegments) + 1
+        let notes = try segmentNotes(run: run.id, from: from)
+        chunker = Chunker(
+            resuming: run, notes: notes, shared: notes.prefix { $0.id <= chunked }.count)
+        try endRun()
+        try commit()
+    }
+
+    private func segmentNotes(run: Int64, from first: Int64) throws -> [SegmentNote] {
+        let rows = try connection.prepare(
+            """
+            SELECT id, frames, mean_square, length(data), boot, boottime, wall FROM segments
+            WHERE run=? AND id>=? ORDER BY id
+            """)
+        try rows.bind(run, at: 1)
+        try rows.bind(first, at: 2)
+        var notes: [SegmentNote] = []
+        while try rows.step() {
+            notes.append(
+                SegmentNote(
+                    id: rows.required(0), frames: rows.required(1),
+                    meanSquare: rows.number(2) ?? 0, bytes: rows.required(3),
+                    time: (rows.required(4), rows.required(5), rows.required(6))))
+        }
+        return notes
+    }
+}

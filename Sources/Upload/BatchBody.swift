@@ -1,0 +1,146 @@
+// The body of a batch: the same bytes each time it is produced.
+internal import Host
+package import Store
+
+/// How bodies are compressed on the wire.
+package enum Compression: String, Sendable {
+    case gzip
+    case none
+}
+
+/// Produces the body of one batch, piece by piece, as often as it is wanted.
+package final class BatchBody {
+    /// Up to here a finished body is kept in memory; a larger one is produced once more as it is sent.
+    static let memoryLimit = 512 << 10
+
+    let batch: Batch
+    private let streamName: String
+    private let deviceID: String
+    private let compression: Compression
+    private let source: RecordSource
+
+    package init(
+        batch: Batch, streamName: String, deviceID: String, compression: Compression, reader: Reader
+    ) throws {
+        self.batch = batch
+        self.streamName = streamName
+        self.deviceID = deviceID
+        self.compression = compression
+        source = try RecordSource(reader: reader, clockMap: batch.clockMap)
+    }
+
+    /// The length of the whole body, and its bytes if they are few.
+    func measure() throws -> (length: Int, bytes: [UInt8]?) {
+        var length = 0
+        var bytes: [UInt8]? = []
+        var pieces = pieces()
+        while let piece = try pieces.next() {
+            length += piece.count
+            bytes?.append(contentsOf: piece)
+            if length > Self.memoryLimit { bytes = nil }
+        }
+        return (length, bytes)
+    }
+
+    /// Starts the body from its beginning.
+    func pieces() -> Pieces { Pieces(body: self) }
+
+    /// The pieces of one pass over the body, each some tens of kB.
+    struct Pieces {
+        private let body: BatchBody
+        private let records: ClosedRange<Int64>
+        private var gzip: GzipBox?
+        private var position: Int64
+        private var isStarted = false
+        private var isDone = false
+
+        fileprivate init(body: BatchBody) {
+            self.body = body
+            records = body.batch.first...body.batch.last
+            position = body.batch.first
+        }
+
+        /// The next piece (never empty), or nil at the end.
+        mutating func next() throws -> [UInt8]? {
+            while !isDone {
+                let piece = try compress(try plain())
+                if !piece.isEmpty { return piece }
+            }
+            return nil
+        }
+
+        private mutating func plain() throws -> [UInt8] {
+            guard isStarted else {
+                isStarted = true
+                return body.opening()
+            }
+            guard position <= records.upperBound else {
+                isDone = true
+                return body.closing()
+            }
+            let page = position...min(records.upperBound, position + (body.batch.stream == .audio ? 0 : 255))
+            position = page.upperBound + 1
+            var bytes: [UInt8] = []
+            try body.source.forEach(body.batch.stream, page) { sequence, json in
+                if sequence > records.lowerBound { bytes.append(UInt8(ascii: ",")) }
+                bytes.append(contentsOf: json)
+                return true
+            }
+            return bytes
+        }
+
+        private mutating func compress(_ bytes: [UInt8]) throws -> [UInt8] {
+            guard body.compression == .gzip else { return bytes }
+            let box = try gzip ?? GzipBox()
+            gzip = box
+            var output: [UInt8] = []
+            try box.stream.append(bytes) { output.append(contentsOf: $0) }
+            if isDone { try box.stream.finish { output.append(contentsOf: $0) } }
+            return output
+        }
+    }
+
+    private func opening() -> [UInt8] {
+        var json = JSONText()
+        json.field("stream_name", streamName)
+        json.field("device_id", deviceID)
+        return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
+    }
+
+    private func closing() -> [UInt8] {
+        var json = JSONText()
+        json.object {
+            $0.field("total_records", Int64(batch.records))
+            $0.field("app_version", batch.appVersion)
+            $0.field("batch_id", batch.key)
+            $0.field("first_sequence", batch.first)
+            $0.field("last_sequence", batch.last)
+            $0.field("sent_at", batch.sentAt)
+            $0.field("clock", batch.synced ? "synced" : "unsynced")
+        }
+        return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
+    }
+}
+
+/// Holds the compressor, which cannot be copied, for a value that can.
+private final class GzipBox {
+    var stream: GzipStream
+
+    init() throws { stream = try GzipStream() }
+}
+
+extension RecordSource {
+    /// The last record of a pending range that still fits into `limit` bytes of body; always at least one.
+    package func lastFitting(_ range: PendingRange, limit: Int) throws -> Int64 {
+        // Names, metadata and braces around the records, generously.
+        var size = 1024
+        var last = range.first
+        try forEach(range.stream, range.first...range.last) { sequence, json in
+            size += json.count + 1
+            guard size <= limit || sequence == range.first else { return false }
+            last = sequence
+            return true
+        }
+        return last
+    }
+}

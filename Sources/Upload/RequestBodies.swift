@@ -1,0 +1,55 @@
+// The two kinds of request body: a short one from memory, a long one straight from the database.
+
+/// A body that is all there.
+package final class MemoryBody: RequestBody {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    package init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    package var length: Int { bytes.count }
+
+    package func rewind() { position = 0 }
+
+    package func read(atMost limit: Int) -> ArraySlice<UInt8> {
+        let slice = bytes[position..<min(bytes.count, position + limit)]
+        position = slice.endIndex
+        return slice
+    }
+}
+
+/// A batch's body, produced as it is sent: memory does not grow with the batch.
+final class StreamedBody: RequestBody {
+    let length: Int
+    private let body: BatchBody
+    private var pieces: BatchBody.Pieces
+    private var piece: ArraySlice<UInt8> = []
+
+    init(_ body: BatchBody, length: Int) {
+        self.body = body
+        self.length = length
+        pieces = body.pieces()
+    }
+
+    func rewind() {
+        pieces = body.pieces()
+        piece = []
+    }
+
+    func read(atMost limit: Int) throws -> ArraySlice<UInt8> {
+        if piece.isEmpty { piece = try pieces.next()?[...] ?? [] }
+        let slice = piece.prefix(limit)
+        piece = piece.dropFirst(limit)
+        return slice
+    }
+}
+
+extension BatchBody {
+    /// The body as a request: from memory where it is small, produced twice where it is not.
+    func request() throws -> any RequestBody {
+        let (length, bytes) = try measure()
+        return bytes.map { MemoryBody($0) } ?? StreamedBody(self, length: length)
+    }
+}

@@ -1,0 +1,222 @@
+// One sync: each stream's due batches, in turn, until done or refused.
+internal import Board
+internal import Host
+internal import Store
+
+/// The uploader's state between and during syncs; lives on its thread.
+struct SyncRun: ~Copyable {
+    /// Small streams first: sound must not keep a position waiting.
+    private static let order: [Stream] = [.events, .location, .beacons, .audio]
+
+    private let settings: UploadSettings
+    private let queue: Queue
+    private let clock: any HostClock
+    private let board: Publisher<UploadReport>
+    private let stop: StopSignal
+    private let transport: Transport
+    private let reader: Reader
+    private var report = UploadReport()
+    private var backoff = Backoff()
+
+    /// What to do after one batch.
+    private enum Next {
+        /// On with this stream.
+        case goOn
+        /// This stream rests until the next sync.
+        case nextStream
+        /// Nothing more goes out in this sync.
+        case endSync
+    }
+
+    init(
+        settings: UploadSettings, queue: Queue, clock: any HostClock,
+        board: Publisher<UploadReport>, stop: StopSignal
+    ) throws {
+        self.settings = settings
+        self.queue = queue
+        self.clock = clock
+        self.board = board
+        self.stop = stop
+        transport = try Transport(settings.transport)
+        reader = try queue.reader()
+        for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
+    }
+
+    /// Until the next try after a failure; nil when only a trigger is waited for.
+    var retryDelay: Duration? {
+        backoff.until.map { max(.zero, $0 - clock.now()) }
+    }
+
+    /// Sends everything that was accepted before now; true when nothing of it is left.
+    mutating func perform(isAsked: Bool) -> Bool {
+        guard isAsked || backoff.allows(clock.now()) else { return false }
+        guard isAsked || clockIsGood() else {
+            report.phase = .waitingForClock
+            publish()
+            return false
+        }
+        backoff.lift()
+        report.phase = .uploading
+        publish()
+        var isDone = true
+        do {
+            let token = try settings.token()
+            streams: for stream in Self.order {
+                switch try send(stream, token: token) {
+                case .goOn: break
+                case .nextStream: isDone = false
+                case .endSync:
+                    isDone = false
+                    break streams
+                }
+            }
+        } catch {
+            fail((error as? Failure) ?? Failure("\(error)"), stream: nil, after: nil)
+            isDone = false
+        }
+        if isDone { backoff.succeeded() }
+        if report.phase == .uploading { report.phase = isDone ? .idle : .waiting }
+        report.notBefore = backoff.until
+        publish()
+        return isDone
+    }
+
+    /// Before a boot's first sync of the clock, uploads wait a little for it: better dates are worth it.
+    private func clockIsGood() -> Bool {
+        if clock.now().nanoseconds >= settings.clockPatience.nanoseconds { return true }
+        return (try? queue.perform { $0.clockSyncedThisBoot() }) ?? true
+    }
+
+    private mutating func send(_ stream: Stream, token: String) throws -> Next {
+        // What comes in while this sync runs is the next one's.
+        let end = try queue.perform { try $0.pending(stream)?.last }
+        while !stop.isRaised {
+            guard let batch = try nextBatch(stream, through: end) else { return .goOn }
+            let next = try send(batch, token: token)
+            guard next == .goOn else { return next }
+        }
+        return .endSync
+    }
+
+    private func nextBatch(_ stream: Stream, through end: Int64?) throws -> Batch? {
+        if let ready = try queue.perform({ try $0.nextReady(stream) }) { return ready }
+        guard let end, var range = try queue.perform({ try $0.pending(stream) }), range.first <= end
+        else { return nil }
+        range.last = min(range.last, end)
+        let frozen = range
+        let last = try RecordSource(reader: reader, clockMap: range.clockMap)
+            .lastFitting(range, limit: settings.maxBatchBytes)
+        return try queue.perform { try $0.freeze(frozen, through: last) }
+    }
+
+    private mutating func send(_ batch: Batch, token: String) throws -> Next {
+        let body = try BatchBody(
+            batch: batch, streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
+            deviceID: settings.deviceID, compression: settings.compression, reader: reader
+        ).request()
+        let now = clock.stamp()
+        report.lastAttemptAt = now
+        report.streams[batch.stream]?.lastAttemptAt = now
+        report.streams[batch.stream]?.inFlight = batch.records
+        publish()
+        let exchange = transport.post(
+            body, headers: headers(batch, token: token), until: stop)
+        report.bytesSent += Int64(body.length)
+        report.streams[batch.stream]?.inFlight = 0
+        switch exchange {
+        case .stopped:
+            return .endSync
+        case .failed(let failure):
+            fail(failure, stream: batch.stream, after: nil)
+            return .endSync
+        case .answered(let answer):
+            return try judge(Verdict(answer), batch)
+        }
+    }
+
+    private func headers(_ batch: Batch, token: String) -> [String] {
+        var headers = [
+            "Content-Type: application/json", "Accept: application/json",
+            "X-Device-Token: \(token)", "Idempotency-Key: \"\(batch.key)\"",
+        ]
+        if settings.compression == .gzip { headers.append("Content-Encoding: gzip") }
+        return headers
+    }
+
+    private mutating func judge(_ verdict: Verdict, _ batch: Batch) throws -> Next {
+        switch verdict {
+        case .accepted:
+            try queue.perform { try $0.uploaded(batch) }
+            succeed(batch)
+            return .goOn
+        case .retry(let failure, let after):
+            fail(failure, stream: batch.stream, after: after)
+            return .nextStream
+        case .tokenRefused(let failure):
+            fail(failure, stream: batch.stream, after: .zero)
+            hold(.tokenRefused)
+            return .endSync
+        case .endpointWrong(let failure):
+            fail(failure, stream: batch.stream, after: .zero)
+            hold(.endpointWrong)
+            return .endSync
+        case .tooLarge(let words):
+            try queue.perform {
+                if batch.records > 1 { try $0.split(batch) } else {
+                    try $0.quarantine(batch, words: words)
+                }
+            }
+            note(Failure("batch too large for the server: \(words)", code: .server), batch.stream)
+            return .goOn
+        case .refused(let words):
+            try refuse(batch, words: words)
+            return .goOn
+        }
+    }
+
+    /// Halves until the refused record stands alone, then sets it aside.
+    private mutating func refuse(_ batch: Batch, words: String) throws {
+        let limit = settings.maxAttempts
+        try queue.perform { writer in
+            try writer.refused(batch, words: words)
+            var refused = batch
+            refused.attempts += 1
+            refused.error = words
+            if batch.records > 1 {
+                try writer.split(refused)
+            } else if refused.attempts >= limit || batch.records == 1 {
+                try writer.quarantine(refused, words: words)
+            }
+        }
+        note(Failure("the server refused records: \(words)", code: .server), batch.stream)
+    }
+
+    // MARK: The report
+
+    private mutating func succeed(_ batch: Batch) {
+        let now = clock.stamp()
+        report.lastSuccessAt = now
+        report.streams[batch.stream]?.lastSuccessAt = now
+        report.streams[batch.stream]?.lastError = nil
+        report.streams[batch.stream]?.uploaded += batch.records
+        publish()
+    }
+
+    private mutating func fail(_ failure: Failure, stream: Stream?, after: Duration?) {
+        backoff.failed(at: clock.now(), after: after, random: .random(in: 0..<1))
+        for affected in stream.map({ [$0] }) ?? Self.order { note(failure, affected) }
+    }
+
+    private mutating func note(_ failure: Failure, _ stream: Stream) {
+        report.streams[stream]?.lastError = TimedFailure(failure: failure, at: clock.stamp())
+        publish()
+    }
+
+    /// A refused token or address is probed once an interval, by the grid alone.
+    private mutating func hold(_ phase: UploadReport.Phase) {
+        backoff = Backoff()
+        report.phase = phase
+    }
+
+    private func publish() { board.loaded(report) }
+}

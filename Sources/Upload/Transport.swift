@@ -1,0 +1,230 @@
+// HTTP through libcurl: one handle, kept alive between requests, on the uploader's own thread.
+package import Board
+internal import CCurl
+package import Host
+
+/// Where requests go and how.
+package struct TransportSettings: Sendable {
+    package var endpoint: String
+    /// No progress for this long ends a request.
+    package var timeout: Duration
+    package var userAgent: String
+    package var certificateFile: String?
+    /// As curl's `sha256//…`.
+    package var pinnedPublicKey: String?
+    /// Bytes a second; nil for no limit.
+    package var maxRate: Int?
+
+    package init(
+        endpoint: String, timeout: Duration = .seconds(30), userAgent: String,
+        certificateFile: String? = nil, pinnedPublicKey: String? = nil, maxRate: Int? = nil
+    ) {
+        self.endpoint = endpoint
+        self.timeout = timeout
+        self.userAgent = userAgent
+        self.certificateFile = certificateFile
+        self.pinnedPublicKey = pinnedPublicKey
+        self.maxRate = maxRate
+    }
+}
+
+/// What became of a request.
+package enum Exchange: Sendable, Equatable {
+    case answered(Answer)
+    /// The network failed; nobody judged the data.
+    case failed(Failure)
+    /// The stop signal was raised meanwhile.
+    case stopped
+}
+
+/// Owns libcurl's multi handle and the one easy handle in it.
+package struct Transport: ~Copyable {
+    private let multi: UnsafeMutableRawPointer
+    private let easy: UnsafeMutableRawPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+    private let settings: TransportSettings
+
+    /// Once a process, before other threads use libcurl (curl_global_init(3)).
+    private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    package init(_ settings: TransportSettings) throws {
+        guard Self.isInitialised, let multi = curl_multi_init(), let easy = curl_easy_init() else {
+            throw Failure("libcurl could not be started")
+        }
+        self.multi = multi
+        self.easy = easy
+        self.settings = settings
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        curl_easy_cleanup(easy)
+        curl_multi_cleanup(multi)
+        errorText.deallocate()
+    }
+
+    /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
+    package borrowing func post(
+        _ body: any RequestBody, headers: [String], until stop: StopSignal
+    ) -> Exchange {
+        var list: UnsafeMutablePointer<curl_slist>?
+        // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
+        for header in headers + ["Expect:"] { list = curl_slist_append(list, header) }
+        defer { curl_slist_free_all(list) }
+        let exchange = ExchangeContext(body: body)
+        prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        curl_multi_add_handle(multi, easy)
+        defer { curl_multi_remove_handle(multi, easy) }
+        let result = withExtendedLifetime(exchange) { perform(until: stop) }
+        guard let result else { return .stopped }
+        if let problem = exchange.bodyError {
+            return .failed(Failure("the batch could not be read: \(problem)"))
+        }
+        return result == CURLE_OK ? .answered(answer(exchange)) : .failed(failure(result))
+    }
+
+    private func prepare(
+        _ context: UnsafeMutableRawPointer, length: Int, headers: UnsafeMutablePointer<curl_slist>?
+    ) {
+        // Reset forgets the options and keeps the connection.
+        curl_easy_reset(easy)
+        errorText[0] = 0
+        let seconds = max(1, Int((settings.timeout.milliseconds + 999) / 1000))
+        waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+        waypost_curl_set_string(easy, CURLOPT_URL, settings.endpoint)
+        waypost_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+        waypost_curl_set_string(easy, CURLOPT_USERAGENT, settings.userAgent)
+        waypost_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        waypost_curl_set_long(easy, CURLOPT_POST, 1)
+        waypost_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length))
+        waypost_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
+        waypost_curl_set_transfer(easy, CURLOPT_READFUNCTION, giveBody)
+        waypost_curl_set_pointer(easy, CURLOPT_READDATA, context)
+        waypost_curl_set_seek(easy, rewindBody)
+        waypost_curl_set_pointer(easy, CURLOPT_SEEKDATA, context)
+        waypost_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION, takeAnswer)
+        waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
+        waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, seconds)
+        waypost_curl_set_long(easy, CURLOPT_LOW_SPEED_LIMIT, 1)
+        waypost_curl_set_long(easy, CURLOPT_LOW_SPEED_TIME, seconds)
+        waypost_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
+        waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        if let file = settings.certificateFile {
+            waypost_curl_set_string(easy, CURLOPT_CAINFO, file)
+        }
+        if let pin = settings.pinnedPublicKey {
+            waypost_curl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, pin)
+        }
+        if let rate = settings.maxRate {
+            waypost_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate))
+        }
+    }
+
+    /// Drives the request; nil when stopped.
+    private func perform(until stop: StopSignal) -> CURLcode? {
+        var running: Int32 = 1
+        while true {
+            curl_multi_perform(multi, &running)
+            if running == 0 { break }
+            if stop.isRaised { return nil }
+            var waiting = curl_waitfd()
+            waiting.fd = stop.descriptor
+            waiting.events = Int16(CURL_WAIT_POLLIN)
+            // libcurl wakes up by itself for its own timers; this is only an upper bound.
+            curl_multi_poll(multi, &waiting, 1, 60_000, nil)
+        }
+        var left: Int32 = 0
+        guard let message = curl_multi_info_read(multi, &left) else { return CURLE_GOT_NOTHING }
+        return message.pointee.data.result
+    }
+
+    private func answer(_ exchange: ExchangeContext) -> Answer {
+        var status = 0
+        var retryAfter: curl_off_t = 0
+        var type: UnsafeMutablePointer<CChar>?
+        waypost_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
+        waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &retryAfter)
+        waypost_curl_get_string(easy, CURLINFO_CONTENT_TYPE, &type)
+        return Answer(
+            status: status, contentType: type.map { String(cString: $0) } ?? "",
+            body: exchange.answer, retryAfter: Int(retryAfter))
+    }
+
+    private func failure(_ code: CURLcode) -> Failure {
+        let detail = String(cString: errorText)
+        let text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+        return Failure("\(settings.endpoint): \(text) (curl \(code.rawValue))", code: .network)
+    }
+}
+
+/// A body of known length that can be produced again from its start.
+package protocol RequestBody: AnyObject {
+    var length: Int { get }
+    /// Goes back to the start.
+    func rewind()
+    /// The next bytes, at most `limit`; empty at the end.
+    func read(atMost limit: Int) throws -> ArraySlice<UInt8>
+}
+
+/// What the callbacks of one request share; used by the uploader's thread only.
+private final class ExchangeContext {
+    let body: any RequestBody
+    var answer: [UInt8] = []
+    var bodyError: (any Error)?
+
+    init(body: any RequestBody) {
+        self.body = body
+    }
+
+    static func from(_ context: UnsafeMutableRawPointer?) -> ExchangeContext? {
+        context.map { Unmanaged<ExchangeContext>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
+
+// Plain functions: libcurl calls them, and a closure could carry an actor's isolation along.
+
+private func giveBody(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context), let buffer else {
+        return Int(CURL_READFUNC_ABORT)
+    }
+    do {
+        let bytes = try exchange.body.read(atMost: size * count)
+        bytes.withUnsafeBytes { UnsafeMutableRawPointer(buffer).copyMemory(from: $0) }
+        return bytes.count
+    } catch {
+        exchange.bodyError = error
+        return Int(CURL_READFUNC_ABORT)
+    }
+}
+
+private func rewindBody(
+    _ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32
+) -> Int32 {
+    guard let exchange = ExchangeContext.from(context), offset == 0 else {
+        return CURL_SEEKFUNC_CANTSEEK
+    }
+    exchange.body.rewind()
+    return CURL_SEEKFUNC_OK
+}
+
+private func takeAnswer(
+    _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
+    let room = max(0, (64 << 10) - exchange.answer.count)
+    let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
+    exchange.answer.append(contentsOf: bytes.prefix(room))
+    return size * count
+}
+
+extension UnsafeMutableRawPointer {
+    fileprivate func copyMemory(from bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        copyMemory(from: start, byteCount: bytes.count)
+    }
+}

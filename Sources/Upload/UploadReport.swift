@@ -1,0 +1,49 @@
+// What the uploader tells of itself.
+package import Board
+package import Host
+package import Store
+
+/// An error with when it happened.
+package struct TimedFailure: Sendable, Equatable {
+    package var failure: Failure
+    package var at: Stamp
+}
+
+/// One stream as the uploader sees it.
+package struct StreamUpload: Sendable, Equatable {
+    /// Records in the request that is under way.
+    package var inFlight = 0
+    package var lastAttemptAt: Stamp?
+    package var lastSuccessAt: Stamp?
+    /// The last failure, until a batch of the stream succeeds.
+    package var lastError: TimedFailure?
+    /// Records the server took since the start.
+    package var uploaded = 0
+
+    package init() {}
+}
+
+/// The uploader's state.
+package struct UploadReport: Sendable, Equatable {
+    package enum Phase: String, Sendable {
+        case idle
+        case uploading
+        /// Waiting after a failure.
+        case waiting
+        /// Waiting for the clock's first sync of this boot.
+        case waitingForClock = "waiting for clock"
+        case tokenRefused = "token refused"
+        case endpointWrong = "endpoint wrong"
+    }
+
+    package var phase = Phase.idle
+    package var streams: [Stream: StreamUpload] = [:]
+    package var lastAttemptAt: Stamp?
+    package var lastSuccessAt: Stamp?
+    /// No automatic attempt before this.
+    package var notBefore: BootInstant?
+    /// Bytes of bodies handed to the network since the start, retries included.
+    package var bytesSent: Int64 = 0
+
+    package init() {}
+}

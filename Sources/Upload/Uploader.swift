@@ -1,0 +1,97 @@
+// Batches to the server: freeze, send, judge, mark.
+package import Board
+package import Host
+package import Store
+
+/// What the uploader needs to know.
+package struct UploadSettings: Sendable {
+    package var transport: TransportSettings
+    package var deviceID: String
+    /// Names on the wire.
+    package var streamNames: [Stream: String]
+    package var maxBatchBytes: Int
+    package var compression: Compression
+    /// Refusals after which a batch's records are quarantined.
+    package var maxAttempts: Int
+    /// How long after boot uploads wait for the clock's first sync.
+    package var clockPatience: Duration
+    /// Reads the device token; called before each sync, so a new token heals by itself.
+    package var token: @Sendable () throws -> String
+
+    package init(
+        transport: TransportSettings, deviceID: String, streamNames: [Stream: String],
+        maxBatchBytes: Int = 8 << 20, compression: Compression = .gzip, maxAttempts: Int = 5,
+        clockPatience: Duration = .seconds(120), token: @escaping @Sendable () throws -> String
+    ) {
+        self.transport = transport
+        self.deviceID = deviceID
+        self.streamNames = streamNames
+        self.maxBatchBytes = maxBatchBytes
+        self.compression = compression
+        self.maxAttempts = maxAttempts
+        self.clockPatience = clockPatience
+        self.token = token
+    }
+}
+
+/// Sends what the queue holds, on a thread of its own.
+package final class Uploader: Sendable {
+    /// Why a sync is wanted.
+    enum Trigger: Sendable {
+        /// The grid's tick: not while backing off.
+        case tick
+        /// Someone asked: at once, whatever the backoff says.
+        case asked(@Sendable (Bool) -> Void)
+        case stop
+    }
+
+    private let settings: UploadSettings
+    private let queue: Queue
+    private let clock: any HostClock
+    private let board: Publisher<UploadReport>
+    private let triggers = Mailbox<Trigger>(limit: 64)
+
+    package init(
+        settings: UploadSettings, queue: Queue, board: Publisher<UploadReport>,
+        clock: any HostClock = SystemClock()
+    ) {
+        self.settings = settings
+        self.queue = queue
+        self.board = board
+        self.clock = clock
+    }
+
+    /// The grid's tick. Ticks that come while a sync runs are one.
+    package func tick() { _ = triggers.post(.tick) }
+
+    /// A sync at once; `done` is called with whether nothing was left pending.
+    package func sync(_ done: @escaping @Sendable (Bool) -> Void) {
+        if !triggers.post(.asked(done)) { done(false) }
+    }
+
+    /// Ends `run`; raise the stop signal too, to end a request that is under way.
+    package func stop() { _ = triggers.post(.stop, urgent: true) }
+
+    /// Serves triggers until stopped; blocks.
+    ///
+    /// Returns when stopped. Throws only if libcurl or the database cannot be opened at the start.
+    package func run(until stop: StopSignal) throws {
+        var sync = try SyncRun(
+            settings: settings, queue: queue, clock: clock, board: board, stop: stop)
+        var pending: [Trigger] = []
+        board.loaded(UploadReport())
+        while !stop.isRaised {
+            triggers.takeAll(into: &pending, timeout: sync.retryDelay)
+            var answers: [@Sendable (Bool) -> Void] = []
+            for trigger in pending {
+                switch trigger {
+                case .tick: break
+                case .asked(let done): answers.append(done)
+                case .stop: return
+                }
+            }
+            let isDone = sync.perform(isAsked: !answers.isEmpty)
+            for answer in answers { answer(isDone) }
+        }
+    }
+}
