@@ -4,7 +4,7 @@ internal import Host
 internal import Store
 
 /// The uploader's state between and during syncs; lives on its thread.
-struct SyncRun: ~Copyable {
+final class SyncRun {
     /// Small streams first: sound must not keep a position waiting.
     private static let order: [Stream] = [.events, .location, .beacons, .audio]
 
@@ -48,7 +48,7 @@ struct SyncRun: ~Copyable {
     }
 
     /// Sends everything that was accepted before now; true when nothing of it is left.
-    mutating func perform(isAsked: Bool) -> Bool {
+    func perform(isAsked: Bool) -> Bool {
         guard isAsked || backoff.allows(clock.now()) else { return false }
         guard isAsked || clockIsGood() else {
             report.phase = .waitingForClock
@@ -87,7 +87,7 @@ struct SyncRun: ~Copyable {
         return (try? queue.perform { $0.clockSyncedThisBoot() }) ?? true
     }
 
-    private mutating func send(_ stream: Stream, token: String) throws -> Next {
+    private func send(_ stream: Stream, token: String) throws -> Next {
         // What comes in while this sync runs is the next one's.
         let end = try queue.perform { try $0.pending(stream)?.last }
         while !stop.isRaised {
@@ -109,7 +109,7 @@ struct SyncRun: ~Copyable {
         return try queue.perform { try $0.freeze(frozen, through: last) }
     }
 
-    private mutating func send(_ batch: Batch, token: String) throws -> Next {
+    private func send(_ batch: Batch, token: String) throws -> Next {
         let body = try BatchBody(
             batch: batch, streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
             deviceID: settings.deviceID, compression: settings.compression, reader: reader
@@ -143,7 +143,7 @@ struct SyncRun: ~Copyable {
         return headers
     }
 
-    private mutating func judge(_ verdict: Verdict, _ batch: Batch) throws -> Next {
+    private func judge(_ verdict: Verdict, _ batch: Batch) throws -> Next {
         switch verdict {
         case .accepted:
             try queue.perform { try $0.uploaded(batch) }
@@ -175,7 +175,7 @@ struct SyncRun: ~Copyable {
     }
 
     /// Halves until the refused record stands alone, then sets it aside.
-    private mutating func refuse(_ batch: Batch, words: String) throws {
+    private func refuse(_ batch: Batch, words: String) throws {
         let limit = settings.maxAttempts
         try queue.perform { writer in
             try writer.refused(batch, words: words)
@@ -193,7 +193,7 @@ struct SyncRun: ~Copyable {
 
     // MARK: The report
 
-    private mutating func succeed(_ batch: Batch) {
+    private func succeed(_ batch: Batch) {
         let now = clock.stamp()
         report.lastSuccessAt = now
         report.streams[batch.stream]?.lastSuccessAt = now
@@ -202,18 +202,18 @@ struct SyncRun: ~Copyable {
         publish()
     }
 
-    private mutating func fail(_ failure: Failure, stream: Stream?, after: Duration?) {
+    private func fail(_ failure: Failure, stream: Stream?, after: Duration?) {
         backoff.failed(at: clock.now(), after: after, random: .random(in: 0..<1))
         for affected in stream.map({ [$0] }) ?? Self.order { note(failure, affected) }
     }
 
-    private mutating func note(_ failure: Failure, _ stream: Stream) {
+    private func note(_ failure: Failure, _ stream: Stream) {
         report.streams[stream]?.lastError = TimedFailure(failure: failure, at: clock.stamp())
         publish()
     }
 
     /// A refused token or address is probed once an interval, by the grid alone.
-    private mutating func hold(_ phase: UploadReport.Phase) {
+    private func hold(_ phase: UploadReport.Phase) {
         backoff = Backoff()
         report.phase = phase
     }

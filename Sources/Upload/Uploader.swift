@@ -76,7 +76,7 @@ package final class Uploader: Sendable {
     ///
     /// Returns when stopped. Throws only if libcurl or the database cannot be opened at the start.
     package func run(until stop: StopSignal) throws {
-        var sync = try SyncRun(
+        let sync = try SyncRun(
             settings: settings, queue: queue, clock: clock, board: board, stop: stop)
         var pending: [Trigger] = []
         board.loaded(UploadReport())

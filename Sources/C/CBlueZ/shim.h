@@ -5,3 +5,24 @@
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <bluetooth/hci_lib.h>
+
+// Macros with sizes in them and sockaddr casts, which Swift cannot import.
+
+static inline int waypost_hci_up(int socket, int adapter) { return ioctl(socket, HCIDEVUP, adapter); }
+
+static inline int waypost_hci_bind(int socket, uint16_t adapter) {
+    struct sockaddr_hci address = {
+        .hci_family = AF_BLUETOOTH, .hci_dev = adapter, .hci_channel = HCI_CHANNEL_RAW};
+    return bind(socket, (struct sockaddr *)&address, sizeof address);
+}
+
+/// Only the events that scanning needs: command complete, command status, LE meta.
+static inline int waypost_hci_filter(int socket) {
+    struct hci_filter filter;
+    hci_filter_clear(&filter);
+    hci_filter_set_ptype(HCI_EVENT_PKT, &filter);
+    hci_filter_set_event(EVT_CMD_COMPLETE, &filter);
+    hci_filter_set_event(EVT_CMD_STATUS, &filter);
+    hci_filter_set_event(EVT_LE_META_EVENT, &filter);
+    return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
+}

@@ -1,0 +1,81 @@
+// Advertising data: AD structures, and the beacons in them.
+package import Store
+
+/// What one advertisement says, as far as a decoder knows it.
+package struct DecodedBeacon: Sendable, Equatable {
+    package var kind: BeaconKind
+    /// nil where the payload carries none: the device's address stands for it.
+    package var beaconID: String?
+    /// dBm at 1 m.
+    package var txPower: Int?
+    package var telemetry = Telemetry()
+    /// The payload, only where no decoder knows it.
+    package var data: [UInt8] = []
+}
+
+/// One AD structure (Core Specification, Vol 3, Part C, 11).
+struct ADStructure {
+    static let uuid16ServiceData: UInt8 = 0x16
+    static let manufacturerData: UInt8 = 0xFF
+
+    var type: UInt8
+    var payload: ArraySlice<UInt8>
+}
+
+/// Takes advertising data apart. Any bytes are accepted; what makes no sense yields nothing.
+package enum Advertisement {
+    /// The AD structures up to the first that is empty or cut short.
+    static func structures(_ data: ArraySlice<UInt8>) -> [ADStructure] {
+        var structures: [ADStructure] = []
+        var cursor = ByteCursor(data)
+        while let length = cursor.byte(), length > 0, let body = cursor.bytes(Int(length)),
+            let type = body.first
+        {
+            structures.append(ADStructure(type: type, payload: body.dropFirst()))
+        }
+        return structures
+    }
+
+    /// Each beacon in the data, in the data's order.
+    ///
+    /// `unknown`: also manufacturer and service data that no decoder knows.
+    package static func decode(_ data: ArraySlice<UInt8>, unknown: Bool) -> [DecodedBeacon] {
+        structures(data).compactMap { structure in
+            switch structure.type {
+            case ADStructure.manufacturerData:
+                manufacturer(structure.payload, unknown: unknown)
+            case ADStructure.uuid16ServiceData:
+                service(structure.payload, unknown: unknown)
+            default:
+                nil
+            }
+        }
+    }
+
+    private static func manufacturer(
+        _ payload: ArraySlice<UInt8>, unknown: Bool
+    ) -> DecodedBeacon? {
+        if let beacon = IBeacon.decode(payload) ?? Ruuvi.decode(payload)
+            ?? AltBeacon.decode(payload)
+        {
+            return beacon
+        }
+        guard unknown, payload.count >= 2 else { return nil }
+        return DecodedBeacon(kind: .manufacturer, data: Array(payload))
+    }
+
+    private static func service(_ payload: ArraySlice<UInt8>, unknown: Bool) -> DecodedBeacon? {
+        if let beacon = Eddystone.decode(payload) { return beacon }
+        guard unknown, payload.count >= 2 else { return nil }
+        return DecodedBeacon(kind: .service, data: Array(payload))
+    }
+}
+
+/// Bytes as lower-case hex digits.
+func hex(_ bytes: some Sequence<UInt8>) -> String {
+    var text: [UInt8] = []
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] { text.append(nibble < 10 ? 48 + nibble : 87 + nibble) }
+    }
+    return String(decoding: text, as: UTF8.self)
+}

@@ -1,0 +1,89 @@
+// Which sightings are kept: allow list, deny list, and so many a second of each beacon.
+internal import Host
+package import Store
+
+/// Allow and deny lists (contract, section 2): patterns for address, beacon id, or `kind:NAME`.
+package struct BeaconFilter: Sendable {
+    private let allow: [[UInt8]]
+    private let deny: [[UInt8]]
+
+    package init(allow: [String], deny: [String]) {
+        self.allow = allow.map { Array($0.lowercased().utf8) }
+        self.deny = deny.map { Array($0.lowercased().utf8) }
+    }
+
+    /// Deny wins; an empty allow list admits all.
+    package func admits(_ identity: BeaconIdentity) -> Bool {
+        guard !(allow.isEmpty && deny.isEmpty) else { return true }
+        let names = [
+            identity.address.description.lowercased(), identity.beaconID.lowercased(),
+            "kind:\(identity.kind.name)",
+        ].map { Array($0.utf8) }
+        func anyMatches(_ patterns: [[UInt8]]) -> Bool {
+            patterns.contains { pattern in
+                names.contains { Self.matches(pattern[...], $0[...]) }
+            }
+        }
+        return !anyMatches(deny) && (allow.isEmpty || anyMatches(allow))
+    }
+
+    /// `*` stands for any run of characters. Linear in time: only the last `*` is gone back to.
+    static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
+        var pattern = pattern
+        var text = text
+        var star: (pattern: ArraySlice<UInt8>, text: ArraySlice<UInt8>)?
+        while true {
+            if pattern.first == UInt8(ascii: "*") {
+                pattern = pattern.dropFirst()
+                star = (pattern, text)
+            } else if let expected = pattern.first, expected == text.first {
+                pattern = pattern.dropFirst()
+                text = text.dropFirst()
+            } else if pattern.isEmpty, text.isEmpty {
+                return true
+            } else if let last = star, !last.text.isEmpty {
+                star = (last.pattern, last.text.dropFirst())
+                pattern = last.pattern
+                text = last.text.dropFirst()
+            } else {
+                return false
+            }
+        }
+    }
+}
+
+/// Keeps at most so many sightings of a beacon in any stretch of time.
+struct RateLimit {
+    /// Beacons remembered; with more, those not heard in the last stretch are forgotten.
+    static let limit = 4096
+
+    /// This many may be kept in each `stretch`.
+    private let count: Int
+    private let stretch: Duration
+    private var kept: [BeaconIdentity: [BootInstant]] = [:]
+
+    /// `rate`: sightings a second, above 0; 4 means four in any second, 0.5 one in any two.
+    init(rate: Double) {
+        let rate = min(max(rate, 0.001), 1000)
+        count = Int(rate.rounded(.up))
+        stretch = .milliseconds(Int64(Double(count) / rate * 1000))
+    }
+
+    mutating func admits(_ identity: BeaconIdentity, at now: BootInstant) -> Bool {
+        if kept.count >= Self.limit, kept[identity] == nil { forget(before: now - stretch) }
+        var times = kept[identity] ?? []
+        if times.count >= count {
+            guard let oldest = times.first, now - oldest >= stretch else { return false }
+            times.removeFirst()
+        }
+        times.append(now)
+        kept[identity] = times
+        return true
+    }
+
+    private mutating func forget(before moment: BootInstant) {
+        kept = kept.filter { $0.value.last.map { $0 >= moment } ?? false }
+        // All of them active: starting over lets a few extra sightings through, and bounds memory.
+        if kept.count >= Self.limit { kept.removeAll(keepingCapacity: true) }
+    }
+}
