@@ -116,7 +116,7 @@ extension ValueFormat where Value == HostPort {
 }
 
 extension HostPort {
-    /// Reads `host:port`; nil for anything else. An IPv6 address stands in brackets.
+    /// Reads `host:port`, an IPv6 address in brackets; nil for anything else.
     init?(_ text: Substring) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         let digits = text[text.index(after: colon)...]

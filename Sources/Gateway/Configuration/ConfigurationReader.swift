@@ -230,7 +230,8 @@ private struct ConfigurationReader {
             return false
         }
         refused.remove(key.path)
-        origins[key.path] = origin
+        // A table stands where it begins.
+        if path == nil { origins[key.path] = origin }
         return true
     }
 

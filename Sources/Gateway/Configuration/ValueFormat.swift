@@ -210,7 +210,8 @@ extension ValueFormat {
     }
 }
 
-extension ValueFormat where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
+extension ValueFormat
+where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
     /// One of an enumeration's raw values.
     static func choice(later: [String] = []) -> Self {
         choice(Value.allCases.map { ($0.rawValue, $0) }, later: later)

@@ -13,7 +13,10 @@ import Testing
         ("state_directory", "\"/srv/a b\"", "\"/srv/a b\""),
         ("runtime_directory", "\"/run/x\"", "\"/run/x\""),
         ("upload.required", "false", "false"),
-        ("upload.endpoint", "\"HTTPS://a-b.example:8443/x?y=1\"", "\"HTTPS://a-b.example:8443/x?y=1\""),
+        (
+            "upload.endpoint", "\"HTTPS://a-b.example:8443/x?y=1\"",
+            "\"HTTPS://a-b.example:8443/x?y=1\""
+        ),
         ("upload.endpoint", "\"http://127.0.0.1:8080/x\"", "\"http://127.0.0.1:8080/x\""),
         ("upload.endpoint", "\"http://[::1]/x\"", "\"http://[::1]/x\""),
         ("upload.endpoint", "\"http://localhost\"", "\"http://localhost\""),
@@ -36,11 +39,17 @@ import Testing
         ("beacons.scan", "\"active\"", "\"active\""),
         ("beacons.scan_interval", "\"10.24s\"", "\"10.24s\""),
         ("beacons.scan_window", "\"2.5ms\"", "\"2.5ms\""),
-        ("beacons.allow", "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]", "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]"),
+        (
+            "beacons.allow", "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]",
+            "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]"
+        ),
         ("beacons.deny", "[]", "[]"),
         ("beacons.max_rate", "1000", "1000.0"),
         ("beacons.unknown", "true", "true"),
-        ("beacons.bindkeys", "{ \"54:48:e6:8f:80:a5\" = \"231D39c1d7cc1ab1aee224cd096db932\" }", "{}"),
+        (
+            "beacons.bindkeys", "{ \"54:48:e6:8f:80:a5\" = \"231D39c1d7cc1ab1aee224cd096db932\" }",
+            "{}"
+        ),
         ("location.enabled", "false", "false"),
         ("location.gpsd", "\"10.0.0.1:65535\"", "\"10.0.0.1:65535\""),
         ("location.interval", "\"0s\"", "\"0s\""),
@@ -81,12 +90,18 @@ import Testing
         ("device_id", "7", "found the integer 7"),
         ("state_directory", "\"var\"", "is no absolute path: it does not begin with /"),
         ("state_directory", "\"/a\\u0000b\"", "holds a control character"),
-        ("runtime_directory", "\"/\(String(repeating: "r", count: 90))\"", "is longer than 90 bytes"),
+        (
+            "runtime_directory", "\"/\(String(repeating: "r", count: 90))\"",
+            "is longer than 90 bytes"
+        ),
         ("upload.required", "\"yes\"", "found the text \"yes\""),
         ("upload.required", "1", "found the integer 1"),
         ("upload.endpoint", "\"host/api\"", "is no URL with https:// before the host"),
         ("upload.endpoint", "\"ftp://host/api\"", "is neither an https:// nor an http:// URL"),
-        ("upload.endpoint", "\"https://u:secret@host/\"", "names a user: the token belongs in upload.token_file"),
+        (
+            "upload.endpoint", "\"https://u:secret@host/\"",
+            "names a user: the token belongs in upload.token_file"
+        ),
         ("upload.endpoint", "\"https://host/#a\"", "ends in a #fragment"),
         ("upload.endpoint", "\"https://\"", "names no valid host and port"),
         ("upload.endpoint", "\"https:///x\"", "names no valid host and port"),

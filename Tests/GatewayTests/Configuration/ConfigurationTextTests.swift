@@ -77,7 +77,10 @@ import Testing
     }
 
     @Test func default_showsUsableExamplesForKeysWithoutDefault() throws {
-        let lines = Configuration.defaultText.split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = Configuration.defaultText.split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        )
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
         #expect(loaded.origins.count == Self.contract.count)
@@ -87,7 +90,7 @@ import Testing
         #expect(loaded.warnings == [])
     }
 
-    @Test func default_explainsEachKeyAbovesItsLine() {
+    @Test func default_explainsEachKeyAboveItsLine() {
         let text = Configuration.defaultText
         for key in KeyTable.all.keys {
             let line = key.defaultText.map { "\(key.name) = \($0)" } ?? "#\(key.name) = "

@@ -16,7 +16,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "5", "m", "5x", "5M", "-5m", "+5m", ".5s", "5.s", "5..0s", "5m30s", "1e3s", " 5m", "5m ",
+        "", "5", "m", "5x", "5M", "-5m", "+5m", ".5s", "5.s", "5..0s", "5m30s", "1e3s", " 5m",
+        "5m ",
         "5  m", "0.0000000001s", "9999999999999999s", "999999999999d", "５m", "5\u{301}m", "5m\u{0}",
     ])
     func duration_isNothingElse(text: String) {
@@ -37,7 +38,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "0s", "1ms", "2.5ms", "0.000001ms", "999.999999ms", "1s", "1.5s", "10.24s", "90s", "5m", "3d",
+        "0s", "1ms", "2.5ms", "0.000001ms", "999.999999ms", "1s", "1.5s", "10.24s", "90s", "5m",
+        "3d",
         "1.000000001s", "36h",
     ])
     func durationText_isReadBack(text: String) throws {

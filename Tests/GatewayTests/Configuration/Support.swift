@@ -27,7 +27,10 @@ final class Scratch: Sendable {
     }
 
     func read(_ name: String) throws -> String {
-        String(decoding: try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")), as: UTF8.self)
+        String(
+            decoding: try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")),
+            as: UTF8.self
+        )
     }
 
     var files: [String] {
