@@ -1,0 +1,72 @@
+// The directories that the gateway writes to, made and tried before anything relies on them.
+package import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+
+extension Configuration {
+    /// Makes the state and the runtime directory if they are missing, and writes a byte to each.
+    ///
+    /// Throws a `Failure` that names the directory, the reason and the next step. Its code is
+    /// `storageFull` where only space is lacking: the queue can make room for itself, so a daemon may go
+    /// on.
+    package func prepareDirectories() throws(Failure) {
+        // The group may look (`status` with the daemon dead), others may not.
+        try prepare(stateDirectory, key: "state_directory", mode: 0o750)
+        try prepare(runtimeDirectory, key: "runtime_directory", mode: 0o755)
+    }
+
+    private func prepare(_ path: String, key: String, mode: mode_t) throws(Failure) {
+        do {
+            try make(path, mode: mode)
+            try tryWriting(in: path)
+        } catch {
+            throw Failure(
+                "\(key) \(path) cannot be written: \(error.reason); \(advice(error.code, path))",
+                code: error.code == ENOSPC || error.code == EDQUOT ? .storageFull : nil
+            )
+        }
+    }
+
+    /// Makes the directory and those above it; the ones above are open to all.
+    private func make(_ path: String, mode: mode_t) throws(SystemError) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw SystemError("mkdir", on: path, code: ENOTDIR)
+            }
+            return
+        }
+        let failure = SystemError.last("stat", on: path)
+        guard failure.code == ENOENT else { throw failure }
+        let above = path.split(separator: "/").dropLast()
+        if !above.isEmpty { try make("/" + above.joined(separator: "/"), mode: 0o755) }
+        if mkdir(path, mode) != 0 {
+            let failure = SystemError.last("mkdir", on: path)
+            if failure.code != EEXIST { throw failure }
+        }
+    }
+
+    /// Writes a byte to a file and deletes it: only that finds a read-only and a full file system.
+    private func tryWriting(in directory: String) throws(SystemError) {
+        let path = "\(directory)/.\(getpid()).try"
+        let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        let descriptor = Descriptor(owning: number)
+        defer { unlink(path) }
+        var byte: UInt8 = 0
+        guard write(descriptor.number, &byte, 1) == 1, fsync(descriptor.number) == 0 else {
+            throw SystemError.last("write", on: path)
+        }
+    }
+
+    private func advice(_ code: Int32, _ path: String) -> String {
+        switch code {
+        case EACCES, EPERM: "give it to the user that Waypost runs as: chown waypost: \(path)"
+        case EROFS: "mount its file system writable, or choose another directory"
+        case ENOSPC, EDQUOT: "free some space there (df \(path))"
+        case ENOTDIR: "something on the path is no directory; move it away or choose another path"
+        default: "choose another directory"
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// What must hold between keys that are right each for itself.
+internal import Host
+internal import Store
+
+/// A rule over some keys: what is wrong and what is allowed, nil when it holds.
+struct Rule: Sendable {
+    /// The message stands at the first of them that the file or the environment sets.
+    var keys: [String]
+    var broken: @Sendable (Configuration) -> (message: String, allowed: String)?
+
+    static let all = [encryption, scanning, chunk, opusRate, freeSpace] + streamNames
+
+    private static let encryption = Rule(
+        keys: ["upload.endpoint", "upload.allow_plaintext"]
+    ) { configuration in
+        guard let text = configuration.upload.endpoint, !configuration.upload.allowPlaintext,
+            case .success(let endpoint) = Endpoint.parse(text),
+            !endpoint.isEncrypted, !endpoint.isLoopback
+        else { return nil }
+        return (
+            "http:// would show the token and the data to anyone on the way",
+            "https://, http:// to loopback, or any http:// with upload.allow_plaintext = true"
+        )
+    }
+
+    private static let scanning = Rule(
+        keys: ["beacons.scan_window", "beacons.scan_interval"]
+    ) { configuration in
+        let (window, interval) = (
+            configuration.beacons.scanWindow, configuration.beacons.scanInterval
+        )
+        guard window > interval else { return nil }
+        return (
+            "the window of \(durationText(window)) is longer than the interval of "
+                + durationText(interval),
+            "scan_window up to scan_interval"
+        )
+    }
+
+    private static let chunk = Rule(keys: ["audio.chunk", "audio.overlap"]) { configuration in
+        let audio = configuration.audio
+        let step = audio.overlap == .zero ? .seconds(2) : audio.overlap
+        let count = audio.chunk.nanoseconds / step.nanoseconds
+        guard count < 2 || audio.chunk.nanoseconds % step.nanoseconds != 0 else { return nil }
+        let reason = audio.overlap == .zero ? "2s, which overlap 0s needs" : "overlap"
+        return (
+            "a chunk of \(durationText(audio.chunk)) is not two or more times "
+                + (audio.overlap == .zero ? "2s" : "the overlap of \(durationText(step))"),
+            "a whole multiple of \(reason), at least \(durationText(step * 2))"
+        )
+    }
+
+    private static let opusRate = Rule(keys: ["audio.rate", "audio.codec"]) { configuration in
+        // RFC 6716, section 2: the rates that an Opus encoder takes.
+        let rates = [8000, 12_000, 16_000, 24_000, 48_000]
+        let audio = configuration.audio
+        guard audio.codec == .opus, !rates.contains(audio.rate) else { return nil }
+        return (
+            "opus cannot encode \(audio.rate) Hz",
+            rates.map(String.init).joined(separator: ", ")
+        )
+    }
+
+    private static let freeSpace = Rule(
+        keys: ["storage.critical_free", "storage.warn_free"]
+    ) { configuration in
+        let storage = configuration.storage
+        guard storage.criticalFree > storage.warnFree else { return nil }
+        return (
+            "critical_free of \(sizeText(storage.criticalFree)) is more than warn_free of "
+                + sizeText(storage.warnFree),
+            "critical_free up to warn_free"
+        )
+    }
+
+    private static let streams: [(key: String, name: @Sendable (Configuration) -> String)] = [
+        ("streams.location", { $0.streams.location }),
+        ("streams.audio", { $0.streams.audio }),
+        ("streams.beacons", { $0.streams.beacons }),
+        ("streams.events", { $0.streams.events }),
+        // Survey sessions have a stream of a fixed name (contract, section 5).
+        ("survey sessions", { _ in "waypost_surveys" }),
+    ]
+
+    /// No two streams have one name.
+    private static let streamNames = streams.indices.flatMap { later in
+        streams[..<later].map { earlier in
+            let (first, second) = (earlier, streams[later])
+            return Rule(keys: [second.key, first.key]) { configuration in
+                let name = first.name(configuration)
+                guard name == second.name(configuration) else { return nil }
+                return (
+                    "\"\(name)\" is the name of \(first.key) and of \(second.key)",
+                    "a name for each stream alone"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// Small files that hold a setting, a token or an id: read whole, written so that they last.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// A file that was read whole.
+struct SmallFile {
+    /// At most one byte more than the limit asked for: that many means it is larger.
+    var bytes: [UInt8]
+    var mode: mode_t
+
+    var isRegular: Bool { mode & S_IFMT == S_IFREG }
+
+    /// Reads a file; a pipe is read to its end only if it may `wait` for the other side.
+    static func read(
+        _ path: String,
+        limit: Int,
+        wait: Bool = false
+    ) throws(SystemError) -> SmallFile {
+        let number = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (wait ? 0 : O_NONBLOCK))
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        let descriptor = Descriptor(owning: number)
+        var status = stat()
+        guard fstat(descriptor.number, &status) == 0 else {
+            throw SystemError.last("fstat", on: path)
+        }
+        let bytes = try readBytes(descriptor.number, path, limit: limit + 1)
+        return SmallFile(bytes: bytes, mode: status.st_mode)
+    }
+
+    /// Makes `name` in `directory` at once, whole and durable: after a power cut it is there or it is not.
+    ///
+    /// False, and nothing is changed, when there is one already.
+    static func create(
+        _ name: String,
+        in directory: String,
+        _ bytes: [UInt8]
+    ) throws(SystemError) -> Bool {
+        let path = "\(directory)/\(name)"
+        let temporary = "\(path).\(getpid()).new"
+        unlink(temporary)
+        try write(bytes, to: temporary)
+        defer { unlink(temporary) }
+        // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
+        if link(temporary, path) != 0 {
+            let error = SystemError.last("link", on: path)
+            if error.code == EEXIST { return false }
+            throw error
+        }
+        try synchronize(directory)
+        return true
+    }
+
+    private static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
+        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        let descriptor = Descriptor(owning: number)
+        let written = Glibc.write(descriptor.number, bytes, bytes.count)
+        guard written == bytes.count else {
+            throw written < 0
+                ? SystemError.last("write", on: path)
+                : SystemError("write", on: path, code: ENOSPC)
+        }
+        guard fsync(descriptor.number) == 0 else { throw SystemError.last("fsync", on: path) }
+    }
+
+    private static func synchronize(_ directory: String) throws(SystemError) {
+        let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0 else { throw SystemError.last("open", on: directory) }
+        let descriptor = Descriptor(owning: number)
+        guard fsync(descriptor.number) == 0 else { throw SystemError.last("fsync", on: directory) }
+    }
+
+    private static func readBytes(
+        _ descriptor: Int32,
+        _ path: String,
+        limit: Int
+    ) throws(SystemError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < limit {
+            let count = Glibc.read(descriptor, &buffer, min(buffer.count, limit - bytes.count))
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw SystemError.last("read", on: path) }
+            if count == 0 { break }
+            bytes += buffer.prefix(count)
+        }
+        return bytes
+    }
+}
+
+extension SystemError {
+    /// The kernel's words without the call.
+    var reason: String { String(cString: strerror(code)) }
+}

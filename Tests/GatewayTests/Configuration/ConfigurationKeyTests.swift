@@ -1,0 +1,253 @@
+// Each key by itself: what it takes, what it refuses and in which words.
+import Board
+import Host
+import Store
+import Testing
+
+@testable import Gateway
+
+@Suite struct ConfigurationKeyTests {
+    /// Key, a value that is taken, and how it is written back.
+    private static let good: [(String, String, String)] = [
+        ("device_id", "\"Pi_1.x-2\"", "\"Pi_1.x-2\""),
+        ("state_directory", "\"/srv/a b\"", "\"/srv/a b\""),
+        ("runtime_directory", "\"/run/x\"", "\"/run/x\""),
+        ("upload.required", "false", "false"),
+        (
+            "upload.endpoint", "\"HTTPS://a-b.example:8443/x?y=1\"",
+            "\"HTTPS://a-b.example:8443/x?y=1\""
+        ),
+        ("upload.endpoint", "\"http://127.0.0.1:8080/x\"", "\"http://127.0.0.1:8080/x\""),
+        ("upload.endpoint", "\"http://[::1]/x\"", "\"http://[::1]/x\""),
+        ("upload.endpoint", "\"http://localhost\"", "\"http://localhost\""),
+        ("upload.allow_plaintext", "true", "true"),
+        ("upload.token_file", "'/a'", "\"/a\""),
+        ("upload.ca_file", "\"/b\"", "\"/b\""),
+        ("upload.interval", "\"100ms\"", "\"100ms\""),
+        ("upload.interval", "\"168h\"", "\"7d\""),
+        ("upload.timeout", "\"0.5m\"", "\"30s\""),
+        ("upload.max_batch_bytes", "\"1.5MiB\"", "\"1536KiB\""),
+        ("upload.max_batch_bytes", "\"1 MB\"", "\"1MB\""),
+        ("upload.compression", "\"none\"", "\"none\""),
+        ("upload.max_rate", "1001", "1001"),
+        ("upload.max_attempts", "100", "100"),
+        ("beacons.enabled", "false", "false"),
+        ("beacons.source", "\"hci12\"", "\"hci12\""),
+        ("beacons.source", "\"btsnoop:/a:b.log\"", "\"btsnoop:/a:b.log\""),
+        ("beacons.source", "\"h4:localhost:9000\"", "\"h4:localhost:9000\""),
+        ("beacons.replay_speed", "0.5", "0.5"),
+        ("beacons.scan", "\"active\"", "\"active\""),
+        ("beacons.scan_interval", "\"10.24s\"", "\"10.24s\""),
+        ("beacons.scan_window", "\"2.5ms\"", "\"2.5ms\""),
+        (
+            "beacons.allow", "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]",
+            "[\"kind:ruuvi\", \"kind:eddystone*\", \"aa/*\"]"
+        ),
+        ("beacons.deny", "[]", "[]"),
+        ("beacons.max_rate", "1000", "1000.0"),
+        ("beacons.unknown", "true", "true"),
+        (
+            "beacons.bindkeys", "{ \"54:48:e6:8f:80:a5\" = \"231D39c1d7cc1ab1aee224cd096db932\" }",
+            "{}"
+        ),
+        ("location.enabled", "false", "false"),
+        ("location.gpsd", "\"10.0.0.1:65535\"", "\"10.0.0.1:65535\""),
+        ("location.interval", "\"0s\"", "\"0s\""),
+        ("location.min_distance", "5", "5.0"),
+        ("audio.enabled", "false", "false"),
+        ("audio.device", "\"hw:0,0,default\"", "\"hw:0,0, default\""),
+        ("audio.rate", "48000", "48000"),
+        ("audio.chunk", "\"4s\"", "\"4s\""),
+        ("audio.overlap", "\"15s\"", "\"15s\""),
+        ("audio.codec", "\"wav\"", "\"wav\""),
+        ("audio.bitrate", "510000", "510000"),
+        ("audio.min_level_db", "-0.5", "-0.5"),
+        ("storage.commit_interval", "\"10ms\"", "\"10ms\""),
+        ("storage.retention", "\"0s\"", "\"0s\""),
+        ("storage.max_size", "\"1000000\"", "\"1MB\""),
+        ("storage.warn_free", "\"1GB\"", "\"1GB\""),
+        ("storage.critical_free", "0", "0"),
+        ("streams.location", "\"A\"", "\"A\""),
+        ("streams.audio", "\"a_1\"", "\"a_1\""),
+        ("streams.beacons", "\"b-1\"", "\"b-1\""),
+        ("streams.events", "\"e\"", "\"e\""),
+        ("log.level", "\"error\"", "\"error\""),
+    ]
+
+    @Test(arguments: good)
+    func key_takesGoodValue(path: String, value: String, written: String) throws {
+        let loaded = try load("\(path) = \(value)")
+        let key = try #require(KeyTable.all[path])
+        #expect(key.written(loaded.values) == written)
+        #expect(loaded.origins == [path: .file("w.toml", line: 1)])
+    }
+
+    /// Key, a value that is refused, and why.
+    private static let bad: [(String, String, String)] = [
+        ("device_id", "\"a b\"", "\"a b\" is no device id"),
+        ("device_id", "\"..\"", "\"..\" is no device id"),
+        ("device_id", "\"\"", "\"\" is no device id"),
+        ("device_id", "7", "found the integer 7"),
+        ("state_directory", "\"var\"", "is no absolute path: it does not begin with /"),
+        ("state_directory", "\"/a\\u0000b\"", "holds a control character"),
+        (
+            "runtime_directory", "\"/\(String(repeating: "r", count: 90))\"",
+            "is longer than 90 bytes"
+        ),
+        ("upload.required", "\"yes\"", "found the text \"yes\""),
+        ("upload.required", "1", "found the integer 1"),
+        ("upload.endpoint", "\"host/api\"", "is no URL with https:// before the host"),
+        ("upload.endpoint", "\"ftp://host/api\"", "is neither an https:// nor an http:// URL"),
+        (
+            "upload.endpoint", "\"https://u:secret@host/\"",
+            "names a user: the token belongs in upload.token_file"
+        ),
+        ("upload.endpoint", "\"https://host/#a\"", "ends in a #fragment"),
+        ("upload.endpoint", "\"https://\"", "names no valid host and port"),
+        ("upload.endpoint", "\"https:///x\"", "names no valid host and port"),
+        ("upload.endpoint", "\"https://host:0/\"", "names no valid host and port"),
+        ("upload.endpoint", "\"https://host:70000/\"", "names no valid host and port"),
+        ("upload.endpoint", "\"https://[::1/\"", "names no valid host and port"),
+        ("upload.endpoint", "\"https://a b/\"", "holds a character that no URL may hold"),
+        ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character that no URL may hold"),
+        ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character that no URL may hold"),
+        ("upload.allow_plaintext", "0.5", "found the number 0.5"),
+        ("upload.token_file", "\"0f52c8secret\"", "is no absolute path: it does not begin with /"),
+        ("upload.token_file", "[\"/a\"]", "found an array of texts"),
+        ("upload.ca_file", "\"\"", "is empty"),
+        ("upload.pinned_public_key", "\"sha256//short=\"", "\"sha256//short=\" is no pin"),
+        ("upload.interval", "300", "found the integer 300"),
+        ("upload.interval", "\"5 minutes\"", "\"5 minutes\" is no duration"),
+        ("upload.interval", "\"-5m\"", "\"-5m\" is no duration"),
+        ("upload.interval", "\"8d\"", "8d is out of range"),
+        ("upload.interval", "12:30:00", "found a time"),
+        ("upload.timeout", "\"999ms\"", "999ms is out of range"),
+        ("upload.max_batch_bytes", "\"8 megs\"", "\"8 megs\" is no size"),
+        ("upload.max_batch_bytes", "\"0.0001kB\"", "\"0.0001kB\" is no size"),
+        ("upload.max_batch_bytes", "-1", "-1 bytes is out of range"),
+        ("upload.max_batch_bytes", "8.5", "found the number 8.5"),
+        ("upload.compression", "\"zstd\"", "\"zstd\" is not available in this version yet"),
+        ("upload.compression", "\"brotli\"", "\"brotli\" is not one of them"),
+        ("upload.max_rate", "\"0\"", "0 bytes is out of range"),
+        ("upload.max_attempts", "0", "0 is out of range"),
+        ("upload.max_attempts", "5.0", "found the number 5.0"),
+        ("beacons.enabled", "{}", "found a section"),
+        ("beacons.source", "\"hci\"", "\"hci\" is no source"),
+        ("beacons.source", "\"hci99999\"", "\"hci99999\" is no source"),
+        ("beacons.source", "\"btsnoop:\"", "\"btsnoop:\" is no source"),
+        ("beacons.source", "\"h4:host\"", "\"h4:host\" is no source"),
+        ("beacons.source", "\"ß\"", "\"ß\" is no source"),
+        ("beacons.replay_speed", "-1", "-1 is out of range"),
+        ("beacons.replay_speed", "nan", "nan is out of range"),
+        ("beacons.scan", "\"Passive\"", "\"Passive\" is not one of them"),
+        ("beacons.scan_interval", "\"2.4ms\"", "2.4ms is out of range"),
+        ("beacons.scan_window", "\"10.25s\"", "10.25s is out of range"),
+        ("beacons.allow", "\"aa\"", "found the text \"aa\""),
+        ("beacons.allow", "[\"\"]", "\"\" is no pattern"),
+        ("beacons.deny", "[\"a\", 1]", "found an array that holds an integer"),
+        ("beacons.max_rate", "0", "0 is out of range"),
+        ("beacons.max_rate", "inf", "inf is out of range"),
+        ("beacons.unknown", "1979-05-27", "found a date"),
+        ("beacons.bindkeys", "5", "found an integer"),
+        ("location.enabled", "\"true\"", "found the text \"true\""),
+        ("location.gpsd", "\"localhost\"", "\"localhost\" is no host:port"),
+        ("location.gpsd", "\"::1:2947\"", "\"::1:2947\" is no host:port"),
+        ("location.gpsd", "\"a:+80\"", "\"a:+80\" is no host:port"),
+        ("location.interval", "\"25h\"", "25h is out of range"),
+        ("location.min_distance", "\"5m\"", "found the text \"5m\""),
+        ("audio.enabled", "[]", "found an array of texts"),
+        ("audio.device", "\"\"", "\"\" holds an empty or unusable name"),
+        ("audio.device", "\"default,,hw:0\"", "\"default,,hw:0\" holds an empty or unusable name"),
+        ("audio.rate", "7999", "7999 is out of range"),
+        ("audio.rate", "11025", "11025 is not a multiple of 50"),
+        ("audio.chunk", "\"11m\"", "11m is out of range"),
+        ("audio.overlap", "\"30ms\"", "30ms is not a multiple of 20ms"),
+        ("audio.codec", "\"flac\"", "\"flac\" is not available in this version yet"),
+        ("audio.codec", "\"aac\"", "\"aac\" is not available in this version yet"),
+        ("audio.codec", "\"mp3\"", "\"mp3\" is not one of them"),
+        ("audio.bitrate", "9223372036854775807", "9223372036854775807 is out of range"),
+        ("audio.min_level_db", "1", "1 is out of range"),
+        ("storage.commit_interval", "\"2m\"", "2m is out of range"),
+        ("storage.retention", "\"3\"", "\"3\" is no duration"),
+        ("storage.max_size", "\"2gb\"", "\"2gb\" is no size"),
+        ("storage.warn_free", "true", "found true"),
+        ("storage.critical_free", "\"\"", "\"\" is no size"),
+        ("streams.location", "\"a/b\"", "\"a/b\" is no stream name"),
+        ("streams.audio", "\"1a\"", "\"1a\" is no stream name"),
+        ("streams.beacons", "\"\"", "\"\" is no stream name"),
+        ("streams.events", "\"é\"", "\"é\" is no stream name"),
+        ("log.level", "\"loud\"", "\"loud\" is not one of them"),
+    ]
+
+    @Test(arguments: bad)
+    func key_refusesBadValue(path: String, value: String, reason: String) throws {
+        let key = try #require(KeyTable.all[path])
+        let expected = "w.toml:1: \(path): \(reason); allowed: \(key.allowed)"
+        #expect(problems("\(path) = \(value)") == [expected])
+    }
+
+    @Test func everyKey_isTriedWithGoodAndBadValues() {
+        let paths = Set(KeyTable.all.keys.map(\.path))
+        #expect(Set(Self.good.map(\.0)).union(["upload.pinned_public_key"]) == paths)
+        #expect(Set(Self.bad.map(\.0)) == paths)
+    }
+
+    @Test func pin_takesSeveral() throws {
+        let pin = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        let loaded = try load("upload.pinned_public_key = \"\(pin);\(pin)\"")
+        #expect(loaded.values.upload.pinnedPublicKey == "\(pin);\(pin)")
+    }
+
+    @Test func kindPattern_mustNameAKind() {
+        #expect(
+            problems("beacons.allow = [\"kind:ibeacno\"]") == [
+                "w.toml:1: beacons.allow: \"kind:ibeacno\" names no kind (ibeacon, altbeacon, "
+                    + "eddystone_uid, eddystone_url, eddystone_tlm, eddystone_eid, ruuvi, bthome, "
+                    + "manufacturer, service); allowed: an array of addresses, beacon ids or "
+                    + "kind:KIND, each with * for any characters"
+            ]
+        )
+    }
+
+    @Test func devices_keepTheirOwnCommas() throws {
+        let text = "hw:0,0 , plughw:CARD=Mic,DEV=1,plug:'hw:1,0',default,hw:CARD=b"
+        #expect(
+            try load("audio.device = \"\(text)\"").values.audio.devices == [
+                "hw:0,0", "plughw:CARD=Mic,DEV=1", "plug:'hw:1,0'", "default", "hw:CARD=b",
+            ]
+        )
+    }
+
+    @Test func bindkeys_areReadByAddress() throws {
+        let loaded = try load(
+            """
+            [beacons.bindkeys]
+            "54:48:e6:8f:80:a5" = "231d39c1d7cc1ab1aee224cd096db932"
+            "00:00:00:00:00:01" = "000102030405060708090A0B0C0D0E0F"
+            """
+        )
+        let keys = loaded.values.beacons.bindkeys
+        #expect(keys.count == 2)
+        #expect(keys[BluetoothAddress(value: 1)] == Array(0...15))
+        #expect(keys[BluetoothAddress(value: 0x5448_E68F_80A5)]?.first == 0x23)
+    }
+
+    @Test func bindkeys_areRefusedOneByOne_withoutShowingThem() {
+        let text = """
+            [beacons.bindkeys]
+            "54:48:e6:8f:80:a5" = "5ecre7"
+            somewhere = "231d39c1d7cc1ab1aee224cd096db932"
+            "00:00:00:00:00:01" = 77
+            """
+        let allowed =
+            "; allowed: 32 hexadecimal digits under an address, as \"A4:C1:38:00:00:01\" = \"…\""
+        #expect(
+            problems(text) == [
+                "w.toml:2: beacons.bindkeys.\"54:48:e6:8f:80:a5\": is no key of 16 bytes" + allowed,
+                "w.toml:3: beacons.bindkeys.somewhere: stands under a name that is no address"
+                    + allowed,
+                "w.toml:4: beacons.bindkeys.\"00:00:00:00:00:01\": found an integer" + allowed,
+            ]
+        )
+    }
+}

@@ -1,0 +1,196 @@
+// The printed forms of the configuration: the full commented file and the effective values.
+import Testing
+
+@testable import Gateway
+
+@Suite struct ConfigurationTextTests {
+    /// Contract, section 2, as this version has it; nil for a key without a default.
+    private static let contract: [(String, String?)] = [
+        ("device_id", "\"auto\""),
+        ("state_directory", "\"/var/lib/waypost\""),
+        ("runtime_directory", "\"/run/waypost\""),
+        ("upload.required", "true"),
+        ("upload.endpoint", nil),
+        ("upload.allow_plaintext", "false"),
+        ("upload.token_file", nil),
+        ("upload.ca_file", nil),
+        ("upload.pinned_public_key", nil),
+        ("upload.interval", "\"5m\""),
+        ("upload.timeout", "\"30s\""),
+        ("upload.max_batch_bytes", "\"8MiB\""),
+        ("upload.compression", "\"gzip\""),
+        ("upload.max_rate", nil),
+        ("upload.max_attempts", "5"),
+        ("beacons.enabled", "true"),
+        ("beacons.source", "\"hci0\""),
+        ("beacons.replay_speed", "1.0"),
+        ("beacons.scan", "\"passive\""),
+        ("beacons.scan_interval", "\"100ms\""),
+        ("beacons.scan_window", "\"50ms\""),
+        ("beacons.allow", "[]"),
+        ("beacons.deny", "[]"),
+        ("beacons.max_rate", "4.0"),
+        ("beacons.unknown", "false"),
+        ("beacons.bindkeys", "{}"),
+        ("location.enabled", "true"),
+        ("location.gpsd", "\"localhost:2947\""),
+        ("location.interval", "\"10s\""),
+        ("location.min_distance", "0.0"),
+        ("audio.enabled", "true"),
+        ("audio.device", "\"default\""),
+        ("audio.rate", "16000"),
+        ("audio.chunk", "\"30s\""),
+        ("audio.overlap", "\"2s\""),
+        ("audio.codec", "\"opus\""),
+        ("audio.bitrate", "24000"),
+        ("audio.min_level_db", nil),
+        ("storage.commit_interval", "\"1s\""),
+        ("storage.retention", "\"3d\""),
+        ("storage.max_size", "\"2GB\""),
+        ("storage.warn_free", "\"100MB\""),
+        ("storage.critical_free", "\"50MB\""),
+        ("streams.location", "\"linux_gpsd_location\""),
+        ("streams.audio", "\"linux_alsa_audio\""),
+        ("streams.beacons", "\"linux_bluez_beacons\""),
+        ("streams.events", "\"waypost_events\""),
+        ("log.level", "\"info\""),
+    ]
+
+    @Test func defaults_areThoseOfTheContract() {
+        let keys = KeyTable.all.keys
+        #expect(keys.map(\.path) == Self.contract.map(\.0))
+        #expect(keys.map(\.defaultText) == Self.contract.map(\.1))
+    }
+
+    @Test func keys_haveEachTheirOwnVariable() {
+        let variables = KeyTable.all.keys.map(\.variable)
+        #expect(Set(variables).count == variables.count)
+        #expect(variables.contains("WAYPOST_UPLOAD_ENDPOINT"))
+        #expect(variables.contains("WAYPOST_DEVICE_ID"))
+    }
+
+    @Test func default_readsBackAsTheDefaults() throws {
+        let loaded = try load(Configuration.defaultText)
+        #expect(loaded.values == Configuration())
+        let withDefault = Self.contract.filter { $0.1 != nil }.map(\.0)
+        #expect(Set(loaded.origins.keys) == Set(withDefault))
+    }
+
+    @Test func default_showsUsableExamplesForKeysWithoutDefault() throws {
+        let lines = Configuration.defaultText.split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        )
+        let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
+        let loaded = try load(examples.joined(separator: "\n"))
+        #expect(loaded.origins.count == Self.contract.count)
+        #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
+        #expect(loaded.values.upload.maxRate == 100_000)
+        #expect(loaded.values.audio.minLevel == -60)
+        #expect(loaded.warnings == [])
+    }
+
+    @Test func default_explainsEachKeyAboveItsLine() {
+        let text = Configuration.defaultText
+        for key in KeyTable.all.keys {
+            let line = key.defaultText.map { "\(key.name) = \($0)" } ?? "#\(key.name) = "
+            #expect(text.contains("# \(key.summary)\n# Allowed: \(key.allowed)\n\(line)"))
+        }
+        #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 })
+    }
+
+    /// A file in which no key has its default.
+    static let other = #"""
+        device_id = "pi-17.east"
+        state_directory = "/srv/way \"post\"/é"
+        runtime_directory = "/run/other"
+        [upload]
+        required = false
+        endpoint = "https://[2001:db8::1]:8443/api/ingest?v=1"
+        allow_plaintext = true
+        token_file = "/etc/waypost/token"
+        ca_file = "/etc/waypost/ca.pem"
+        pinned_public_key = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        interval = "90s"
+        timeout = "1.5s"
+        max_batch_bytes = 1234567
+        compression = "none"
+        max_rate = "1.5kB"
+        max_attempts = 7
+        [beacons]
+        enabled = false
+        source = "h4:[::1]:9000"
+        replay_speed = 0
+        scan = "active"
+        scan_interval = "10.24s"
+        scan_window = "2.5ms"
+        allow = ["kind:ibeacon", "C6:00:*"]
+        deny = ["*"]
+        max_rate = 0.25
+        unknown = true
+        [location]
+        enabled = false
+        gpsd = "[::1]:2947"
+        interval = "0s"
+        min_distance = 2.5
+        [audio]
+        enabled = false
+        device = "hw:CARD=Mic,DEV=0, plug:'hw:1,0', default"
+        rate = 44100
+        chunk = "10s"
+        overlap = "20ms"
+        codec = "wav"
+        bitrate = 16000
+        min_level_db = -50
+        [storage]
+        commit_interval = "250ms"
+        retention = "36h"
+        max_size = "4GiB"
+        warn_free = 0
+        critical_free = 0
+        [streams]
+        location = "a"
+        audio = "b"
+        beacons = "c"
+        events = "d-1_X"
+        [log]
+        level = "debug"
+        """#
+
+    @Test func show_readsBackAsTheSameValues() throws {
+        let loaded = try load(Self.other)
+        #expect(loaded.origins.count == Self.contract.count - 1)
+        for key in KeyTable.all.keys where !key.isTable {
+            let isDefault = key.written(loaded.values) == key.defaultText
+            #expect(!isDefault, "\(key.path) is not exercised")
+        }
+        #expect(try load(loaded.shown).values == loaded.values)
+        #expect(try load(try load("").shown).values == Configuration())
+    }
+
+    @Test func show_namesWhereEachValueCameFrom() throws {
+        let shown = try load("\n[audio]\nrate = 8000\n", ["WAYPOST_AUDIO_BITRATE": "16000"]).shown
+        let lines = shown.split(separator: "\n").map(String.init)
+        #expect(lines.contains("rate = 8000  # w.toml:3"))
+        #expect(lines.contains("bitrate = 16000  # environment WAYPOST_AUDIO_BITRATE"))
+        #expect(lines.contains("codec = \"opus\"  # default"))
+        #expect(lines.contains("# min_level_db is not set"))
+    }
+
+    @Test func show_staysOneCommentALine_whateverTheFileIsCalled() throws {
+        let loaded = try Configuration.check(
+            Array("device_id = \"x\"".utf8),
+            file: "/tmp/a\n[upload]\nrequired = false",
+            environment: [:]
+        )
+        #expect(loaded.shown.hasPrefix("device_id = \"x\"  # /tmp/a?[upload]?required = false:1\n"))
+        #expect(try load(loaded.shown).values == loaded.values)
+    }
+
+    @Test func show_hidesEncryptionKeys() throws {
+        let key = "231d39c1d7cc1ab1aee224cd096db932"
+        let shown = try load("[beacons.bindkeys]\n\"54:48:e6:8f:80:a5\" = \"\(key)\"").shown
+        #expect(!shown.contains(key))
+        #expect(shown.contains("# bindkeys: 1 not shown  # w.toml:1\n"))
+    }
+}
