@@ -136,10 +136,8 @@ package struct KeyTable: Sendable {
                 example: nil,
                 isTable: true,
                 set: { literal, configuration in
-                    if case .member = literal {
-                    } else {
-                        configuration[keyPath: property] = [:]
-                    }
+                    let isMember = if case .member = literal { true } else { false }
+                    if !isMember { configuration[keyPath: property] = [:] }
                     if literal == .table { return nil }
                     switch format.read(literal) {
                     case .failure(let mismatch): return mismatch
