@@ -66,7 +66,7 @@ package struct Transport: ~Copyable {
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     package borrowing func post(
-        _ body: any RequestBody, headers: [String], until stop: StopSignal
+        _ body: any RequestBody, headers: [String], to url: String? = nil, until stop: StopSignal
     ) -> Exchange {
         var list: UnsafeMutablePointer<curl_slist>?
         // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
@@ -74,6 +74,7 @@ package struct Transport: ~Copyable {
         defer { curl_slist_free_all(list) }
         let exchange = ExchangeContext(body: body)
         prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        if let url { waypost_curl_set_string(easy, CURLOPT_URL, url) }
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
         let result = withExtendedLifetime(exchange) { perform(until: stop) }
