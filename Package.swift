@@ -91,9 +91,10 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "CZlib", "CZstd",
+                "Store", "CZlib", "CZstd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
             swiftSettings: strict
         ),
