@@ -73,7 +73,11 @@ let package = Package(
             path: "Adapters/Beacons"
         ),
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
-        module("Audio", ["Host", "Board", "Store", "Containers", "CALSA", "COpus"], path: "Adapters/Audio"),
+        module(
+            "Audio",
+            ["Host", "Board", "Store", "Containers", "CALSA", "COpus"],
+            path: "Adapters/Audio"
+        ),
         module("Containers", ["COgg"]),
         module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib"]),
         module(

@@ -50,7 +50,8 @@ final class ClockWatch: Sendable {
         let stamp = clock.stamp()
         try? queue.perform { try $0.noteClock(stamp, synced: true) }
         queue.accept(
-            Event(.clockSynced, source: "clock", detail: [("by", .text(evidence))], stamp: stamp))
+            Event(.clockSynced, source: "clock", detail: [("by", .text(evidence))], stamp: stamp)
+        )
     }
 
     /// Every ten minutes, so that the wall clock of any moment can be told later.
@@ -82,7 +83,13 @@ final class ClockWatch: Sendable {
         state.update { $0.steppedSeconds += seconds }
         note()
         queue.accept(
-            Event(.clockStep, source: "clock", detail: [("seconds", .number(seconds))], stamp: after))
+            Event(
+                .clockStep,
+                source: "clock",
+                detail: [("seconds", .number(seconds))],
+                stamp: after
+            )
+        )
         check()
     }
 }

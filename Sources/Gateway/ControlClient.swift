@@ -10,7 +10,11 @@ package final class ControlClient {
 
     /// nil when no daemon answers at `path`.
     package init?(path: String) {
-        let number = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let number = Glibc.socket(
+            AF_UNIX,
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+            0
+        )
         guard number >= 0 else { return nil }
         socket = Descriptor(owning: number)
         let code = UnixSocket.withAddress(Array(path.utf8)) { connect(number, $0, $1) }

@@ -26,7 +26,9 @@ final class ControlServer: Sendable {
     private let wakeup: Wakeup
     private let finished = StateBox([(client: Int32, isDone: Bool)]())
 
-    /// A connected client. Its descriptor is closed when it goes.
+    /// A connected client.
+    ///
+    /// Its descriptor is closed when it goes.
     private final class Client {
         let socket: Descriptor
         var request: [UInt8] = []
@@ -49,14 +51,18 @@ final class ControlServer: Sendable {
         self.path = path
         self.handlers = handlers
         wakeup = try Wakeup()
-        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let flags =
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+            | Int32(SOCK_NONBLOCK.rawValue)
         let number = socket(AF_UNIX, flags, 0)
         guard number >= 0 else { throw SystemError.last("socket", on: path) }
         listener = Descriptor(owning: number)
         unlink(path)
         let bound = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
         guard bound == 0, listen(number, 8) == 0 else {
-            throw Failure("\(path): cannot make the control socket: \(String(cString: strerror(errno)))")
+            throw Failure(
+                "\(path): cannot make the control socket: \(String(cString: strerror(errno)))"
+            )
         }
         chmod(path, 0o660)
         if let group = getgrnam("waypost") { _ = chown(path, uid_t.max, group.pointee.gr_gid) }
@@ -73,7 +79,8 @@ final class ControlServer: Sendable {
         let clock = SystemClock()
         while !stop.isRaised {
             var entries = [
-                PollEntry(stop.descriptor), PollEntry(listener.number), PollEntry(wakeup.descriptor),
+                PollEntry(stop.descriptor), PollEntry(listener.number),
+                PollEntry(wakeup.descriptor),
             ]
             entries += clients.map { PollEntry($0.socket.number) }
             let delay = pushedAt.map { max(.zero, $0 + Self.pushInterval - clock.now()) } ?? .zero
@@ -85,7 +92,9 @@ final class ControlServer: Sendable {
             let ready = zip(clients, entries.dropFirst(3)).filter { $0.1.isReady }.map(\.0)
             for client in ready where !serve(client) { clients.removeAll { $0 === client } }
             answerFinished(&clients)
-            if isOwed, delay <= .zero || pushedAt.map({ clock.now() - $0 >= Self.pushInterval }) ?? true {
+            if isOwed,
+                delay <= .zero || pushedAt.map({ clock.now() - $0 >= Self.pushInterval }) ?? true
+            {
                 isOwed = false
                 pushedAt = clock.now()
                 push(to: &clients)
@@ -143,7 +152,8 @@ final class ControlServer: Sendable {
             return client.send(Array("{\"reload\":true}".utf8))
         case nil:
             return client.send(
-                Array("{\"error\":\"commands are status, watch, sync, reload\"}".utf8))
+                Array("{\"error\":\"commands are status, watch, sync, reload\"}".utf8)
+            )
         }
     }
 
@@ -154,7 +164,9 @@ final class ControlServer: Sendable {
             return finished
         }
         for (number, isDone) in over {
-            guard let client = clients.first(where: { $0.socket.number == number }) else { continue }
+            guard let client = clients.first(where: { $0.socket.number == number }) else {
+                continue
+            }
             client.isWatching = false
             let done = Array("{\"sync_done\":\(isDone)}".utf8)
             if !(client.send(handlers.status()) && client.send(done)) {
@@ -174,7 +186,8 @@ package enum ControlCommand: String, Sendable, CaseIterable {
     /// nil for anything else.
     init?(line: [UInt8]) {
         let text = String(decoding: line, as: UTF8.self).filter { !$0.isWhitespace }
-        guard let command = Self.allCases.first(where: { text == "{\"command\":\"\($0.rawValue)\"}" })
+        guard
+            let command = Self.allCases.first(where: { text == "{\"command\":\"\($0.rawValue)\"}" })
         else { return nil }
         self = command
     }

@@ -17,7 +17,10 @@ package struct GatewaySettings: Sendable {
     package var log: Log
 
     package init(
-        configuration: Configuration, environment: [String: String], version: String, log: Log
+        configuration: Configuration,
+        environment: [String: String],
+        version: String,
+        log: Log
     ) {
         self.configuration = configuration
         self.environment = environment
@@ -47,7 +50,9 @@ package final class Gateway {
     private var subscriptions: [Subscription] = []
     private let ticks = StateBox(0)
 
-    static func databasePath(_ stateDirectory: String) -> String { "\(stateDirectory)/queue.sqlite" }
+    static func databasePath(_ stateDirectory: String) -> String {
+        "\(stateDirectory)/queue.sqlite"
+    }
 
     package static func socketPath(_ configuration: Configuration) -> String {
         "\(configuration.runtimeDirectory)/control.sock"
@@ -63,7 +68,9 @@ package final class Gateway {
         try configuration.prepareDirectories()
         lock = try Self.lock(configuration.stateDirectory)
         deviceID = try DeviceID.resolve(
-            configuration.deviceID, stateDirectory: configuration.stateDirectory)
+            configuration.deviceID,
+            stateDirectory: configuration.stateDirectory
+        )
         bootID =
             SmallText.read("/proc/sys/kernel/random/boot_id")?
             .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
@@ -71,9 +78,13 @@ package final class Gateway {
         do {
             queue = try Queue(
                 settings: QueueSettings(
-                    path: path, bootID: bootID,
-                    commitInterval: configuration.storage.commitInterval, clock: clock,
-                    appVersion: settings.version))
+                    path: path,
+                    bootID: bootID,
+                    commitInterval: configuration.storage.commitInterval,
+                    clock: clock,
+                    appVersion: settings.version
+                )
+            )
         } catch {
             throw Failure("\(path): \(error)")
         }
@@ -89,7 +100,10 @@ package final class Gateway {
     package func run(signals: Int32, reload: () -> Configuration?) throws {
         try start()
         service.notify("READY=1")
-        settings.log.info("running", ["device": deviceID, "state": settings.configuration.stateDirectory])
+        settings.log.info(
+            "running",
+            ["device": deviceID, "state": settings.configuration.stateDirectory]
+        )
         StartUpMemory.release()
         loop: while true {
             var entries = [PollEntry(signals), PollEntry(wantsReload.descriptor)]
@@ -116,8 +130,11 @@ package final class Gateway {
         works = try Works(context, configuration: settings.configuration)
         try startControl()
         health = try ReliableTimer(
-            "health", grid: TimerGrid(interval: healthInterval), clock: clock,
-            handler: healthHandler())
+            "health",
+            grid: TimerGrid(interval: healthInterval),
+            clock: clock,
+            handler: healthHandler()
+        )
     }
 
     /// In the reverse order: first what makes records, last what keeps them.
@@ -156,8 +173,14 @@ package final class Gateway {
 
     private var context: WorksContext {
         WorksContext(
-            queue: queue, board: board, clock: clock, deviceID: deviceID,
-            version: settings.version, environment: settings.environment, log: settings.log)
+            queue: queue,
+            board: board,
+            clock: clock,
+            deviceID: deviceID,
+            version: settings.version,
+            environment: settings.environment,
+            log: settings.log
+        )
     }
 
     /// One daemon a state directory: two writers would be two truths.
@@ -168,7 +191,8 @@ package final class Gateway {
         let lock = Descriptor(owning: number)
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
             throw Failure(
-                "\(directory): another waypost runs with this state directory; `waypost status` shows it")
+                "\(directory): another waypost runs with this state directory; `waypost status` shows it"
+            )
         }
         return lock
     }
@@ -176,8 +200,12 @@ package final class Gateway {
     private func accept(_ kind: EventKind, _ detail: [String: String]) {
         queue.accept(
             Event(
-                kind, source: "gateway", detail: detail.map { ($0.key, .text($0.value)) },
-                stamp: clock.stamp()))
+                kind,
+                source: "gateway",
+                detail: detail.map { ($0.key, .text($0.value)) },
+                stamp: clock.stamp()
+            )
+        )
     }
 
     // MARK: Health
@@ -190,9 +218,17 @@ package final class Gateway {
         let works = works
         let clockWatch = clockWatch
         return StatusCollector(
-            board: board, queue: queue, clock: clock, clockState: { clockWatch.current },
-            configuration: settings.configuration, deviceID: deviceID, version: settings.version,
-            bootID: bootID, started: started, nextSync: { works?.nextSync })
+            board: board,
+            queue: queue,
+            clock: clock,
+            clockState: { clockWatch.current },
+            configuration: settings.configuration,
+            deviceID: deviceID,
+            version: settings.version,
+            bootID: bootID,
+            started: started,
+            nextSync: { works?.nextSync }
+        )
     }
 
     /// The one health timer: the watchdog, the clock, what may be purged, the snapshot.
@@ -229,7 +265,10 @@ package final class Gateway {
                 status: { collector.report().json },
                 sync: { done in
                     if let uploader { uploader.sync(done) } else { done(false) }
-                }, reload: { wantsReload.signal() }))
+                },
+                reload: { wantsReload.signal() }
+            )
+        )
         control = (server, try StoppableLane("control") { server.run(until: $0) })
         for publisher in board.sources.values {
             subscriptions.append(publisher.subscribe { _ in server.changed() })
@@ -246,33 +285,47 @@ package final class Gateway {
                 publisher.subscribe { state in
                     guard case .error(let failure, _) = state else {
                         if case .loaded(let report) = state, last.update({ $0 == "error" }) {
-                            log.info("source recovered", ["source": name.rawValue, "device": report.device])
+                            log.info(
+                                "source recovered",
+                                ["source": name.rawValue, "device": report.device]
+                            )
                         }
                         if case .loaded = state { last.update { $0 = "loaded" } }
                         return
                     }
                     errors.add(failure, at: clock.wall())
                     if last.update({ $0 != "error" }) {
-                        log.warning("source failed", ["source": name.rawValue, "why": failure.description])
+                        log.warning(
+                            "source failed",
+                            ["source": name.rawValue, "why": failure.description]
+                        )
                     }
                     last.update { $0 = "error" }
-                })
+                }
+            )
         }
         let seen = StateBox([Stream: TimedFailure]())
         subscriptions.append(
             board.upload.subscribe { state in
                 for (stream, upload) in state.value?.streams ?? [:] {
-                    guard let failure = upload.lastError, seen.value[stream] != failure else { continue }
+                    guard let failure = upload.lastError, seen.value[stream] != failure else {
+                        continue
+                    }
                     seen.update { $0[stream] = failure }
                     errors.add(failure.failure, at: failure.at.wall)
-                    log.warning("upload failed", ["stream": "\(stream)", "why": failure.failure.description])
+                    log.warning(
+                        "upload failed",
+                        ["stream": "\(stream)", "why": failure.failure.description]
+                    )
                 }
-            })
+            }
+        )
         subscriptions.append(
             queue.storage.subscribe { state in
                 guard case .error(let failure, _) = state else { return }
                 errors.add(failure, at: clock.wall())
                 log.error("storage", ["why": failure.description])
-            })
+            }
+        )
     }
 }

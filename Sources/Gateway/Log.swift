@@ -11,15 +11,20 @@ package struct Log: Sendable {
 
     package func error(_ what: String, _ values: [String: String]) { write(.error, what, values) }
 
-    package func warning(_ what: String, _ values: [String: String]) { write(.warning, what, values) }
+    package func warning(_ what: String, _ values: [String: String]) {
+        write(.warning, what, values)
+    }
 
     package func info(_ what: String, _ values: [String: String]) { write(.info, what, values) }
 
     private func write(
-        _ level: Configuration.LogLevel, _ what: String, _ values: [String: String]
+        _ level: Configuration.LogLevel,
+        _ what: String,
+        _ values: [String: String]
     ) {
         let levels = Configuration.LogLevel.allCases
-        guard let own = levels.firstIndex(of: self.level), let wanted = levels.firstIndex(of: level),
+        guard let own = levels.firstIndex(of: self.level),
+            let wanted = levels.firstIndex(of: level),
             wanted <= own
         else { return }
         let fields = values.sorted { $0.key < $1.key }.map { ", \($0.key): \($0.value)" }.joined()

@@ -48,10 +48,17 @@ enum StartUpMemory {
         defer { fclose(maps) }
         var line = [CChar](repeating: 0, count: 1024)
         while fgets(&line, Int32(line.count), maps) != nil {
-            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let text = String(
+                decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) },
+                as: UTF8.self
+            )
             guard let range = textRange(text) else { continue }
             // Private, file-backed and never written: dropping the pages loses nothing.
-            madvise(UnsafeMutableRawPointer(bitPattern: range.lowerBound), range.count, MADV_DONTNEED)
+            madvise(
+                UnsafeMutableRawPointer(bitPattern: range.lowerBound),
+                range.count,
+                MADV_DONTNEED
+            )
         }
     }
 

@@ -46,7 +46,9 @@ package final class ReliableTimer: Sendable {
     private let grid: TimerGrid
 
     package init(
-        _ name: String, grid: TimerGrid, clock: any HostClock,
+        _ name: String,
+        grid: TimerGrid,
+        clock: any HostClock,
         handler: @escaping @Sendable () -> Void
     ) throws {
         let stop = try StopSignal()
@@ -74,7 +76,9 @@ package final class ReliableTimer: Sendable {
 
     private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
 
-    /// Returns when no handler runs, nor ever will again. Not to be called from the handler.
+    /// Returns when no handler runs, nor ever will again.
+    ///
+    /// Not to be called from the handler.
     package func cancel() {
         stop.raise()
         guard let lane = slot.withLock({ $0.lane.take() }) else { return }

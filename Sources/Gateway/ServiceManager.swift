@@ -31,7 +31,8 @@ struct ServiceManager: Sendable {
 enum UnixSocket {
     /// Calls `body` with the address of a path; nil where it is too long.
     static func withAddress<Result>(
-        _ path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+        _ path: [UInt8],
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -28,8 +28,11 @@ extension BeaconSettings {
 extension LocationSettings {
     init(_ configuration: Configuration.Location) {
         self.init(
-            host: configuration.gpsd.host, port: configuration.gpsd.port,
-            interval: configuration.interval, minDistance: configuration.minDistance)
+            host: configuration.gpsd.host,
+            port: configuration.gpsd.port,
+            interval: configuration.interval,
+            minDistance: configuration.minDistance
+        )
     }
 }
 
@@ -53,12 +56,17 @@ extension UploadSettings {
         let (file, environment) = (upload.tokenFile, context.environment)
         self.init(
             transport: TransportSettings(
-                endpoint: endpoint, timeout: upload.timeout,
-                userAgent: "waypost/\(context.version)", certificateFile: upload.caFile,
-                pinnedPublicKey: upload.pinnedPublicKey, maxRate: upload.maxRate),
+                endpoint: endpoint,
+                timeout: upload.timeout,
+                userAgent: "waypost/\(context.version)",
+                certificateFile: upload.caFile,
+                pinnedPublicKey: upload.pinnedPublicKey,
+                maxRate: upload.maxRate
+            ),
             deviceID: context.deviceID,
             streamNames: Dictionary(
-                uniqueKeysWithValues: Stream.allCases.map { ($0, configuration.streams[$0]) }),
+                uniqueKeysWithValues: Stream.allCases.map { ($0, configuration.streams[$0]) }
+            ),
             maxBatchBytes: upload.maxBatchBytes,
             compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip,
             maxAttempts: upload.maxAttempts

@@ -23,7 +23,8 @@ final class GatewayBoard: Sendable {
 
     init() {
         sources = Dictionary(
-            uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) })
+            uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) }
+        )
     }
 }
 
@@ -45,18 +46,32 @@ struct StatusCollector: Sendable {
         let statistics = (try? queue.perform { try $0.statistics() }) ?? []
         let storage = storageFigures(figures, statistics)
         var report = StatusReport(
-            version: version, deviceId: deviceID, state: .healthy, reasons: [],
+            version: version,
+            deviceId: deviceID,
+            state: .healthy,
+            reasons: [],
             daemon: StatusReport.Daemon(
-                running: true, pid: Int(getpid()),
+                running: true,
+                pid: Int(getpid()),
                 uptimeS: Int((clock.now() - started).milliseconds / 1000),
-                rssBytes: figures.residentBytes, cpuS: rounded(figures.cpuSeconds, 100)),
-            clock: clockFigures(), sources: sources(statistics), streams: streams(statistics),
-            upload: uploadFigures(), storage: storage, losses: losses(statistics),
+                rssBytes: figures.residentBytes,
+                cpuS: rounded(figures.cpuSeconds, 100)
+            ),
+            clock: clockFigures(),
+            sources: sources(statistics),
+            streams: streams(statistics),
+            upload: uploadFigures(),
+            storage: storage,
+            losses: losses(statistics),
             recentErrors: board.errors.recent.map {
                 StatusReport.RecentError(
-                    code: $0.failure.code?.rawValue, message: $0.failure.message,
-                    at: $0.at.rfc3339, count: $0.count)
-            })
+                    code: $0.failure.code?.rawValue,
+                    message: $0.failure.message,
+                    at: $0.at.rfc3339,
+                    count: $0.count
+                )
+            }
+        )
         (report.state, report.reasons) = HealthRules.judge(report)
         return report
     }
@@ -64,8 +79,10 @@ struct StatusCollector: Sendable {
     private func clockFigures() -> StatusReport.ClockFigures {
         let state = clockState()
         return StatusReport.ClockFigures(
-            state: state.isSynced ? "synced" : "unsynced", bootId: bootID,
-            offsetS: rounded(state.steppedSeconds, 1000))
+            state: state.isSynced ? "synced" : "unsynced",
+            bootId: bootID,
+            offsetS: rounded(state.steppedSeconds, 1000)
+        )
     }
 
     private func sources(_ statistics: [StreamStatistics]) -> [String: StatusReport.Source] {
@@ -89,10 +106,17 @@ struct StatusCollector: Sendable {
     private func source(_ state: BoardState<SourceReport>) -> StatusReport.Source {
         let report = state.value ?? SourceReport(device: "")
         var source = StatusReport.Source(
-            state: "unknown", reason: nil, code: nil,
-            lastRecordAt: report.lastRecordAt?.wall.rfc3339, records: report.records,
-            ratePerS: rounded(report.ratePerSecond, 100), dropped: report.dropped,
-            restarts: report.restarts, device: report.device, detail: report.detail)
+            state: "unknown",
+            reason: nil,
+            code: nil,
+            lastRecordAt: report.lastRecordAt?.wall.rfc3339,
+            records: report.records,
+            ratePerS: rounded(report.ratePerSecond, 100),
+            dropped: report.dropped,
+            restarts: report.restarts,
+            device: report.device,
+            detail: report.detail
+        )
         switch state {
         case .unknown: break
         case .loading: source.state = "loading"
@@ -114,16 +138,23 @@ struct StatusCollector: Sendable {
         for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
             streams[configuration.streams[figures.stream]] = StatusReport.StreamFigures(
-                pending: figures.pending, pendingBytes: figures.pendingBytes,
-                inFlight: state.inFlight, quarantined: figures.quarantined,
-                oldestPendingAt: figures.oldestPendingAt?.rfc3339, uploaded: figures.uploaded,
+                pending: figures.pending,
+                pendingBytes: figures.pendingBytes,
+                inFlight: state.inFlight,
+                quarantined: figures.quarantined,
+                oldestPendingAt: figures.oldestPendingAt?.rfc3339,
+                uploaded: figures.uploaded,
                 lastAttemptAt: state.lastAttemptAt?.wall.rfc3339,
                 lastSuccessAt: state.lastSuccessAt?.wall.rfc3339,
                 lastError: state.lastError.map {
                     StatusReport.ErrorAt(
-                        code: $0.failure.code?.rawValue, message: $0.failure.message,
-                        at: $0.at.wall.rfc3339)
-                }, nextAttemptAt: next)
+                        code: $0.failure.code?.rawValue,
+                        message: $0.failure.message,
+                        at: $0.at.wall.rfc3339
+                    )
+                },
+                nextAttemptAt: next
+            )
         }
         return streams
     }
@@ -134,7 +165,8 @@ struct StatusCollector: Sendable {
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
             state: configuration.upload.endpoint == nil ? "no endpoint" : upload.phase.rawValue,
-            nextSyncAt: nextSync().map(wall))
+            nextSyncAt: nextSync().map(wall)
+        )
     }
 
     /// A moment to come, on the wall clock as it is now.
@@ -143,7 +175,8 @@ struct StatusCollector: Sendable {
     }
 
     private func storageFigures(
-        _ figures: ProcessFigures, _ statistics: [StreamStatistics]
+        _ figures: ProcessFigures,
+        _ statistics: [StreamStatistics]
     ) -> StatusReport.Storage {
         let directory = configuration.stateDirectory
         let database = Gateway.databasePath(directory)
@@ -155,16 +188,24 @@ struct StatusCollector: Sendable {
         if case .error = queue.storage.state { state = "error" }
         return StatusReport.Storage(
             databaseBytes: FileSpace.size(database) + FileSpace.size(database + "-wal"),
-            freeBytes: free, reusableBytes: reusable, writtenBytes: figures.writtenBytes,
-            evictedRecords: statistics.reduce(0) { $0 + $1.evicted }, state: state)
+            freeBytes: free,
+            reusableBytes: reusable,
+            writtenBytes: figures.writtenBytes,
+            evictedRecords: statistics.reduce(0) { $0 + $1.evicted },
+            state: state
+        )
     }
 
     /// Records that sources heard and that could not be kept, since the start.
     private func losses(_ statistics: [StreamStatistics]) -> [StatusReport.Loss] {
         queue.refusedRecords.map { stream, count in
             StatusReport.Loss(
-                stream: configuration.streams[stream], kind: "overrun", records: count,
-                from: wall(started), to: wall(clock.now()))
+                stream: configuration.streams[stream],
+                kind: "overrun",
+                records: count,
+                from: wall(started),
+                to: wall(clock.now())
+            )
         }
     }
 }

@@ -125,9 +125,18 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     init(
-        version: String, deviceId: String, state: Health, reasons: [String], daemon: Daemon,
-        clock: ClockFigures, sources: [String: Source], streams: [String: StreamFigures],
-        upload: UploadFigures, storage: Storage, losses: [Loss], recentErrors: [RecentError]
+        version: String,
+        deviceId: String,
+        state: Health,
+        reasons: [String],
+        daemon: Daemon,
+        clock: ClockFigures,
+        sources: [String: Source],
+        streams: [String: StreamFigures],
+        upload: UploadFigures,
+        storage: Storage,
+        losses: [Loss],
+        recentErrors: [RecentError]
     ) {
         self.version = version
         self.deviceId = deviceId
@@ -160,6 +169,10 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+        if let wrappedValue {
+            try container.encode(wrappedValue)
+        } else {
+            try container.encodeNil()
+        }
     }
 }

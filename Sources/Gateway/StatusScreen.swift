@@ -47,8 +47,10 @@ package struct StatusScreen {
                     : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
                 return fit(
                     pad(name, 10) + pad(source.state, 10) + pad(age(source.lastRecordAt), 10)
-                        + left(tenths(source.ratePerS), 6) + "  " + left("\(source.records)", 7) + "  "
-                        + detail)
+                        + left(tenths(source.ratePerS), 6) + "  " + left("\(source.records)", 7)
+                        + "  "
+                        + detail
+                )
             }
     }
 
@@ -61,7 +63,8 @@ package struct StatusScreen {
                 return fit(
                     pad(name, 23) + " " + left("\(stream.pending)", 7) + "  "
                         + left("\(stream.uploaded)", 8) + "  " + pad(age(stream.lastSuccessAt), 10)
-                        + (failure ?? "-"))
+                        + (failure ?? "-")
+                )
             }
     }
 
@@ -72,7 +75,8 @@ package struct StatusScreen {
         return [
             fit(
                 "storage   \(storage.state): database \(bytes(storage.databaseBytes)), "
-                    + "\(bytes(storage.freeBytes)) free, \(bytes(storage.writtenBytes)) written"),
+                    + "\(bytes(storage.freeBytes)) free, \(bytes(storage.writtenBytes)) written"
+            ),
             fit("clock     \(report.clock.state)"),
             fit("upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"),
         ]

@@ -33,11 +33,16 @@ final class Works: Sendable {
         let upload = UploadSettings(context, configuration)
         uploader = upload.map {
             Uploader(
-                settings: $0, queue: context.queue, board: context.board.upload,
-                clock: context.clock)
+                settings: $0,
+                queue: context.queue,
+                board: context.board.upload,
+                clock: context.clock
+            )
         }
         let grid = TimerGrid(
-            interval: configuration.upload.interval, device: context.deviceID)
+            interval: configuration.upload.interval,
+            device: context.deviceID
+        )
         let uploader = uploader
         timer = try uploader.map { uploader in
             try ReliableTimer("upload-timer", grid: grid, clock: context.clock) { uploader.tick() }
@@ -76,7 +81,9 @@ final class Works: Sendable {
 
     /// Starts the sources: at once, or once the server has said that it knows the device.
     private func startSources(
-        _ context: WorksContext, _ configuration: Configuration, enrolment: UploadSettings?
+        _ context: WorksContext,
+        _ configuration: Configuration,
+        enrolment: UploadSettings?
     ) throws {
         let mark = "\(configuration.stateDirectory)/enrolled"
         let isFree = !configuration.upload.required || access(mark, F_OK) == 0
@@ -97,7 +104,9 @@ final class Works: Sendable {
         guard let enrolment else { return }
         let interval = configuration.upload.interval
         try run("enrolment") { [weak self] stop in
-            guard Self.enrol(enrolment, mark: mark, every: interval, context, until: stop) else { return }
+            guard Self.enrol(enrolment, mark: mark, every: interval, context, until: stop) else {
+                return
+            }
             context.board.resting.update { resting in
                 resting = resting.filter { !Works.isEnabledNow($0.key, configuration) }
             }
@@ -123,7 +132,10 @@ final class Works: Sendable {
 
     /// Asks until the server accepts the device; false when stopped first.
     private static func enrol(
-        _ upload: UploadSettings, mark: String, every interval: Duration, _ context: WorksContext,
+        _ upload: UploadSettings,
+        mark: String,
+        every interval: Duration,
+        _ context: WorksContext,
         until stop: StopSignal
     ) -> Bool {
         while !stop.isRaised {
@@ -146,20 +158,27 @@ final class Works: Sendable {
         let (queue, clock, board) = (context.queue, context.clock, context.board)
         if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
             let adapter = BeaconAdapter(
-                settings: BeaconSettings(configuration.beacons), board: publisher, clock: clock
+                settings: BeaconSettings(configuration.beacons),
+                board: publisher,
+                clock: clock
             ) { queue.accept($0) }
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {
             let adapter = LocationAdapter(
-                settings: LocationSettings(configuration.location), board: publisher, clock: clock
+                settings: LocationSettings(configuration.location),
+                board: publisher,
+                clock: clock
             ) { queue.accept($0) }
             try run("location") { adapter.run(until: $0) }
         }
         if configuration.audio.enabled, let publisher = board.sources[.audio] {
             let adapter = AudioAdapter(
-                settings: AudioSettings(configuration.audio), sink: SoundSink(queue),
-                board: publisher, clock: clock)
+                settings: AudioSettings(configuration.audio),
+                sink: SoundSink(queue),
+                board: publisher,
+                clock: clock
+            )
             try run("audio") { adapter.run(until: $0) }
         }
     }

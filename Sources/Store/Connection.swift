@@ -1,7 +1,9 @@
 // One owner for a SQLite connection and for each prepared statement.
 internal import CSQLite
 
-/// An open database connection; closed with its owner. Statements must go first.
+/// An open database connection; closed with its owner.
+///
+/// Statements must go first.
 package struct Connection: ~Copyable {
     private let handle: OpaquePointer
 
@@ -50,7 +52,9 @@ package struct Connection: ~Copyable {
     /// The first column of the first row as an integer; nil without a row, or where it is NULL.
     package func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        for (index, value) in values.enumerated() {
+            try statement.bind(value, at: Int32(index + 1))
+        }
         guard try statement.step() else { return nil }
         return statement.integer(0)
     }
@@ -58,7 +62,9 @@ package struct Connection: ~Copyable {
     /// Runs one statement with integer parameters.
     package func run(_ sql: String, _ values: Int64?...) throws(SQLiteError) {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        for (index, value) in values.enumerated() {
+            try statement.bind(value, at: Int32(index + 1))
+        }
         _ = try statement.step()
     }
 
@@ -143,7 +149,9 @@ package struct Statement: ~Copyable {
         try check(code)
     }
 
-    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    package func isNull(_ column: Int32) -> Bool {
+        sqlite3_column_type(handle, column) == SQLITE_NULL
+    }
 
     package func integer(_ column: Int32) -> Int64? {
         isNull(column) ? nil : sqlite3_column_int64(handle, column)

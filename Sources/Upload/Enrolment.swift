@@ -13,12 +13,17 @@ package enum Enrolment {
 
     /// Throws a Failure with what the server or the network said; returns when the token is good.
     package static func verify(
-        _ settings: TransportSettings, token: String, until stop: StopSignal
+        _ settings: TransportSettings,
+        token: String,
+        until stop: StopSignal
     ) throws {
         let transport = try Transport(settings)
         let exchange = transport.post(
-            MemoryBody([]), headers: ["X-Device-Token: \(token)", "Accept: application/json"],
-            to: url(ingest: settings.endpoint), until: stop)
+            MemoryBody([]),
+            headers: ["X-Device-Token: \(token)", "Accept: application/json"],
+            to: url(ingest: settings.endpoint),
+            until: stop
+        )
         switch exchange {
         case .stopped: throw Failure("enrolment was interrupted")
         case .failed(let failure): throw failure

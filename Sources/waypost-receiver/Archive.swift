@@ -20,7 +20,9 @@ actor Archive {
     init(directory: String) throws {
         self.directory = directory
         try FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: true)
+            atPath: directory,
+            withIntermediateDirectories: true
+        )
         index = try Connection(path: "\(directory)/.receiver.sqlite", access: .readWrite)
         try index.execute("PRAGMA journal_mode=WAL")
         try index.execute("PRAGMA synchronous=FULL")
@@ -30,7 +32,8 @@ actor Archive {
             WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS records(id TEXT PRIMARY KEY) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
-            """)
+            """
+        )
         try Self.recover(index, directory)
     }
 
@@ -49,10 +52,15 @@ actor Archive {
         do {
             let fresh = try claim(batch.records)
             for (date, records) in Dictionary(grouping: fresh, by: \.date) {
-                try append(records, to: "stream=\(batch.stream)/date=\(date)/device=\(batch.device)")
+                try append(
+                    records,
+                    to: "stream=\(batch.stream)/date=\(date)/device=\(batch.device)"
+                )
             }
             let receipt = Receipt(
-                accepted: fresh.count, duplicates: batch.records.count - fresh.count)
+                accepted: fresh.count,
+                duplicates: batch.records.count - fresh.count
+            )
             try remember(batch.key, receipt)
             try index.execute("COMMIT")
             return receipt
@@ -130,12 +138,16 @@ actor Archive {
         var rest = bytes[...]
         var position = offset
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { pwrite(number, $0.baseAddress, $0.count, Int(position)) }
+            let count = rest.withUnsafeBytes {
+                pwrite(number, $0.baseAddress, $0.count, Int(position))
+            }
             guard count > 0 else { throw Trouble("write", path) }
             rest = rest.dropFirst(count)
             position += Int64(count)
         }
-        guard ftruncate(number, Int(position)) == 0, fsync(number) == 0 else { throw Trouble("fsync", path) }
+        guard ftruncate(number, Int(position)) == 0, fsync(number) == 0 else {
+            throw Trouble("fsync", path)
+        }
     }
 
     private static func sync(_ folder: String) throws {

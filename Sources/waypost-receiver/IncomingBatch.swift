@@ -36,7 +36,9 @@ struct IncomingBatch: Sendable {
         let total = (object["batch_metadata"] as? [String: Any])?["total_records"] as? Int
         guard total == data.count else {
             throw Refusal(
-                status: 422, reason: "total_records is \(total ?? -1), data has \(data.count)")
+                status: 422,
+                reason: "total_records is \(total ?? -1), data has \(data.count)"
+            )
         }
         let raw = JSONScanner.members(body[...]).last { $0.key == "data" }?.value ?? []
         let extents = JSONScanner.elements(raw)
@@ -61,7 +63,9 @@ struct IncomingBatch: Sendable {
     }
 
     private static func record(
-        _ value: Any, _ raw: ArraySlice<UInt8>, index: Int
+        _ value: Any,
+        _ raw: ArraySlice<UInt8>,
+        index: Int
     ) throws -> IncomingRecord {
         func refuse(_ why: String) -> Refusal {
             Refusal(status: 422, reason: "record \(index): \(why)")
@@ -74,11 +78,16 @@ struct IncomingBatch: Sendable {
             time.utf8.count >= 20, time.utf8.count <= 40, parse(time) != nil
         else { throw refuse("timestamp is missing or not RFC 3339") }
         var record = IncomingRecord(
-            id: id, date: String(time.prefix(10)),
+            id: id,
+            date: String(time.prefix(10)),
             compactTime: String(time.filter { $0.isNumber || $0 == "T" || $0 == "Z" }),
-            bytes: Array(raw), audio: nil)
+            bytes: Array(raw),
+            audio: nil
+        )
         guard let text = fields["audio_data"] as? String else { return record }
-        guard let audio = Data(base64Encoded: text) else { throw refuse("audio_data is not base64") }
+        guard let audio = Data(base64Encoded: text) else {
+            throw refuse("audio_data is not base64")
+        }
         guard let format = fields["audio_format"] as? String,
             ["ogg", "flac", "aac", "wav"].contains(format)
         else { throw refuse("audio_format is not ogg, flac, aac or wav") }

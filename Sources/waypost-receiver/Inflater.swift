@@ -19,7 +19,10 @@ enum Inflater {
         case "gzip": return try gzip(body)
         case "zstd": return try zstd(body)
         default:
-            throw Refusal(status: 415, reason: "Content-Encoding \(encoding): gzip and zstd are known")
+            throw Refusal(
+                status: 415,
+                reason: "Content-Encoding \(encoding): gzip and zstd are known"
+            )
         }
     }
 

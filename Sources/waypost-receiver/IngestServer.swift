@@ -21,7 +21,8 @@ struct IngestServer: Sendable {
     }
 
     private func answer(
-        _ request: HTTPRequest, _ method: String,
+        _ request: HTTPRequest,
+        _ method: String,
         _ body: @Sendable (HTTPRequest) async throws -> HTTPResponse
     ) async -> HTTPResponse {
         guard request.method.rawValue == method else {
@@ -41,7 +42,8 @@ struct IngestServer: Sendable {
     }
 
     private func authorize(_ request: HTTPRequest) throws {
-        guard let token = request.headers[HTTPHeader("X-Device-Token")], tokens.accepts(token) else {
+        guard let token = request.headers[HTTPHeader("X-Device-Token")], tokens.accepts(token)
+        else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
     }
@@ -54,7 +56,12 @@ struct IngestServer: Sendable {
     private func health(_ request: HTTPRequest) async throws -> HTTPResponse {
         let counts = try await archive.counts()
         return Self.json(
-            200, ["ok": true, "version": Receiver.currentVersion, "records": counts.records, "batches": counts.batches])
+            200,
+            [
+                "ok": true, "version": Receiver.currentVersion, "records": counts.records,
+                "batches": counts.batches,
+            ]
+        )
     }
 
     private func ingest(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -67,7 +74,9 @@ struct IngestServer: Sendable {
         }
         let wire = try await body(request)
         let plain = try Inflater.inflate(
-            wire, encoding: request.headers[HTTPHeader("Content-Encoding")] ?? "")
+            wire,
+            encoding: request.headers[HTTPHeader("Content-Encoding")] ?? ""
+        )
         let batch = try IncomingBatch(key: key, body: plain)
         let receipt = try await archive.store(batch)
         let milliseconds = Int(Date().timeIntervalSince(started) * 1000)
@@ -79,7 +88,8 @@ struct IngestServer: Sendable {
             [
                 "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
                 "batch_id": key,
-            ])
+            ]
+        )
     }
 
     /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
@@ -87,7 +97,9 @@ struct IngestServer: Sendable {
         let text = request.headers[HTTPHeader("Idempotency-Key")] ?? ""
         let key = String(text.dropFirst().dropLast())
         guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), IncomingBatch.isName(key)
-        else { throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key") }
+        else {
+            throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
+        }
         return key
     }
 
@@ -105,10 +117,13 @@ struct IngestServer: Sendable {
     }
 
     private static func json(_ status: Int, _ object: [String: Any]) -> HTTPResponse {
-        let data = (try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)) ?? Data()
+        let data =
+            (try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)) ?? Data()
         return HTTPResponse(
             statusCode: HTTPStatusCode(status, phrase: ""),
-            headers: [.contentType: "application/json"], body: data + Data("\n".utf8))
+            headers: [.contentType: "application/json"],
+            body: data + Data("\n".utf8)
+        )
     }
 
     private func log(_ line: String) {
@@ -132,7 +147,8 @@ struct TokenList: Sendable {
         let text = try String(contentsOfFile: file, encoding: .utf8)
         tokens = Set(
             text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
-                .filter { !$0.isEmpty && !$0.hasPrefix("#") })
+                .filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        )
     }
 
     func accepts(_ token: String) -> Bool {

@@ -5,7 +5,8 @@ struct JSONScanner {
     /// The members of an object: each key with the extent of its value.
     static func members(_ object: ArraySlice<UInt8>) -> [(key: String, value: ArraySlice<UInt8>)] {
         parts(object).compactMap { part in
-            guard let end = stringEnd(part), let colon = part[end...].firstIndex(of: UInt8(ascii: ":"))
+            guard let end = stringEnd(part),
+                let colon = part[end...].firstIndex(of: UInt8(ascii: ":"))
             else { return nil }
             let key = String(decoding: part[(part.startIndex + 1)..<(end - 1)], as: UTF8.self)
             return (key, trim(part[(colon + 1)...]))
@@ -52,8 +53,11 @@ struct JSONScanner {
         guard text.first == UInt8(ascii: "\"") else { return nil }
         var index = text.startIndex + 1
         while index < text.endIndex {
-            if text[index] == UInt8(ascii: "\\") { index += 1 } else
-            if text[index] == UInt8(ascii: "\"") { return index + 1 }
+            if text[index] == UInt8(ascii: "\\") {
+                index += 1
+            } else if text[index] == UInt8(ascii: "\"") {
+                return index + 1
+            }
             index += 1
         }
         return nil

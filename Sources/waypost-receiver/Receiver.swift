@@ -30,12 +30,15 @@ struct Receiver: AsyncParsableCommand {
 
     mutating func validate() throws {
         if address == nil {
-            throw ValidationError("--listen takes ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)")
+            throw ValidationError(
+                "--listen takes ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
+            )
         }
     }
 
     private var address: (host: String, port: UInt16)? {
-        guard let colon = listen.lastIndex(of: ":"), let port = UInt16(listen[listen.index(after: colon)...])
+        guard let colon = listen.lastIndex(of: ":"),
+            let port = UInt16(listen[listen.index(after: colon)...])
         else { return nil }
         return (String(listen[..<colon]), port)
     }
@@ -53,12 +56,19 @@ struct Receiver: AsyncParsableCommand {
     private func serve() async throws {
         guard let address else { return }
         let ingest = IngestServer(
-            archive: try Archive(directory: data), tokens: try TokenList(file: tokens),
-            maxBody: maxBody, isQuiet: quiet)
+            archive: try Archive(directory: data),
+            tokens: try TokenList(file: tokens),
+            maxBody: maxBody,
+            isQuiet: quiet
+        )
         // Field uploads are slow: minutes of them are no reason to hang up.
         let server = HTTPServer(
-            address: try .inet(ip4: address.host == "localhost" ? "127.0.0.1" : address.host, port: address.port),
-            timeout: 300)
+            address: try .inet(
+                ip4: address.host == "localhost" ? "127.0.0.1" : address.host,
+                port: address.port
+            ),
+            timeout: 300
+        )
         await ingest.routes(on: server)
         let isStopping = StopFlag()
         let signals = stopOnSignals(server, isStopping)
@@ -74,7 +84,7 @@ struct Receiver: AsyncParsableCommand {
         do {
             try await running.value
         } catch is CancellationError {
-        } catch where isStopping.isSet {
+        } catch  where isStopping.isSet {
         }
     }
 
@@ -85,7 +95,8 @@ struct Receiver: AsyncParsableCommand {
         }
         let path = URL(fileURLWithPath: data).path
         FileHandle.standardOutput.write(
-            Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8))
+            Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
+        )
         if tokens == nil {
             FileHandle.standardError.write(Data("no --tokens: any device token is taken\n".utf8))
         }
@@ -93,7 +104,8 @@ struct Receiver: AsyncParsableCommand {
 
     /// SIGTERM and SIGINT end the requests under way, then the server.
     private func stopOnSignals(
-        _ server: HTTPServer, _ flag: StopFlag
+        _ server: HTTPServer,
+        _ flag: StopFlag
     ) -> [any DispatchSourceSignal] {
         signal(SIGPIPE, SIG_IGN)
         return [SIGTERM, SIGINT].map { number in

@@ -20,19 +20,26 @@ struct Summary {
                 continue
             }
             let path = URL(fileURLWithPath: directory).appendingPathComponent(name)
-            add(try Data(contentsOf: path), to: String(folder.dropFirst(7)), folder: path.deletingLastPathComponent())
+            add(
+                try Data(contentsOf: path),
+                to: String(folder.dropFirst(7)),
+                folder: path.deletingLastPathComponent()
+            )
         }
     }
 
     private mutating func add(_ data: Data, to name: String, folder: URL) {
         var stream = streams[name] ?? Stream()
         for line in data.split(separator: 10) {
-            guard let record = try? JSONSerialization.jsonObject(with: line) as? [String: Any] else {
+            guard let record = try? JSONSerialization.jsonObject(with: line) as? [String: Any]
+            else {
                 continue
             }
             stream.records += 1
             stream.ids.insert(record["id"] as? String ?? "")
-            guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String else { continue }
+            guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String else {
+                continue
+            }
             stream.first = min(stream.first ?? time, time)
             if time >= stream.last ?? time {
                 stream.last = time
@@ -49,7 +56,8 @@ struct Summary {
         guard json else {
             return sorted.map { name, stream in
                 let audio = stream.newestAudio.map { "\n  newest sound: \($0)" } ?? ""
-                return "\(name): \(stream.records) records, \(stream.ids.count) distinct ids, \(stream.first ?? "-") to \(stream.last ?? "-")\(audio)"
+                return
+                    "\(name): \(stream.records) records, \(stream.ids.count) distinct ids, \(stream.first ?? "-") to \(stream.last ?? "-")\(audio)"
             }.joined(separator: "\n")
         }
         let object = Dictionary(
@@ -62,9 +70,12 @@ struct Summary {
                         "newest_audio": stream.newestAudio ?? "",
                     ] as [String: Any]
                 )
-            })
+            }
+        )
         let data = try? JSONSerialization.data(
-            withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
+            withJSONObject: object,
+            options: [.sortedKeys, .withoutEscapingSlashes]
+        )
         return String(decoding: data ?? Data(), as: UTF8.self)
     }
 }

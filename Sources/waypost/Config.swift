@@ -10,7 +10,8 @@ struct Config: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Check the file: every error at once, with its line.")
+            abstract: "Check the file: every error at once, with its line."
+        )
 
         @OptionGroup var options: ConfigurationOptions
 
@@ -22,7 +23,8 @@ struct Config: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the effective values, and where each comes from.")
+            abstract: "Print the effective values, and where each comes from."
+        )
 
         @OptionGroup var options: ConfigurationOptions
 
@@ -33,7 +35,8 @@ struct Config: ParsableCommand {
 
     struct Default: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print a full commented file with the defaults.")
+            abstract: "Print a full commented file with the defaults."
+        )
 
         mutating func run() {
             Output.write(Configuration.defaultText)

@@ -20,8 +20,12 @@ struct Run: ParsableCommand {
         do {
             let gateway = try Gateway(
                 GatewaySettings(
-                    configuration: configuration, environment: Environment.all,
-                    version: Waypost.currentVersion, log: log))
+                    configuration: configuration,
+                    environment: Environment.all,
+                    version: Waypost.currentVersion,
+                    log: log
+                )
+            )
             let path = options.config
             try gateway.run(signals: signals) {
                 do {

@@ -34,7 +34,8 @@ struct Status: ParsableCommand {
         guard let report = Snapshot.read(configuration) else {
             let path = Gateway.socketPath(configuration)
             Output.error(
-                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`")
+                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
+            )
             return ExitCode(2)
         }
         show(report, report.json)
@@ -44,7 +45,10 @@ struct Status: ParsableCommand {
     private func show(_ report: StatusReport, _ line: [UInt8]) {
         guard !json else { return Output.write(line + [10]) }
         let screen = StatusScreen(
-            report, now: SystemClock().wall(), isColoured: Output.isColoured)
+            report,
+            now: SystemClock().wall(),
+            isColoured: Output.isColoured
+        )
         // Home, draw, clear what is left of the screen before: no flicker.
         if watch, Output.isTerminal {
             let lines = screen.text.split(separator: "\n", omittingEmptySubsequences: false)

@@ -18,7 +18,8 @@ struct Sync: ParsableCommand {
         let path = Gateway.socketPath(configuration)
         guard let client = ControlClient(path: path), client.send(.sync) else {
             Output.error(
-                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`")
+                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
+            )
             throw ExitCode(2)
         }
         var last: StatusReport?
@@ -35,7 +36,9 @@ struct Sync: ParsableCommand {
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
         if let last { Output.write(Self.summary(last)) }
         guard isDone != nil else {
-            Output.error("not finished in \(wait) s; the upload goes on, `waypost status` follows it")
+            Output.error(
+                "not finished in \(wait) s; the upload goes on, `waypost status` follows it"
+            )
             throw ExitCode(1)
         }
         throw ExitCode(isDone == true ? 0 : 1)

@@ -37,8 +37,10 @@ package struct SoundSink: Sendable {
     package var event: @Sendable (Event) -> Void
 
     package init(
-        newRunID: @escaping @Sendable () -> Int64, begin: @escaping @Sendable (AudioRun) -> Void,
-        accept: @escaping @Sendable (Segment) -> Bool, end: @escaping @Sendable (Int64) -> Void,
+        newRunID: @escaping @Sendable () -> Int64,
+        begin: @escaping @Sendable (AudioRun) -> Void,
+        accept: @escaping @Sendable (Segment) -> Bool,
+        end: @escaping @Sendable (Int64) -> Void,
         event: @escaping @Sendable (Event) -> Void
     ) {
         self.newRunID = newRunID
@@ -50,9 +52,12 @@ package struct SoundSink: Sendable {
 
     package init(_ queue: Queue) {
         self.init(
-            newRunID: { queue.newRunID() }, begin: { queue.begin($0) },
-            accept: { queue.accept($0) }, end: { queue.end(run: $0) },
-            event: { queue.accept($0) })
+            newRunID: { queue.newRunID() },
+            begin: { queue.begin($0) },
+            accept: { queue.accept($0) },
+            end: { queue.end(run: $0) },
+            event: { queue.accept($0) }
+        )
     }
 }
 
@@ -72,7 +77,9 @@ package final class AudioAdapter: Sendable {
     private let clock: any HostClock
 
     package init(
-        settings: AudioSettings, sink: SoundSink, board: Publisher<SourceReport>,
+        settings: AudioSettings,
+        sink: SoundSink,
+        board: Publisher<SourceReport>,
         clock: any HostClock
     ) {
         self.settings = settings
@@ -120,12 +127,17 @@ package final class AudioAdapter: Sendable {
             }
         }
         throw Failure(
-            problems.map(\.message).joined(separator: "; "), code: problems.compactMap(\.code).first)
+            problems.map(\.message).joined(separator: "; "),
+            code: problems.compactMap(\.code).first
+        )
     }
 
     private func record(
-        _ pcm: borrowing PCM, _ capture: Capture, _ meter: inout SourceMeter,
-        _ lastEnd: inout (stamp: Stamp, reason: String)?, until stop: StopSignal
+        _ pcm: borrowing PCM,
+        _ capture: Capture,
+        _ meter: inout SourceMeter,
+        _ lastEnd: inout (stamp: Stamp, reason: String)?,
+        until stop: StopSignal
     ) throws {
         var samples: [Int16] = []
         var heardAt = clock.now()
@@ -138,7 +150,8 @@ package final class AudioAdapter: Sendable {
             guard count > 0 else {
                 guard now.boot - heardAt < Self.stallLimit else {
                     throw Failure(
-                        "\(pcm.device): no sound for 5 s; unplug the microphone and plug it in again")
+                        "\(pcm.device): no sound for 5 s; unplug the microphone and plug it in again"
+                    )
                 }
                 continue
             }
@@ -158,18 +171,24 @@ package final class AudioAdapter: Sendable {
 
     /// An event for what was not recorded between two runs.
     private func reportGap(
-        _ lastEnd: inout (stamp: Stamp, reason: String)?, _ capture: Capture, device: String
+        _ lastEnd: inout (stamp: Stamp, reason: String)?,
+        _ capture: Capture,
+        device: String
     ) {
         guard let (end, reason) = lastEnd, let start = capture.startStamp else { return }
         lastEnd = nil
         let lost = max(0, (start.boot - end.boot).milliseconds)
         sink.event(
             Event(
-                .gap, source: "audio",
+                .gap,
+                source: "audio",
                 detail: [
                     ("lost_s", .number(Double(lost) / 1000)), ("from", .time(end.wall)),
                     ("to", .time(start.wall)), ("device", .text(device)), ("reason", .text(reason)),
-                ], stamp: start))
+                ],
+                stamp: start
+            )
+        )
     }
 
     private func detail(_ segment: Segment, _ capture: Capture, _ device: String) -> String {

@@ -24,7 +24,10 @@ final class Capture {
         switch settings.codec {
         case .opus:
             encoder = try OpusSegmentEncoder(
-                rate: settings.rate, bitrate: settings.bitrate, segmentFrames: frames)
+                rate: settings.rate,
+                bitrate: settings.bitrate,
+                segmentFrames: frames
+            )
         case .wav:
             encoder = PCMEncoder(segmentFrames: frames)
         }
@@ -42,11 +45,16 @@ final class Capture {
         run = sink.newRunID()
         sink.begin(
             AudioRun(
-                id: run, codec: settings.codec, rate: settings.rate, device: device,
+                id: run,
+                codec: settings.codec,
+                rate: settings.rate,
+                device: device,
                 preskip: encoder.preskip,
                 chunkSegments: max(1, Int(settings.chunk / settings.segment)),
                 overlapSegments: settings.overlap > .zero ? 1 : 0,
-                minimumLevel: settings.minimumLevel))
+                minimumLevel: settings.minimumLevel
+            )
+        )
     }
 
     /// The segments that these samples complete.
@@ -67,8 +75,12 @@ final class Capture {
         silentSegments = encoded.meanSquare == 0 ? silentSegments + 1 : 0
         defer { framesOut += encoded.frames }
         return Segment(
-            run: run, frames: encoded.frames, start: stamp(of: framesOut, from: startStamp),
-            meanSquare: encoded.meanSquare, data: encoded.data)
+            run: run,
+            frames: encoded.frames,
+            start: stamp(of: framesOut, from: startStamp),
+            meanSquare: encoded.meanSquare,
+            data: encoded.data
+        )
     }
 
     private func stamp(of frame: Int, from start: Stamp) -> Stamp {

@@ -20,7 +20,9 @@ struct PCM: ~Copyable {
     let channels: Int
     let rate: Int
 
-    /// Opens and starts a device. Throws a Failure that names it and says what to do.
+    /// Opens and starts a device.
+    ///
+    /// Throws a Failure that names it and says what to do.
     init(device: String, rate: Int) throws {
         waypost_alsa_silence()
         var handle: OpaquePointer?
@@ -70,7 +72,9 @@ struct PCM: ~Copyable {
     }
 
     private static func configure(
-        _ handle: OpaquePointer, device: String, rate: Int
+        _ handle: OpaquePointer,
+        device: String,
+        rate: Int
     ) throws -> Int {
         var parameters: OpaquePointer?
         snd_pcm_hw_params_malloc(&parameters)
@@ -80,13 +84,18 @@ struct PCM: ~Copyable {
         }
         try check(snd_pcm_hw_params_any(handle, parameters), "hw_params_any")
         try check(
-            snd_pcm_hw_params_set_access(handle, parameters, SND_PCM_ACCESS_RW_INTERLEAVED), "access")
+            snd_pcm_hw_params_set_access(handle, parameters, SND_PCM_ACCESS_RW_INTERLEAVED),
+            "access"
+        )
         try check(
             snd_pcm_hw_params_set_format(handle, parameters, SND_PCM_FORMAT_S16_LE),
-            "16-bit samples")
+            "16-bit samples"
+        )
         var channels: UInt32 = 1
         try check(
-            snd_pcm_hw_params_set_channels_near(handle, parameters, &channels), "channels")
+            snd_pcm_hw_params_set_channels_near(handle, parameters, &channels),
+            "channels"
+        )
         guard snd_pcm_hw_params_set_rate(handle, parameters, UInt32(rate), 0) >= 0 else {
             throw wrongRate(handle, parameters, device: device, rate: rate)
         }
@@ -94,15 +103,22 @@ struct PCM: ~Copyable {
         var buffer = snd_pcm_uframes_t(rate * 2)
         var period = snd_pcm_uframes_t(rate / 10)
         try check(
-            snd_pcm_hw_params_set_buffer_size_near(handle, parameters, &buffer), "buffer size")
+            snd_pcm_hw_params_set_buffer_size_near(handle, parameters, &buffer),
+            "buffer size"
+        )
         try check(
-            snd_pcm_hw_params_set_period_size_near(handle, parameters, &period, nil), "period size")
+            snd_pcm_hw_params_set_period_size_near(handle, parameters, &period, nil),
+            "period size"
+        )
         try check(snd_pcm_hw_params(handle, parameters), "hw_params")
         return Int(channels)
     }
 
     private static func wrongRate(
-        _ handle: OpaquePointer, _ parameters: OpaquePointer?, device: String, rate: Int
+        _ handle: OpaquePointer,
+        _ parameters: OpaquePointer?,
+        device: String,
+        rate: Int
     ) -> Failure {
         var lowest: UInt32 = 0
         var highest: UInt32 = 0
@@ -119,12 +135,15 @@ struct PCM: ~Copyable {
         switch -code {
         case EACCES, EPERM:
             return Failure(
-                "\(device): \(reason); add the user to the group audio", code: .permission)
+                "\(device): \(reason); add the user to the group audio",
+                code: .permission
+            )
         case ENOENT, ENODEV, ENXIO:
             return Failure("\(device): no such capture device; `arecord -L` lists what is there")
         case EBUSY:
             return Failure(
-                "\(device): in use by another program; `fuser -v /dev/snd/*` tells which")
+                "\(device): in use by another program; `fuser -v /dev/snd/*` tells which"
+            )
         default:
             return Failure("\(device): \(call): \(reason)")
         }

@@ -48,8 +48,12 @@ final class PCMEncoder: SegmentEncoder {
 
     private static func segment(_ samples: ArraySlice<Int16>) -> EncodedSegment {
         EncodedSegment(
-            frames: samples.count, meanSquare: sumOfSquares(samples) / Double(samples.count),
-            data: samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] })
+            frames: samples.count,
+            meanSquare: sumOfSquares(samples) / Double(samples.count),
+            data: samples.flatMap {
+                [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
+            }
+        )
     }
 }
 
@@ -91,7 +95,10 @@ final class OpusSegmentEncoder: SegmentEncoder {
         while packets.count < wanted, packets.count <= packetsPerSegment {
             try encodePacket()
         }
-        ended = segment(packets.prefix(wanted)[...], frames: min(tail, packetsPerSegment * packetFrames))
+        ended = segment(
+            packets.prefix(wanted)[...],
+            frames: min(tail, packetsPerSegment * packetFrames)
+        )
         packets = []
         samples = []
         frames = 0
@@ -118,13 +125,17 @@ final class OpusSegmentEncoder: SegmentEncoder {
     }
 
     private func segment(
-        _ packets: ArraySlice<(bytes: [UInt8], energy: Double)>, frames: Int
+        _ packets: ArraySlice<(bytes: [UInt8], energy: Double)>,
+        frames: Int
     ) -> EncodedSegment {
         var data: [UInt8] = []
         for packet in packets { OpusPackets.append(packet.bytes, to: &data) }
         let energy = packets.prefix(packetsPerSegment).reduce(0) { $0 + $1.energy }
         return EncodedSegment(
-            frames: frames, meanSquare: energy / Double(max(1, frames)), data: data)
+            frames: frames,
+            meanSquare: energy / Double(max(1, frames)),
+            data: data
+        )
     }
 }
 
@@ -142,7 +153,8 @@ private final class OpusHandle {
 
     init(rate: Int, bitrate: Int) throws {
         var code: Int32 = 0
-        guard let encoder = opus_encoder_create(Int32(rate), 1, OPUS_APPLICATION_AUDIO, &code) else {
+        guard let encoder = opus_encoder_create(Int32(rate), 1, OPUS_APPLICATION_AUDIO, &code)
+        else {
             throw OpusError(call: "opus_encoder_create", code: code)
         }
         self.encoder = encoder

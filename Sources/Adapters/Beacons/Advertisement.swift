@@ -22,7 +22,9 @@ struct ADStructure {
     var payload: ArraySlice<UInt8>
 }
 
-/// Takes advertising data apart. Any bytes are accepted; what makes no sense yields nothing.
+/// Takes advertising data apart.
+///
+/// Any bytes are accepted; what makes no sense yields nothing.
 package enum Advertisement {
     /// The AD structures up to the first that is empty or cut short.
     static func structures(_ data: ArraySlice<UInt8>) -> [ADStructure] {
@@ -53,7 +55,8 @@ package enum Advertisement {
     }
 
     private static func manufacturer(
-        _ payload: ArraySlice<UInt8>, unknown: Bool
+        _ payload: ArraySlice<UInt8>,
+        unknown: Bool
     ) -> DecodedBeacon? {
         if let beacon = IBeacon.decode(payload) ?? Ruuvi.decode(payload)
             ?? AltBeacon.decode(payload)
@@ -75,7 +78,9 @@ package enum Advertisement {
 func hex(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
     for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] { text.append(nibble < 10 ? 48 + nibble : 87 + nibble) }
+        for nibble in [byte >> 4, byte & 15] {
+            text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
+        }
     }
     return String(decoding: text, as: UTF8.self)
 }
@@ -83,7 +88,9 @@ func hex(_ bytes: some Sequence<UInt8>) -> String {
 extension Advertisement {
     /// As `decode`, for a person's input: takes a bare RuuviTag payload, as published, too.
     package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {
-        if bytes.count == 24, bytes.first == 5, let beacon = Ruuvi.decode([0x99, 0x04] + bytes[...]) {
+        if bytes.count == 24, bytes.first == 5,
+            let beacon = Ruuvi.decode([0x99, 0x04] + bytes[...])
+        {
             return [beacon]
         }
         return decode(bytes[...], unknown: true)

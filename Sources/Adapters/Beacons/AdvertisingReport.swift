@@ -27,7 +27,9 @@ struct ReportParser {
     /// Reports that made no sense.
     private(set) var malformed = 0
 
-    /// The reports in an event; empty for any other event. `event` starts at the event code.
+    /// The reports in an event; empty for any other event.
+    ///
+    /// `event` starts at the event code.
     mutating func parse(_ event: ArraySlice<UInt8>) -> [AdvertisingReport] {
         var cursor = ByteCursor(event)
         guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte(),
@@ -49,7 +51,8 @@ struct ReportParser {
     }
 
     private mutating func reports(
-        _ body: inout ByteCursor, _ next: (inout Self, inout ByteCursor) -> Outcome
+        _ body: inout ByteCursor,
+        _ next: (inout Self, inout ByteCursor) -> Outcome
     ) -> [AdvertisingReport] {
         var reports: [AdvertisingReport] = []
         for _ in 0..<(body.byte() ?? 0) {
@@ -91,13 +94,18 @@ struct ReportParser {
     }
 
     private func report(
-        _ type: UInt8, _ address: UInt64, _ rssi: Int8, _ data: ArraySlice<UInt8>
+        _ type: UInt8,
+        _ address: UInt64,
+        _ rssi: Int8,
+        _ data: ArraySlice<UInt8>
     ) -> AdvertisingReport {
         AdvertisingReport(
             address: BluetoothAddress(value: address),
             addressType: Self.addressType(type, address),
             // 127: not available (7.7.65.2).
-            rssi: rssi == 127 ? nil : Int(rssi), data: data)
+            rssi: rssi == 127 ? nil : Int(rssi),
+            data: data
+        )
     }
 
     /// The two top bits of a random address tell its kind (Vol 6, Part B, 1.3.2).

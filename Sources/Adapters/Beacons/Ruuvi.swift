@@ -40,6 +40,8 @@ enum Ruuvi {
     private static func addPower(_ cursor: inout ByteCursor, to telemetry: inout Telemetry) {
         guard let value = cursor.bigEndian(2) else { return }
         if value >> 5 != 0x7FF { telemetry.add(.battery, scaled: Int64(value >> 5) + 1600) }
-        if value & 0x1F != 0x1F { telemetry.add(.transmitPower, scaled: Int64(value & 0x1F) * 2 - 40) }
+        if value & 0x1F != 0x1F {
+            telemetry.add(.transmitPower, scaled: Int64(value & 0x1F) * 2 - 40)
+        }
     }
 }
