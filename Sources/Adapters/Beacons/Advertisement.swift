@@ -16,6 +16,8 @@ package struct DecodedBeacon: Sendable, Equatable {
 /// One AD structure (Core Specification, Vol 3, Part C, 11).
 struct ADStructure {
     static let uuid16ServiceData: UInt8 = 0x16
+    static let uuid32ServiceData: UInt8 = 0x20
+    static let uuid128ServiceData: UInt8 = 0x21
     static let manufacturerData: UInt8 = 0xFF
 
     var type: UInt8
@@ -46,6 +48,10 @@ package enum Advertisement {
                 manufacturer(structure.payload, unknown: unknown)
             case ADStructure.uuid16ServiceData:
                 service(structure.payload, unknown: unknown)
+            case ADStructure.uuid32ServiceData:
+                other(.service, structure.payload, atLeast: 4, unknown: unknown)
+            case ADStructure.uuid128ServiceData:
+                other(.service, structure.payload, atLeast: 16, unknown: unknown)
             default:
                 nil
             }
@@ -53,21 +59,31 @@ package enum Advertisement {
     }
 
     private static func manufacturer(
-        _ payload: ArraySlice<UInt8>, unknown: Bool
+        _ payload: ArraySlice<UInt8>,
+        unknown: Bool
     ) -> DecodedBeacon? {
         if let beacon = IBeacon.decode(payload) ?? Ruuvi.decode(payload)
             ?? AltBeacon.decode(payload)
         {
             return beacon
         }
-        guard unknown, payload.count >= 2 else { return nil }
-        return DecodedBeacon(kind: .manufacturer, data: Array(payload))
+        return other(.manufacturer, payload, atLeast: 2, unknown: unknown)
     }
 
     private static func service(_ payload: ArraySlice<UInt8>, unknown: Bool) -> DecodedBeacon? {
         if let beacon = Eddystone.decode(payload) { return beacon }
-        guard unknown, payload.count >= 2 else { return nil }
-        return DecodedBeacon(kind: .service, data: Array(payload))
+        return other(.service, payload, atLeast: 2, unknown: unknown)
+    }
+
+    /// A payload that no decoder knows; `atLeast`: the length of its company id or UUID.
+    private static func other(
+        _ kind: BeaconKind,
+        _ payload: ArraySlice<UInt8>,
+        atLeast: Int,
+        unknown: Bool
+    ) -> DecodedBeacon? {
+        guard unknown, payload.count >= atLeast else { return nil }
+        return DecodedBeacon(kind: kind, data: Array(payload))
     }
 }
 
@@ -75,7 +91,9 @@ package enum Advertisement {
 func hex(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
     for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] { text.append(nibble < 10 ? 48 + nibble : 87 + nibble) }
+        for nibble in [byte >> 4, byte & 15] {
+            text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
+        }
     }
     return String(decoding: text, as: UTF8.self)
 }

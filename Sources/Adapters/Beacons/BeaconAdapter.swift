@@ -45,7 +45,9 @@ package final class BeaconAdapter: Sendable {
     private let clock: any HostClock
 
     package init(
-        settings: BeaconSettings, board: Publisher<SourceReport>, clock: any HostClock,
+        settings: BeaconSettings,
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
         accept: @escaping @Sendable (Sighting) -> Bool
     ) {
         self.settings = settings
@@ -91,7 +93,9 @@ package final class BeaconAdapter: Sendable {
     }
 
     private func listen(
-        _ intake: inout SightingIntake, _ meter: inout SourceMeter, _ retry: inout Retry,
+        _ intake: inout SightingIntake,
+        _ meter: inout SourceMeter,
+        _ retry: inout Retry,
         until stop: StopSignal
     ) throws {
         let link = try connect(until: stop)
@@ -100,7 +104,9 @@ package final class BeaconAdapter: Sendable {
         retry.succeeded()
         let mode = settings.scan.isActive ? "active" : "passive"
         meter.working(
-            "\(mode) scan, \(scanner.isExtended ? "extended" : "legacy")", now: clock.now())
+            "\(mode) scan, \(scanner.isExtended ? "extended" : "legacy")",
+            now: clock.now()
+        )
         var parser = ReportParser()
         while !stop.isRaised {
             while let event = try link.receive() {
@@ -114,7 +120,9 @@ package final class BeaconAdapter: Sendable {
     }
 
     private func take(
-        _ event: ArraySlice<UInt8>, _ parser: inout ReportParser, _ intake: inout SightingIntake,
+        _ event: ArraySlice<UInt8>,
+        _ parser: inout ReportParser,
+        _ intake: inout SightingIntake,
         _ meter: inout SourceMeter
     ) {
         let malformed = parser.malformed
@@ -130,7 +138,10 @@ package final class BeaconAdapter: Sendable {
     }
 
     private func replay(
-        _ path: String, _ speed: Double, _ intake: inout SightingIntake, _ meter: inout SourceMeter,
+        _ path: String,
+        _ speed: Double,
+        _ intake: inout SightingIntake,
+        _ meter: inout SourceMeter,
         until stop: StopSignal
     ) throws {
         var file = try BtsnoopFile(path: path)
@@ -142,7 +153,8 @@ package final class BeaconAdapter: Sendable {
             let since = record.microseconds &- (first ?? record.microseconds)
             first = first ?? record.microseconds
             if speed > 0 {
-                let due = start + .milliseconds(Int64(min(1e12, max(0, Double(since) / 1000 / speed))))
+                let due =
+                    start + .milliseconds(Int64(min(1e12, max(0, Double(since) / 1000 / speed))))
                 meter.update(clock.now())
                 if due > clock.now(), stop.sleep(for: due - clock.now()) { break }
             }
@@ -152,6 +164,7 @@ package final class BeaconAdapter: Sendable {
         guard !stop.isRaised else { return }
         meter.working(
             file.isTruncated ? "replay finished (the capture is cut short)" : "replay finished",
-            now: clock.now())
+            now: clock.now()
+        )
     }
 }

@@ -33,8 +33,11 @@ struct BtsnoopFile: ~Copyable {
         let count = fread(&header, 1, 16, file)
         guard count == 16, header.starts(with: Array("btsnoop".utf8) + [0]) else {
             fclose(file)
-            let found = count == 0 ? "it is empty" : "it begins with \(hex(header.prefix(min(count, 8))))"
-            throw Failure("\(path): not a btsnoop capture: \(found); record one with `btmon -w FILE`")
+            let found =
+                count == 0 ? "it is empty" : "it begins with \(hex(header.prefix(min(count, 8))))"
+            throw Failure(
+                "\(path): not a btsnoop capture: \(found); record one with `btmon -w FILE`"
+            )
         }
         var cursor = ByteCursor(header[8...])
         let version = cursor.bigEndian(4) ?? 0

@@ -23,14 +23,19 @@ enum Eddystone {
             let instance = cursor.bytes(6)
         else { return nil }
         return DecodedBeacon(
-            kind: .eddystoneUID, beaconID: "\(hex(namespace))/\(hex(instance))",
-            txPower: Int(power) - firstMetre)
+            kind: .eddystoneUID,
+            beaconID: "\(hex(namespace))/\(hex(instance))",
+            txPower: Int(power) - firstMetre
+        )
     }
 
     private static func eid(_ cursor: inout ByteCursor) -> DecodedBeacon? {
         guard let power = cursor.signed(), let id = cursor.bytes(8) else { return nil }
         return DecodedBeacon(
-            kind: .eddystoneEID, beaconID: hex(id), txPower: Int(power) - firstMetre)
+            kind: .eddystoneEID,
+            beaconID: hex(id),
+            txPower: Int(power) - firstMetre
+        )
     }
 
     private static let schemes = ["http://www.", "https://www.", "http://", "https://"]

@@ -31,20 +31,28 @@ enum HCI {
     static let reset = Command(name: "Reset", opcode: 0x0C03)
     /// All events of the default mask, and LE Meta (bit 61).
     static let setEventMask = Command(
-        name: "Set Event Mask", opcode: 0x0C01,
-        parameters: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x1F, 0x00, 0x20])
+        name: "Set Event Mask",
+        opcode: 0x0C01,
+        parameters: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x1F, 0x00, 0x20]
+    )
     /// Advertising Report (bit 1) and Extended Advertising Report (bit 12) beside the default bits.
     static let setLEEventMask = Command(
-        name: "LE Set Event Mask", opcode: 0x2001,
-        parameters: [0x1F, 0x10, 0, 0, 0, 0, 0, 0])
+        name: "LE Set Event Mask",
+        opcode: 0x2001,
+        parameters: [0x1F, 0x10, 0, 0, 0, 0, 0, 0]
+    )
     static let readLocalSupportedCommands = Command(
-        name: "Read Local Supported Commands", opcode: 0x1002)
+        name: "Read Local Supported Commands",
+        opcode: 0x1002
+    )
 
     /// Interval and window in units of 0.625 ms (7.8.10).
     static func setScanParameters(_ scan: ScanSettings) -> Command {
         Command(
-            name: "LE Set Scan Parameters", opcode: 0x200B,
-            parameters: [scan.isActive ? 1 : 0] + scan.timing + [0, 0])
+            name: "LE Set Scan Parameters",
+            opcode: 0x200B,
+            parameters: [scan.isActive ? 1 : 0] + scan.timing + [0, 0]
+        )
     }
 
     static func setScanEnable(_ isOn: Bool) -> Command {
@@ -55,14 +63,18 @@ enum HCI {
     /// On LE 1M, where beacons are (7.8.64).
     static func setExtendedScanParameters(_ scan: ScanSettings) -> Command {
         Command(
-            name: "LE Set Extended Scan Parameters", opcode: 0x2041,
-            parameters: [0, 0, 1, scan.isActive ? 1 : 0] + scan.timing)
+            name: "LE Set Extended Scan Parameters",
+            opcode: 0x2041,
+            parameters: [0, 0, 1, scan.isActive ? 1 : 0] + scan.timing
+        )
     }
 
     static func setExtendedScanEnable(_ isOn: Bool) -> Command {
         Command(
-            name: "LE Set Extended Scan Enable", opcode: 0x2042,
-            parameters: [isOn ? 1 : 0, 0, 0, 0, 0, 0])
+            name: "LE Set Extended Scan Enable",
+            opcode: 0x2042,
+            parameters: [isOn ? 1 : 0, 0, 0, 0, 0, 0]
+        )
     }
 }
 
@@ -78,7 +90,8 @@ package struct ScanSettings: Sendable, Equatable {
     /// Interval and window as HCI wants them: 16 bits each, little-endian, units of 0.625 ms.
     var timing: [UInt8] {
         [interval, window].flatMap { duration -> [UInt8] in
-            let micros = duration.components.seconds * 1_000_000
+            let micros =
+                duration.components.seconds * 1_000_000
                 + duration.components.attoseconds / 1_000_000_000_000
             let units = UInt16(clamping: min(max(4, micros / 625), 0x4000))
             return [UInt8(truncatingIfNeeded: units), UInt8(units >> 8)]

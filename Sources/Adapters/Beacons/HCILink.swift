@@ -57,7 +57,12 @@ final class H4Link: HCILink {
             return nextEvent()
         }
         guard count < 0, code == EAGAIN || code == EINTR else {
-            throw Failure("\(name): " + (count == 0 ? "the controller closed the connection" : "\(SystemError("recv", code: code))"))
+            throw Failure(
+                "\(name): "
+                    + (count == 0
+                        ? "the controller closed the connection"
+                        : "\(SystemError("recv", code: code))")
+            )
         }
         return nil
     }
@@ -98,7 +103,11 @@ final class KernelLink: HCILink {
 
     init(adapter: Int) throws {
         name = "hci\(adapter)"
-        let number = Glibc.socket(AF_BLUETOOTH, Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), BTPROTO_HCI)
+        let number = Glibc.socket(
+            AF_BLUETOOTH,
+            Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
+            BTPROTO_HCI
+        )
         guard number >= 0 else { throw Self.failure("socket", name, errno) }
         socket = Descriptor(owning: number)
         // Already up is what is wanted.
@@ -140,7 +149,8 @@ final class KernelLink: HCILink {
         case EPERM, EACCES:
             return Failure(
                 "\(name): \(call): \(reason); run it by its service, or give it CAP_NET_RAW and CAP_NET_ADMIN",
-                code: .permission)
+                code: .permission
+            )
         case ENODEV:
             return Failure("\(name): no such Bluetooth adapter; `hciconfig -a` lists what is there")
         case EAFNOSUPPORT:

@@ -13,7 +13,10 @@ enum IBeacon {
             let minor = cursor.bigEndian(2), let power = cursor.signed()
         else { return nil }
         return DecodedBeacon(
-            kind: .iBeacon, beaconID: "\(dashed(hex(uuid)))/\(major)/\(minor)", txPower: Int(power))
+            kind: .iBeacon,
+            beaconID: "\(dashed(hex(uuid)))/\(major)/\(minor)",
+            txPower: Int(power)
+        )
     }
 
     private static func dashed(_ digits: String) -> String {
@@ -35,7 +38,9 @@ enum AltBeacon {
             let instance = cursor.bytes(4), let power = cursor.signed()
         else { return nil }
         return DecodedBeacon(
-            kind: .altBeacon, beaconID: "\(hex(organisation))/\(hex(instance))",
-            txPower: Int(power))
+            kind: .altBeacon,
+            beaconID: "\(hex(organisation))/\(hex(instance))",
+            txPower: Int(power)
+        )
     }
 }

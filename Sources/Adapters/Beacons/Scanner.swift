@@ -23,9 +23,13 @@ struct Scanner {
         }
         isExtended = try Self.supportsExtended(&dialogue)
         // Someone may have left a scan running, and its parameters cannot be changed then.
-        try dialogue.expectSuccess(Self.enable(false, isExtended), tolerating: HCI.commandDisallowed)
         try dialogue.expectSuccess(
-            isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings))
+            Self.enable(false, isExtended),
+            tolerating: HCI.commandDisallowed
+        )
+        try dialogue.expectSuccess(
+            isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
+        )
         try dialogue.expectSuccess(Self.enable(true, isExtended))
     }
 
@@ -57,7 +61,8 @@ private struct Dialogue {
         let status = try ask(command).status
         guard status == 0 || status == tolerated else {
             throw Failure(
-                "the controller refused \(command.name) with status 0x\(hex([status]))")
+                "the controller refused \(command.name) with status 0x\(hex([status]))"
+            )
         }
     }
 
@@ -77,7 +82,8 @@ private struct Dialogue {
     }
 
     private static func answer(
-        _ event: ArraySlice<UInt8>, to opcode: UInt16
+        _ event: ArraySlice<UInt8>,
+        to opcode: UInt16
     ) -> (status: UInt8, values: ArraySlice<UInt8>)? {
         var cursor = ByteCursor(event)
         guard let code = cursor.byte(), cursor.byte() != nil else { return nil }

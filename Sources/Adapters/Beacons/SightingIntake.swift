@@ -33,13 +33,20 @@ struct SightingIntake {
 
     /// Calls `body` with each sighting to be kept.
     mutating func take(
-        _ report: AdvertisingReport, at stamp: Stamp, _ body: (Sighting) -> Void
+        _ report: AdvertisingReport,
+        at stamp: Stamp,
+        _ body: (Sighting) -> Void
     ) {
         for admitted in decode(report) where rate.admits(admitted.identity, at: stamp.boot) {
             body(
                 Sighting(
-                    identity: admitted.identity, rssi: report.rssi, telemetry: admitted.telemetry,
-                    data: admitted.data, stamp: stamp))
+                    identity: admitted.identity,
+                    rssi: report.rssi,
+                    telemetry: admitted.telemetry,
+                    data: admitted.data,
+                    stamp: stamp
+                )
+            )
         }
     }
 
@@ -49,10 +56,15 @@ struct SightingIntake {
         let admitted = Advertisement.decode(report.data, unknown: keepsUnknown).map { beacon in
             Admitted(
                 identity: BeaconIdentity(
-                    kind: beacon.kind, beaconID: beacon.beaconID ?? report.address.description,
-                    address: report.address, addressType: report.addressType,
-                    txPower: beacon.txPower),
-                telemetry: beacon.telemetry, data: beacon.data)
+                    kind: beacon.kind,
+                    beaconID: beacon.beaconID ?? report.address.description,
+                    address: report.address,
+                    addressType: report.addressType,
+                    txPower: beacon.txPower
+                ),
+                telemetry: beacon.telemetry,
+                data: beacon.data
+            )
         }.filter { filter.admits($0.identity) }
         if cache.count >= Self.cacheLimit { cache.removeAll(keepingCapacity: true) }
         // A slice would keep the whole packet it was cut from.
