@@ -54,7 +54,7 @@ def ruuvi(sequence, seconds):
 
 
 def strength(address, seconds):
-    phase = address.to_bytes()[0]
+    phase = bytes(address)[0]
     return round(-65 + 15 * math.sin(seconds / 7 + phase) + 2 * math.sin(seconds * 3 + phase))
 
 
@@ -62,6 +62,14 @@ class Ear(Controller):
     """A controller whose reports carry a moving RSSI; Bumble's own is always the same."""
 
     started = time.monotonic()
+
+    @classmethod
+    def choose(cls, radio):
+        if radio == "legacy":
+            cls.le_features = Controller.le_features & ~hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
+        if radio == "extended":
+            cls.supported_commands = Controller.supported_commands | {
+                hci.HCI_LE_SET_EXTENDED_SCAN_PARAMETERS_COMMAND, hci.HCI_LE_SET_EXTENDED_SCAN_ENABLE_COMMAND}
 
     def send_hci_packet(self, packet):
         for report in getattr(packet, "reports", None) or []:
@@ -103,7 +111,12 @@ async def advertise(air, address, interval, payload):
 async def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="TCP port on 127.0.0.1; 0 chooses one")
-    port = parser.parse_args().port
+    parser.add_argument(
+        "--radio", choices=["mixed", "legacy", "extended"], default="mixed",
+        help="mixed: legacy commands, extended reports, as Bumble's own; legacy or extended: both alike")
+    arguments = parser.parse_args()
+    port = arguments.port
+    Ear.choose(arguments.radio)
     air = LocalLink()
     server = await asyncio.get_running_loop().create_server(lambda: Client(air), "127.0.0.1", port)
     print(f"listening on {server.sockets[0].getsockname()[1]}", flush=True)
