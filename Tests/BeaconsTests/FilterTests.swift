@@ -6,8 +6,12 @@ import Testing
 @testable import Beacons
 
 private let phone = BeaconIdentity(
-    kind: .iBeacon, beaconID: Sample.iBeaconID, address: BluetoothAddress(value: 0xC0FF_EE00_0001),
-    addressType: .randomStatic, txPower: -59)
+    kind: .iBeacon,
+    beaconID: Sample.iBeaconID,
+    address: BluetoothAddress(value: 0xC0FF_EE00_0001),
+    addressType: .randomStatic,
+    txPower: -59
+)
 
 @Suite struct FilterTests {
     private func admits(allow: [String] = [], deny: [String] = []) -> Bool {
@@ -48,14 +52,17 @@ private let phone = BeaconIdentity(
             guard let first = pattern.first else { return text.isEmpty }
             let rest = pattern.dropFirst()
             if first == UInt8(ascii: "*") {
-                return reference(rest, text) || (!text.isEmpty && reference(pattern, text.dropFirst()))
+                return reference(rest, text)
+                    || (!text.isEmpty && reference(pattern, text.dropFirst()))
             }
             return text.first == first && reference(rest, text.dropFirst())
         }
         var generator = SeededGenerator(state: 3)
         var fits = 0
         for _ in 0..<50_000 {
-            let pattern = generator.bytes(Int.random(in: 0...6, using: &generator)).map { "ab*"[$0] }
+            let pattern = generator.bytes(Int.random(in: 0...6, using: &generator)).map {
+                "ab*"[$0]
+            }
             let text = generator.bytes(Int.random(in: 0...8, using: &generator)).map { "aab"[$0] }
             let expected = reference(pattern[...], text[...])
             fits += expected ? 1 : 0
@@ -76,15 +83,20 @@ extension String {
 @Suite struct RateLimitTests {
     private func identity(_ number: Int, address: UInt64 = 1) -> BeaconIdentity {
         BeaconIdentity(
-            kind: .ruuvi, beaconID: "\(number)", address: BluetoothAddress(value: address),
-            addressType: .randomStatic)
+            kind: .ruuvi,
+            beaconID: "\(number)",
+            address: BluetoothAddress(value: address),
+            addressType: .randomStatic
+        )
     }
 
     private func at(_ milliseconds: Int64) -> BootInstant {
         BootInstant(nanoseconds: milliseconds * 1_000_000)
     }
 
-    @Test(arguments: [(4.0, 4, 1000), (0.5, 1, 2000), (2.5, 3, 1200), (1.0, 1, 1000), (10, 10, 1000)])
+    @Test(arguments: [
+        (4.0, 4, 1000), (0.5, 1, 2000), (2.5, 3, 1200), (1.0, 1, 1000), (10, 10, 1000),
+    ])
     func rate_holdsInAnyStretch(rate: Double, count: Int, stretch: Int64) {
         var limit = RateLimit(rate: rate)
         var generator = SeededGenerator(state: 11)
@@ -114,7 +126,9 @@ extension String {
 
     @Test func flood_staysBounded_andForgetsTheQuietFirst() {
         var limit = RateLimit(rate: 1)
-        for number in 0..<RateLimit.limit - 1 { #expect(limit.admits(identity(number), at: at(0)) == true) }
+        for number in 0..<RateLimit.limit - 1 {
+            #expect(limit.admits(identity(number), at: at(0)) == true)
+        }
         #expect(limit.admits(identity(-1), at: at(1500)) == true)
         // Full: the quiet ones go, the one just heard stays limited.
         #expect(limit.admits(identity(-2), at: at(1600)) == true)
@@ -124,15 +138,27 @@ extension String {
 
 @Suite struct IntakeTests {
     private let clock = ManualClock(
-        Stamp(boot: BootInstant(nanoseconds: 50_000_000_000), wall: WallTime(milliseconds: 1_795_235_407_000)))
+        Stamp(
+            boot: BootInstant(nanoseconds: 50_000_000_000),
+            wall: WallTime(milliseconds: 1_795_235_407_000)
+        )
+    )
 
-    private func report(_ data: [UInt8], address: UInt64 = 0xC0FF_EE00_0001, rssi: Int? = -60) -> AdvertisingReport {
+    private func report(_ data: [UInt8], address: UInt64 = 0xC0FF_EE00_0001, rssi: Int? = -60)
+        -> AdvertisingReport
+    {
         AdvertisingReport(
-            address: BluetoothAddress(value: address), addressType: .randomStatic, rssi: rssi,
-            data: data[...])
+            address: BluetoothAddress(value: address),
+            addressType: .randomStatic,
+            rssi: rssi,
+            data: data[...]
+        )
     }
 
-    private func take(_ reports: [AdvertisingReport], _ change: (inout BeaconSettings) -> Void = { _ in }) -> [Sighting] {
+    private func take(
+        _ reports: [AdvertisingReport],
+        _ change: (inout BeaconSettings) -> Void = { _ in }
+    ) -> [Sighting] {
         var settings = BeaconSettings(origin: .adapter(0))
         settings.maxRate = 1000
         change(&settings)
@@ -148,7 +174,8 @@ extension String {
             sightings == [
                 Sighting(identity: phone, rssi: -71, stamp: clock.stamp()),
                 Sighting(identity: phone, rssi: nil, stamp: clock.stamp()),
-            ])
+            ]
+        )
     }
 
     @Test func idOfPayloadsWithoutOne_isTheAddress() {
@@ -174,8 +201,14 @@ extension String {
     }
 
     @Test func lists_areApplied() {
-        let reports = [report(Sample.iBeacon), report(Sample.ruuvi), report(Sample.iBeacon(minor: 8))]
-        #expect(take(reports) { $0.allow = ["kind:ibeacon"] }.map(\.identity.kind) == [.iBeacon, .iBeacon])
+        let reports = [
+            report(Sample.iBeacon), report(Sample.ruuvi), report(Sample.iBeacon(minor: 8)),
+        ]
+        #expect(
+            take(reports) { $0.allow = ["kind:ibeacon"] }.map(\.identity.kind) == [
+                .iBeacon, .iBeacon,
+            ]
+        )
         #expect(take(reports) { $0.deny = ["*/7", "kind:ruuvi"] }.count == 1)
     }
 
@@ -200,7 +233,9 @@ extension String {
 }
 
 @Suite struct SilenceWatchTests {
-    private func at(_ seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds * 1_000_000_000) }
+    private func at(_ seconds: Int64) -> BootInstant {
+        BootInstant(nanoseconds: seconds * 1_000_000_000)
+    }
 
     @Test func silence_beginsOnceAfterAMinute_andEndsWithAReport() {
         var watch = SilenceWatch(since: at(10))

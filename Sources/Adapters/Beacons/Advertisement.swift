@@ -24,7 +24,9 @@ struct ADStructure {
     var payload: ArraySlice<UInt8>
 }
 
-/// Takes advertising data apart. Any bytes are accepted; what makes no sense yields nothing.
+/// Takes advertising data apart.
+///
+/// Any bytes are accepted; what makes no sense yields nothing.
 package enum Advertisement {
     /// The AD structures up to the first that is empty or cut short.
     static func structures(_ data: ArraySlice<UInt8>) -> [ADStructure] {

@@ -38,7 +38,9 @@ struct ReportParser {
     /// Reports that made no sense, or whose end never came.
     private(set) var malformed = 0
 
-    /// The reports in an event; empty for any other event. `event` starts at the event code.
+    /// The reports in an event; empty for any other event.
+    ///
+    /// `event` starts at the event code.
     mutating func parse(_ event: ArraySlice<UInt8>) -> [AdvertisingReport] {
         var cursor = ByteCursor(event)
         guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte() else { return [] }

@@ -68,7 +68,7 @@ package final class BeaconAdapter: Sendable {
                     return try replay(path, speed, &intake, &meter, until: stop)
                 }
                 try listen(&intake, &meter, &retry, until: stop)
-            } catch where stop.isRaised {
+            } catch  where stop.isRaised {
                 break
             } catch {
                 meter.failed((error as? Failure) ?? Failure("\(settings.origin.name): \(error)"))

@@ -27,7 +27,9 @@ package struct BeaconFilter: Sendable {
         return !anyMatches(deny) && (allow.isEmpty || anyMatches(allow))
     }
 
-    /// `*` stands for any run of characters. Linear in time: only the last `*` is gone back to.
+    /// Whether the text fits, where `*` stands for any run of characters.
+    ///
+    /// Never more than their lengths multiplied in time: only the last `*` is gone back to.
     static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
         var pattern = pattern
         var text = text
