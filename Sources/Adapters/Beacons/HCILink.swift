@@ -122,12 +122,19 @@ final class KernelLink: HCILink {
         _ = waypost_set_receive_buffer(number, 1 << 20)
     }
 
+    /// Talks over a socket that gives one H4 packet a read and does not block; takes it over.
+    init(owning descriptor: Int32, name: String) {
+        socket = Descriptor(owning: descriptor)
+        self.name = name
+    }
+
     var descriptor: Int32 { socket.number }
     let isExclusive = false
 
     func send(_ command: HCI.Command) throws {
         let packet = command.packet
-        guard write(socket.number, packet, packet.count) == packet.count else {
+        let sent = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
+        guard sent == packet.count else {
             throw Self.failure(command.name, name, errno)
         }
     }

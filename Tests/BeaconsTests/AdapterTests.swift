@@ -1,0 +1,145 @@
+// The whole source against a real controller (Bumble) over TCP, which comes and goes.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Beacons
+
+/// `deploy/parts/beacons.py` in a process of its own.
+private final class SimulatedBeacons {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    private let process = Process()
+    let port: UInt16
+
+    struct NotStarted: Error {
+        var said: String
+    }
+
+    init(radio: String = "mixed", port: UInt16 = 0) throws {
+        let python =
+            ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
+            ?? Self.root.appendingPathComponent(".build/tools/bin/python3").path
+        process.executableURL = URL(fileURLWithPath: python)
+        process.arguments = [
+            Self.root.appendingPathComponent("deploy/parts/beacons.py").path,
+            "--port", "\(port)", "--radio", radio,
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        var said = Data()
+        while !said.contains(UInt8(ascii: "\n")) {
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            said += more
+        }
+        let words = String(decoding: said, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard words.prefix(2) == ["listening", "on"], let last = words.last, let port = UInt16(last)
+        else {
+            process.terminate()
+            throw NotStarted(said: words.joined(separator: " "))
+        }
+        self.port = port
+    }
+
+    func kill() {
+        Glibc.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    deinit {
+        if process.isRunning { kill() }
+    }
+}
+
+@Suite(.serialized) struct AdapterTests {
+    private func settings(_ port: UInt16) -> BeaconSettings {
+        BeaconSettings(origin: .controller(host: "127.0.0.1", port: port))
+    }
+
+    @Test(arguments: [("mixed", "legacy"), ("legacy", "legacy"), ("extended", "extended")])
+    func controller_isScannedAndHeard(radio: String, detail: String) throws {
+        let beacons = try SimulatedBeacons(radio: radio)
+        let adapter = try RunningAdapter(settings(beacons.port))
+        defer { adapter.stop() }
+        let expected: Set<String> = [
+            "ibeacon f7826da6-4fa2-4e98-8024-bc5b71e0893e/1/7",
+            "ibeacon f7826da6-4fa2-4e98-8024-bc5b71e0893e/1/8",
+            "eddystone_uid edd1ebeac04e5defa017/0bdb87539b67",
+            "eddystone_tlm C0:FF:EE:00:00:03", "ruuvi CB:B8:33:4C:88:4F",
+        ]
+        #expect(
+            eventually {
+                Set(
+                    adapter.collector.sightings.map {
+                        "\($0.identity.kind.name) \($0.identity.beaconID)"
+                    }
+                ) == expected
+            }
+        )
+        #expect(
+            eventually {
+                Set(adapter.collector.sightings.map(\.rssi)).count > 3
+            }
+        )
+        adapter.stop()
+        let report = adapter.board.state.value
+        #expect(report?.detail == "passive scan, \(detail)")
+        #expect(report?.device == "h4:127.0.0.1:\(beacons.port)")
+        #expect(report?.records == adapter.collector.sightings.count)
+        #expect(report?.lastRecordAt == adapter.collector.sightings.last?.stamp)
+        #expect(report?.restarts == 0)
+        #expect(adapter.board.failure == nil)
+    }
+
+    @Test func gatewayThatComesBack_getsAWorkingController() throws {
+        let beacons = try SimulatedBeacons()
+        for _ in 0..<3 {
+            let adapter = try RunningAdapter(settings(beacons.port))
+            defer { adapter.stop() }
+            #expect(eventually { adapter.collector.sightings.count > 5 })
+        }
+    }
+
+    @Test func controllerThatDies_isTriedAgainUntilItIsBack() throws {
+        let first = try SimulatedBeacons()
+        let adapter = try RunningAdapter(settings(first.port))
+        defer { adapter.stop() }
+        #expect(eventually { adapter.collector.sightings.count > 3 })
+        first.kill()
+        #expect(eventually { adapter.board.failure != nil })
+        let before = adapter.collector.sightings.count
+        let second = try SimulatedBeacons(port: first.port)
+        #expect(eventually { adapter.collector.sightings.count > before + 3 })
+        #expect(second.port == first.port)
+        #expect((adapter.board.state.value?.restarts ?? 0) > 0)
+        #expect(adapter.board.loadedDetail == "passive scan, legacy")
+    }
+
+    @Test func noController_saysSo_andStopsAtOnce() throws {
+        let beacons = try SimulatedBeacons()
+        let port = beacons.port
+        beacons.kill()
+        let adapter = try RunningAdapter(settings(port))
+        #expect(eventually { adapter.board.failure != nil })
+        #expect(
+            adapter.board.failure?.message
+                == "h4:127.0.0.1:\(port): Connection refused; is the controller running?"
+        )
+        adapter.stop()
+        #expect(adapter.isFinished)
+    }
+
+    @Test func noAdapter_isAFailureAndNotTheEnd() throws {
+        let adapter = try RunningAdapter(BeaconSettings(origin: .adapter(999)))
+        #expect(eventually { adapter.board.failure != nil })
+        #expect(adapter.board.failure?.message.hasPrefix("hci999: ") == true)
+        #expect(!adapter.isFinished)
+        adapter.stop()
+        #expect(adapter.isFinished)
+    }
+}
