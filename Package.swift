@@ -73,7 +73,11 @@ let package = Package(
             path: "Adapters/Beacons"
         ),
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
-        module("Audio", ["Host", "Board", "Store", "CALSA", "COpus"], path: "Adapters/Audio"),
+        module(
+            "Audio",
+            ["Host", "Board", "Store", "Containers", "CALSA", "COpus"],
+            path: "Adapters/Audio"
+        ),
         module("Containers", ["COgg"]),
         module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib"]),
         module(
@@ -83,7 +87,7 @@ let package = Package(
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "Board", "Store", "Beacons", "Upload", "Gateway",
+                "Host", "Board", "Store", "Beacons", "Upload", "Gateway", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -91,9 +95,10 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "CZlib", "CZstd",
+                "Store", "CZlib", "CZstd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
             swiftSettings: strict
         ),

@@ -54,8 +54,13 @@ package struct OggOpusFile: ~Copyable {
         data.withUnsafeMutableBufferPointer { buffer in
             // libogg copies the packet before it returns.
             var packet = ogg_packet(
-                packet: buffer.baseAddress, bytes: buffer.count, b_o_s: packets == 0 ? 1 : 0,
-                e_o_s: isLast ? 1 : 0, granulepos: granule, packetno: packets)
+                packet: buffer.baseAddress,
+                bytes: buffer.count,
+                b_o_s: packets == 0 ? 1 : 0,
+                e_o_s: isLast ? 1 : 0,
+                granulepos: granule,
+                packetno: packets
+            )
             ogg_stream_packetin(&stream, &packet)
         }
         packets += 1
@@ -65,7 +70,9 @@ package struct OggOpusFile: ~Copyable {
         var bytes: [UInt8] = []
         var page = ogg_page()
         while (flush ? ogg_stream_flush(&stream, &page) : ogg_stream_pageout(&stream, &page)) != 0 {
-            bytes.append(contentsOf: UnsafeBufferPointer(start: page.header, count: page.header_len))
+            bytes.append(
+                contentsOf: UnsafeBufferPointer(start: page.header, count: page.header_len)
+            )
             bytes.append(contentsOf: UnsafeBufferPointer(start: page.body, count: page.body_len))
         }
         return bytes
@@ -75,7 +82,9 @@ package struct OggOpusFile: ~Copyable {
     private static func head(rate: Int, preskip: Int) -> [UInt8] {
         let skip = UInt16(clamping: preskip)
         let input = UInt32(clamping: rate)
-        return Array("OpusHead".utf8) + [1, 1] + littleEndian(skip) + littleEndian(input) + [0, 0, 0]
+        return Array("OpusHead".utf8) + [1, 1] + littleEndian(skip) + littleEndian(input) + [
+            0, 0, 0,
+        ]
     }
 
     /// OpusTags (section 5.2): the vendor, no comments.

@@ -6,14 +6,20 @@ internal import Glibc
 package enum TCP {
     /// Connects to the first address of `host` that answers; throws what the last one said.
     package static func connect(
-        host: String, port: UInt16, timeout: Duration = .seconds(5), until stop: StopSignal
+        host: String,
+        port: UInt16,
+        timeout: Duration = .seconds(5),
+        until stop: StopSignal
     ) throws -> Descriptor {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, String(port), &hints, &list)
         guard code == 0 else {
-            throw ConnectError(place: "\(host):\(port)", reason: String(cString: gai_strerror(code)))
+            throw ConnectError(
+                place: "\(host):\(port)",
+                reason: String(cString: gai_strerror(code))
+            )
         }
         defer { freeaddrinfo(list) }
         var last: Int32 = ECONNREFUSED
@@ -29,7 +35,9 @@ package enum TCP {
     }
 
     private static func attempt(
-        _ address: addrinfo, timeout: Duration, until stop: StopSignal
+        _ address: addrinfo,
+        timeout: Duration,
+        until stop: StopSignal
     ) -> Result<Int32, SystemError> {
         let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let number = socket(address.ai_family, address.ai_socktype | flags, address.ai_protocol)

@@ -1,16 +1,18 @@
 // One owner for a SQLite connection and for each prepared statement.
 internal import CSQLite
 
-/// An open database connection; closed with its owner. Statements must go first.
-struct Connection: ~Copyable {
+/// An open database connection; closed with its owner.
+///
+/// Statements must go first.
+package struct Connection: ~Copyable {
     private let handle: OpaquePointer
 
-    enum Access {
+    package enum Access {
         case readWrite
         case readOnly
     }
 
-    init(path: String, access: Access) throws(SQLiteError) {
+    package init(path: String, access: Access) throws(SQLiteError) {
         var handle: OpaquePointer?
         let mode =
             access == .readWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
@@ -31,11 +33,11 @@ struct Connection: ~Copyable {
     }
 
     /// Runs statements that return nothing.
-    func execute(_ sql: String) throws(SQLiteError) {
+    package func execute(_ sql: String) throws(SQLiteError) {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
 
-    func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
         var statement: OpaquePointer?
         try check(
             sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil),
@@ -48,27 +50,31 @@ struct Connection: ~Copyable {
     }
 
     /// The first column of the first row as an integer; nil without a row, or where it is NULL.
-    func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
+    package func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        for (index, value) in values.enumerated() {
+            try statement.bind(value, at: Int32(index + 1))
+        }
         guard try statement.step() else { return nil }
         return statement.integer(0)
     }
 
     /// Runs one statement with integer parameters.
-    func run(_ sql: String, _ values: Int64?...) throws(SQLiteError) {
+    package func run(_ sql: String, _ values: Int64?...) throws(SQLiteError) {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        for (index, value) in values.enumerated() {
+            try statement.bind(value, at: Int32(index + 1))
+        }
         _ = try statement.step()
     }
 
-    var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
+    package var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
     /// Rows changed by the last statement.
-    var changes: Int { Int(sqlite3_changes64(handle)) }
+    package var changes: Int { Int(sqlite3_changes64(handle)) }
 
     /// False inside a transaction; SQLite ends one by itself on some errors (FULL, IOERR).
-    var isAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
+    package var isAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
     private func check(_ code: Int32, _ sql: String) throws(SQLiteError) {
         guard code == SQLITE_OK else {
@@ -84,7 +90,7 @@ struct Connection: ~Copyable {
 /// A prepared statement; finalized with its owner.
 ///
 /// Parameters count from 1 and columns from 0, as in SQLite.
-struct Statement: ~Copyable {
+package struct Statement: ~Copyable {
     private let handle: OpaquePointer
 
     fileprivate init(owning handle: OpaquePointer) {
@@ -96,7 +102,7 @@ struct Statement: ~Copyable {
     }
 
     /// Moves to the next row; false at the end.
-    func step() throws(SQLiteError) -> Bool {
+    package func step() throws(SQLiteError) -> Bool {
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         if code == SQLITE_DONE { return false }
@@ -104,27 +110,27 @@ struct Statement: ~Copyable {
     }
 
     /// Makes it ready to run again.
-    func reset() {
+    package func reset() {
         sqlite3_reset(handle)
     }
 
     /// Runs it once to its end and makes it ready again.
-    func run() throws(SQLiteError) {
+    package func run() throws(SQLiteError) {
         defer { sqlite3_reset(handle) }
         while try step() {}
     }
 
-    func bind(_ value: Int64?, at index: Int32) throws(SQLiteError) {
+    package func bind(_ value: Int64?, at index: Int32) throws(SQLiteError) {
         guard let value else { return try check(sqlite3_bind_null(handle, index)) }
         try check(sqlite3_bind_int64(handle, index, value))
     }
 
-    func bind(_ value: Double?, at index: Int32) throws(SQLiteError) {
+    package func bind(_ value: Double?, at index: Int32) throws(SQLiteError) {
         guard let value else { return try check(sqlite3_bind_null(handle, index)) }
         try check(sqlite3_bind_double(handle, index, value))
     }
 
-    func bind(_ text: String, at index: Int32) throws(SQLiteError) {
+    package func bind(_ text: String, at index: Int32) throws(SQLiteError) {
         let utf8 = Array(text.utf8)
         let code = utf8.withUnsafeBytes { bytes in
             // An empty array has no base address, which SQLite would take for NULL.
@@ -135,7 +141,7 @@ struct Statement: ~Copyable {
         try check(code)
     }
 
-    func bind(_ data: [UInt8]?, at index: Int32) throws(SQLiteError) {
+    package func bind(_ data: [UInt8]?, at index: Int32) throws(SQLiteError) {
         guard let data else { return try check(sqlite3_bind_null(handle, index)) }
         let code = data.withUnsafeBytes {
             waypost_bind_blob(handle, index, $0.baseAddress, Int32($0.count))
@@ -143,24 +149,26 @@ struct Statement: ~Copyable {
         try check(code)
     }
 
-    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    package func isNull(_ column: Int32) -> Bool {
+        sqlite3_column_type(handle, column) == SQLITE_NULL
+    }
 
-    func integer(_ column: Int32) -> Int64? {
+    package func integer(_ column: Int32) -> Int64? {
         isNull(column) ? nil : sqlite3_column_int64(handle, column)
     }
 
     /// The column as an integer, 0 where it is NULL; for columns declared NOT NULL.
-    func required(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    package func required(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-    func number(_ column: Int32) -> Double? {
+    package func number(_ column: Int32) -> Double? {
         isNull(column) ? nil : sqlite3_column_double(handle, column)
     }
 
-    func text(_ column: Int32) -> String {
+    package func text(_ column: Int32) -> String {
         sqlite3_column_text(handle, column).map { String(cString: $0) } ?? ""
     }
 
-    func data(_ column: Int32) -> [UInt8] {
+    package func data(_ column: Int32) -> [UInt8] {
         let count = Int(sqlite3_column_bytes(handle, column))
         guard count > 0, let start = sqlite3_column_blob(handle, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: count))

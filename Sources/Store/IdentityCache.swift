@@ -23,7 +23,8 @@ final class IdentityCache {
             """
             INSERT INTO beacons(kind, beacon_id, address, address_type, tx_power)
             VALUES (?,?,?,?,?) RETURNING id
-            """)
+            """
+        )
         close = try connection.prepare("UPDATE beacons SET last_sighting=? WHERE id=?")
         // Rows still open are from a run before this one, whose cache is gone.
         try connection.run(
@@ -34,7 +35,9 @@ final class IdentityCache {
     /// After a rollback the rows may not exist.
     func forgetAll() { entries.removeAll() }
 
-    /// The row of an identity, written if it is new. `next` is the sequence number about to be used.
+    /// The row of an identity, written if it is new.
+    ///
+    /// `next` is the sequence number about to be used.
     func row(
         of identity: BeaconIdentity,
         connection: borrowing Connection,

@@ -1,7 +1,9 @@
 // JSON written by hand, byte by byte: ten times faster than an encoder, and the same bytes each time.
 package import Host
 
-/// Builds JSON text. Fields are written in the order of the calls.
+/// Builds JSON text.
+///
+/// Fields are written in the order of the calls.
 package struct JSONText {
     package private(set) var bytes: [UInt8] = []
     private var needsComma = false

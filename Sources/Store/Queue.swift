@@ -32,8 +32,11 @@ package final class Queue: Sendable {
         let lane = try Lane("queue") {
             do {
                 let writer = try Writer(
-                    path: settings.path, bootID: settings.bootID, clock: settings.clock,
-                    appVersion: settings.appVersion)
+                    path: settings.path,
+                    bootID: settings.bootID,
+                    clock: settings.clock,
+                    appVersion: settings.appVersion
+                )
                 let runs = try writer.connection.integer("SELECT max(id) FROM runs") ?? 0
                 _ = opened.post(.success(runs + 1))
                 WriterLoop(writer: writer, mailbox: mailbox, storage: storage, settings: settings)
@@ -55,7 +58,9 @@ package final class Queue: Sendable {
         storage.loaded(settings.path)
     }
 
-    /// Commits what there is, ends the writer and closes the database. The queue takes no more after it.
+    /// Commits what there is, ends the writer and closes the database.
+    ///
+    /// The queue takes no more after it.
     package func close() {
         guard let lane = lane.withLock({ $0.lane.take() }) else { return }
         _ = mailbox.post(.stop, urgent: true)
@@ -107,7 +112,8 @@ package final class Queue: Sendable {
                 Result {
                     guard let writer else { throw QueueClosed() }
                     return try body(writer)
-                })
+                }
+            )
         }
         guard lane.withLock({ $0.lane != nil }) else { throw QueueClosed() }
         _ = mailbox.post(job, urgent: true)

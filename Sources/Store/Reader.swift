@@ -40,9 +40,12 @@ package final class Reader {
         connection = try Connection(path: path, access: .readOnly)
         try connection.execute("PRAGMA cache_size=-256")
         recordIDs = try Writer.recordIDs(connection)
-        fixes = try connection.prepare("SELECT * FROM location WHERE id BETWEEN ? AND ? ORDER BY id")
+        fixes = try connection.prepare(
+            "SELECT * FROM location WHERE id BETWEEN ? AND ? ORDER BY id"
+        )
         sightings = try connection.prepare(
-            "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id")
+            "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id"
+        )
         identity = try connection.prepare("SELECT * FROM beacons WHERE id=?")
         events = try connection.prepare("SELECT * FROM events WHERE id BETWEEN ? AND ? ORDER BY id")
         chunk = try connection.prepare(
@@ -50,7 +53,8 @@ package final class Reader {
             SELECT c.id, c.boot, c.boottime, c.wall, c.first_segment, c.segments, c.frames,
             c.overlap_frames, c.mean_square, r.codec, r.rate, r.device, r.preskip
             FROM chunks c JOIN runs r ON r.id=c.run WHERE c.id BETWEEN ? AND ? ORDER BY c.id
-            """)
+            """
+        )
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
     }
 
@@ -60,13 +64,16 @@ package final class Reader {
     }
 
     package func fixes(
-        _ range: ClosedRange<Int64>, _ body: (Stored<Fix>) throws -> Void
+        _ range: ClosedRange<Int64>,
+        _ body: (Stored<Fix>) throws -> Void
     ) throws {
         try each(fixes, range) { row in
             var fix = Fix(
                 stamp: stamp(row, boottime: 2),
                 mode: row.required(4) == 3 ? .threeDimensional : .twoDimensional,
-                latitude: Double(row.required(5)) / 1e7, longitude: Double(row.required(6)) / 1e7)
+                latitude: Double(row.required(5)) / 1e7,
+                longitude: Double(row.required(6)) / 1e7
+            )
             fix.altitude = row.integer(7).map { Double($0) / 10 }
             fix.speed = row.integer(8).map { Double($0) / 100 }
             fix.course = row.integer(9).map { Double($0) / 10 }
@@ -79,7 +86,8 @@ package final class Reader {
     }
 
     package func sightings(
-        _ range: ClosedRange<Int64>, _ body: (Stored<Sighting>) throws -> Void
+        _ range: ClosedRange<Int64>,
+        _ body: (Stored<Sighting>) throws -> Void
     ) throws {
         try sightings.bind(range.lowerBound, at: 1)
         try sightings.bind(range.upperBound, at: 2)
@@ -90,11 +98,18 @@ package final class Reader {
             let isKnown = identity.kind != .manufacturer && identity.kind != .service
             try body(
                 Stored(
-                    sequence: sightings.required(0), boot: sightings.required(3),
+                    sequence: sightings.required(0),
+                    boot: sightings.required(3),
                     record: Sighting(
-                        identity: identity, rssi: sightings.integer(2).map { Int($0) },
-                        telemetry: isKnown ? Telemetry(packed: payload) ?? Telemetry() : Telemetry(),
-                        data: isKnown ? [] : payload, stamp: stamp(sightings, boottime: 4))))
+                        identity: identity,
+                        rssi: sightings.integer(2).map { Int($0) },
+                        telemetry: isKnown
+                            ? Telemetry(packed: payload) ?? Telemetry() : Telemetry(),
+                        data: isKnown ? [] : payload,
+                        stamp: stamp(sightings, boottime: 4)
+                    )
+                )
+            )
         }
     }
 
@@ -106,9 +121,12 @@ package final class Reader {
             let type = AddressType(rawValue: Int(identity.required(4)))
         else { return nil }
         let found = BeaconIdentity(
-            kind: kind, beaconID: identity.text(2),
+            kind: kind,
+            beaconID: identity.text(2),
             address: BluetoothAddress(value: UInt64(bitPattern: identity.required(3))),
-            addressType: type, txPower: identity.integer(5).map { Int($0) })
+            addressType: type,
+            txPower: identity.integer(5).map { Int($0) }
+        )
         if identities.count >= IdentityCache.limit { identities.removeAll(keepingCapacity: true) }
         identities[row] = found
         return found
@@ -121,22 +139,32 @@ package final class Reader {
     ) throws {
         try each(events, range) { row in
             let stored = Stored(
-                sequence: row.required(0), boot: row.required(1), record: stamp(row, boottime: 2))
+                sequence: row.required(0),
+                boot: row.required(1),
+                record: stamp(row, boottime: 2)
+            )
             try body(stored, row.text(4), row.text(5), row.text(6))
         }
     }
 
     package func chunks(
-        _ range: ClosedRange<Int64>, _ body: (Stored<Chunk>) throws -> Void
+        _ range: ClosedRange<Int64>,
+        _ body: (Stored<Chunk>) throws -> Void
     ) throws {
         try each(chunk, range) { row in
             guard let codec = AudioCodec(rawValue: Int(row.required(9))) else { return }
             let chunk = Chunk(
-                codec: codec, rate: Int(row.required(10)), device: row.text(11),
-                preskip: Int(row.required(12)), firstSegment: row.required(4),
-                segments: Int(row.required(5)), frames: Int(row.required(6)),
-                overlapFrames: Int(row.required(7)), meanSquare: row.number(8) ?? 0,
-                start: stamp(row, boottime: 2))
+                codec: codec,
+                rate: Int(row.required(10)),
+                device: row.text(11),
+                preskip: Int(row.required(12)),
+                firstSegment: row.required(4),
+                segments: Int(row.required(5)),
+                frames: Int(row.required(6)),
+                overlapFrames: Int(row.required(7)),
+                meanSquare: row.number(8) ?? 0,
+                start: stamp(row, boottime: 2)
+            )
             try body(Stored(sequence: row.required(0), boot: row.required(1), record: chunk))
         }
     }
@@ -150,7 +178,8 @@ package final class Reader {
     }
 
     private func each(
-        _ statement: borrowing Statement, _ range: ClosedRange<Int64>,
+        _ statement: borrowing Statement,
+        _ range: ClosedRange<Int64>,
         _ body: (borrowing Statement) throws -> Void
     ) throws {
         try statement.bind(range.lowerBound, at: 1)
@@ -162,6 +191,7 @@ package final class Reader {
     private func stamp(_ row: borrowing Statement, boottime column: Int32) -> Stamp {
         Stamp(
             boot: BootInstant(nanoseconds: row.required(column) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(column + 1)))
+            wall: WallTime(milliseconds: row.required(column + 1))
+        )
     }
 }

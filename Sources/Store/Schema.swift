@@ -1,7 +1,9 @@
 // The tables, and how a database comes to its newest version.
 
-/// The database's shape. A table a stream in rowid order, typed columns, no secondary index: a batch is a
-/// range of rowids, so marking 30,000 rows uploaded is one row.
+/// The database's shape.
+///
+/// A table a stream in rowid order, typed columns, no secondary index: a batch is a range of rowids, so
+/// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
     static let steps = [version1]

@@ -17,7 +17,9 @@ struct StreamCounters {
     var inserted: Int64 = 0
 }
 
-/// Owns the writing connection. Lives on the queue's own thread and never leaves it.
+/// Owns the writing connection.
+///
+/// Lives on the queue's own thread and never leaves it.
 package final class Writer {
     let connection: Connection
     let clock: any HostClock
@@ -45,7 +47,8 @@ package final class Writer {
         self.clock = clock
         self.appVersion = appVersion
         insertFix = try connection.prepare(
-            "INSERT INTO location VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+            "INSERT INTO location VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        )
         insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?)")
         insertEvent = try connection.prepare("INSERT INTO events VALUES (?,?,?,?,?,?,?)")
         insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?)")
@@ -57,14 +60,17 @@ package final class Writer {
     private func load(bootID: String) throws {
         recordIDs = try Self.recordIDs(connection)
         let findBoot = try connection.prepare(
-            "INSERT INTO boots(boot_id) VALUES (?1) ON CONFLICT DO UPDATE SET boot_id=?1 RETURNING id")
+            "INSERT INTO boots(boot_id) VALUES (?1) ON CONFLICT DO UPDATE SET boot_id=?1 RETURNING id"
+        )
         try findBoot.bind(bootID, at: 1)
         if try findBoot.step() { boot = findBoot.required(0) }
         findBoot.reset()
         clockMap = try loadClockMap(connection, through: .max)
         bootIsSynced =
             try connection.integer(
-                "SELECT 1 FROM clock_map WHERE boot=? AND synced=1 LIMIT 1", boot) != nil
+                "SELECT 1 FROM clock_map WHERE boot=? AND synced=1 LIMIT 1",
+                boot
+            ) != nil
         for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
         try recoverSound()
     }
@@ -81,7 +87,8 @@ package final class Writer {
         let id = Int64(stream.rawValue)
         var counters = StreamCounters()
         let row = try connection.prepare(
-            "SELECT purged_through, uploaded, evicted FROM streams WHERE id=?")
+            "SELECT purged_through, uploaded, evicted FROM streams WHERE id=?"
+        )
         try row.bind(id, at: 1)
         guard try row.step() else { return counters }
         let purged = row.required(0)
@@ -93,7 +100,8 @@ package final class Writer {
         counters.frozenThrough = max(frozen, purged)
         let sum = "SELECT sum(last-first+1) FROM batches WHERE stream=? AND state=?"
         counters.ready = try connection.integer(sum, id, Batch.State.ready.rawValue) ?? 0
-        counters.quarantined = try connection.integer(sum, id, Batch.State.quarantined.rawValue) ?? 0
+        counters.quarantined =
+            try connection.integer(sum, id, Batch.State.quarantined.rawValue) ?? 0
         return counters
     }
 
@@ -164,7 +172,8 @@ package final class Writer {
 
     func insert(_ sighting: Sighting) throws {
         try begin()
-        let beacon = try identities.row(of: sighting.identity, connection: connection) { [counters] in
+        let beacon = try identities.row(of: sighting.identity, connection: connection) {
+            [counters] in
             counters[.beacons]?.next ?? 1
         }
         let payload = sighting.data.isEmpty ? sighting.telemetry.packed : sighting.data
@@ -220,13 +229,19 @@ extension Stream {
 func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
     var map = ClockMap()
     let rows = try connection.prepare(
-        "SELECT id, boot, boottime, wall, synced FROM clock_map WHERE id<=? ORDER BY id")
+        "SELECT id, boot, boottime, wall, synced FROM clock_map WHERE id<=? ORDER BY id"
+    )
     try rows.bind(last, at: 1)
     while try rows.step() {
         map.add(
             ClockMap.Entry(
-                id: rows.required(0), boot: rows.required(1), boottime: rows.required(2),
-                wall: rows.required(3), synced: rows.required(4) != 0))
+                id: rows.required(0),
+                boot: rows.required(1),
+                boottime: rows.required(2),
+                wall: rows.required(3),
+                synced: rows.required(4) != 0
+            )
+        )
     }
     return map
 }

@@ -16,17 +16,32 @@ extension Writer {
             return nil
         }
         return PendingRange(
-            stream: stream, first: counters.frozenThrough + 1, last: counters.next - 1,
-            clockMap: clockMap.newest, synced: bootIsSynced)
+            stream: stream,
+            first: counters.frozenThrough + 1,
+            last: counters.next - 1,
+            clockMap: clockMap.newest,
+            synced: bootIsSynced
+        )
     }
 
     /// Freezes the first records of a pending range, up to `last`, under a new key.
     package func freeze(_ range: PendingRange, through last: Int64) throws -> Batch {
         let batch = try insert(
             Batch(
-                id: 0, key: UUIDText.random(), stream: range.stream, first: range.first, last: last,
-                state: .ready, attempts: 0, clockMap: range.clockMap, sentAt: clock.wall(),
-                synced: range.synced, appVersion: appVersion, error: nil))
+                id: 0,
+                key: UUIDText.random(),
+                stream: range.stream,
+                first: range.first,
+                last: last,
+                state: .ready,
+                attempts: 0,
+                clockMap: range.clockMap,
+                sentAt: clock.wall(),
+                synced: range.synced,
+                appVersion: appVersion,
+                error: nil
+            )
+        )
         counters[range.stream]?.frozenThrough = last
         counters[range.stream]?.ready += Int64(batch.records)
         return batch
@@ -37,10 +52,15 @@ extension Writer {
         try begin()
         try connection.run(
             "UPDATE batches SET state=1, error=NULL, done_boot=?, done_boottime=? WHERE id=?",
-            boot, clock.now().milliseconds, batch.id)
+            boot,
+            clock.now().milliseconds,
+            batch.id
+        )
         try connection.run(
-            "UPDATE streams SET uploaded=uploaded+? WHERE id=?", Int64(batch.records),
-            Int64(batch.stream.rawValue))
+            "UPDATE streams SET uploaded=uploaded+? WHERE id=?",
+            Int64(batch.records),
+            Int64(batch.stream.rawValue)
+        )
         counters[batch.stream]?.ready -= Int64(batch.records)
         counters[batch.stream]?.uploaded += Int64(batch.records)
     }
@@ -49,7 +69,8 @@ extension Writer {
     package func refused(_ batch: Batch, words: String) throws {
         try begin()
         let update = try connection.prepare(
-            "UPDATE batches SET attempts=attempts+1, error=? WHERE id=?")
+            "UPDATE batches SET attempts=attempts+1, error=? WHERE id=?"
+        )
         try update.bind(words, at: 1)
         try update.bind(batch.id, at: 2)
         try update.run()
@@ -81,12 +102,17 @@ extension Writer {
         counters[batch.stream]?.quarantined += Int64(batch.records)
         try insert(
             Event(
-                .quarantined, source: "upload",
+                .quarantined,
+                source: "upload",
                 detail: [
-                    ("stream", .text("\(batch.stream)")), ("records", .integer(Int64(batch.records))),
+                    ("stream", .text("\(batch.stream)")),
+                    ("records", .integer(Int64(batch.records))),
                     ("first_id", .text(recordIDs.id(batch.stream, batch.first))),
                     ("reason", .text(words)),
-                ], stamp: clock.stamp()))
+                ],
+                stamp: clock.stamp()
+            )
+        )
     }
 
     /// Batches in quarantine, oldest first.
@@ -98,7 +124,8 @@ extension Writer {
             """
             INSERT INTO batches(uuid, app_version, error, stream, first, last, state, attempts, clock_map,
             sent_at, synced) VALUES (?,?,?,?,?,?,?,?,?,?,?)
-            """)
+            """
+        )
         try statement.bind(batch.key, at: 1)
         try statement.bind(batch.appVersion, at: 2)
         if let error = batch.error { try statement.bind(error, at: 3) }
@@ -106,7 +133,9 @@ extension Writer {
             Int64(batch.stream.rawValue), batch.first, batch.last, batch.state.rawValue,
             Int64(batch.attempts), batch.clockMap, batch.sentAt.milliseconds, batch.synced ? 1 : 0,
         ]
-        for (index, value) in integers.enumerated() { try statement.bind(value, at: Int32(index + 4)) }
+        for (index, value) in integers.enumerated() {
+            try statement.bind(value, at: Int32(index + 4))
+        }
         try statement.run()
         var stored = batch
         stored.id = connection.lastInsertedRow
@@ -118,7 +147,8 @@ extension Writer {
             """
             SELECT id, uuid, stream, first, last, state, attempts, clock_map, sent_at, synced,
             app_version, error FROM batches \(condition)
-            """)
+            """
+        )
         for (index, value) in values.enumerated() { try rows.bind(value, at: Int32(index + 1)) }
         var batches: [Batch] = []
         while try rows.step() {
@@ -127,11 +157,20 @@ extension Writer {
             else { continue }
             batches.append(
                 Batch(
-                    id: rows.required(0), key: rows.text(1), stream: stream,
-                    first: rows.required(3), last: rows.required(4), state: state,
-                    attempts: Int(rows.required(6)), clockMap: rows.required(7),
-                    sentAt: WallTime(milliseconds: rows.required(8)), synced: rows.required(9) != 0,
-                    appVersion: rows.text(10), error: rows.isNull(11) ? nil : rows.text(11)))
+                    id: rows.required(0),
+                    key: rows.text(1),
+                    stream: stream,
+                    first: rows.required(3),
+                    last: rows.required(4),
+                    state: state,
+                    attempts: Int(rows.required(6)),
+                    clockMap: rows.required(7),
+                    sentAt: WallTime(milliseconds: rows.required(8)),
+                    synced: rows.required(9) != 0,
+                    appVersion: rows.text(10),
+                    error: rows.isNull(11) ? nil : rows.text(11)
+                )
+            )
         }
         return batches
     }

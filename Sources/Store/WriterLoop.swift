@@ -98,8 +98,11 @@ struct WriterLoop {
             storage.failed(
                 Failure(
                     "\(settings.path): \(error)"
-                        + (isFull ? "; free some space, collection goes on when there is room" : ""),
-                    code: isFull ? .storageFull : nil))
+                        + (isFull
+                            ? "; free some space, collection goes on when there is room" : ""),
+                    code: isFull ? .storageFull : nil
+                )
+            )
             // 1, 2, 4 … 30 s: a failing card must not be hammered.
             retryAt = settings.clock.now() + .seconds(min(30, 1 << min(failures - 1, 5)))
         }

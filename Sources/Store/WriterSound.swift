@@ -51,7 +51,9 @@ extension Writer {
         try begin()
         if let minimum = run.minimumLevel, SoundLevel.decibels(chunk.meanSquare) < minimum {
             return try connection.run(
-                "UPDATE streams SET not_kept=not_kept+1 WHERE id=?", Int64(Stream.audio.rawValue))
+                "UPDATE streams SET not_kept=not_kept+1 WHERE id=?",
+                Int64(Stream.audio.rawValue)
+            )
         }
         let sequence = nextSequence(.audio, bytes: Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
@@ -59,7 +61,9 @@ extension Writer {
             sequence, run.id, first.id, Int64(chunk.segments.count), chunk.frames,
             chunk.overlapFrames,
         ]
-        for (index, value) in integers.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+        for (index, value) in integers.enumerated() {
+            try statement.bind(value, at: Int32(index + 1))
+        }
         try statement.bind(chunk.meanSquare, at: 7)
         try statement.bind(chunk.bytes, at: 8)
         try statement.bind(first.time.boot, at: 9)
@@ -71,18 +75,31 @@ extension Writer {
     /// A run that a crash cut off: its last segments, in no chunk yet, become a short one.
     func recoverSound() throws {
         let runs = try connection.prepare(
-            "SELECT id, codec, rate, device, preskip, overlap_segments FROM runs ORDER BY id DESC LIMIT 1")
-        guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))) else { return }
+            "SELECT id, codec, rate, device, preskip, overlap_segments FROM runs ORDER BY id DESC LIMIT 1"
+        )
+        guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))) else {
+            return
+        }
         let run = AudioRun(
-            id: runs.required(0), codec: codec, rate: Int(runs.required(2)), device: runs.text(3),
-            preskip: Int(runs.required(4)), overlapSegments: Int(runs.required(5)))
+            id: runs.required(0),
+            codec: codec,
+            rate: Int(runs.required(2)),
+            device: runs.text(3),
+            preskip: Int(runs.required(4)),
+            overlapSegments: Int(runs.required(5))
+        )
         let chunked =
             try connection.integer(
-                "SELECT max(first_segment+segments-1) FROM chunks WHERE run=?", run.id) ?? 0
+                "SELECT max(first_segment+segments-1) FROM chunks WHERE run=?",
+                run.id
+            ) ?? 0
         let from = chunked == 0 ? 0 : chunked - Int64(run.overlapSegments) + 1
         let notes = try segmentNotes(run: run.id, from: from)
         chunker = Chunker(
-            resuming: run, notes: notes, shared: notes.prefix { $0.id <= chunked }.count)
+            resuming: run,
+            notes: notes,
+            shared: notes.prefix { $0.id <= chunked }.count
+        )
         try endRun()
         try commit()
     }
@@ -92,16 +109,21 @@ extension Writer {
             """
             SELECT id, frames, mean_square, length(data), boot, boottime, wall FROM segments
             WHERE run=? AND id>=? ORDER BY id
-            """)
+            """
+        )
         try rows.bind(run, at: 1)
         try rows.bind(first, at: 2)
         var notes: [SegmentNote] = []
         while try rows.step() {
             notes.append(
                 SegmentNote(
-                    id: rows.required(0), frames: rows.required(1),
-                    meanSquare: rows.number(2) ?? 0, bytes: rows.required(3),
-                    time: (rows.required(4), rows.required(5), rows.required(6))))
+                    id: rows.required(0),
+                    frames: rows.required(1),
+                    meanSquare: rows.number(2) ?? 0,
+                    bytes: rows.required(3),
+                    time: (rows.required(4), rows.required(5), rows.required(6))
+                )
+            )
         }
         return notes
     }

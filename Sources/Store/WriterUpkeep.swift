@@ -7,11 +7,20 @@ extension Writer {
         try begin()
         try connection.run(
             "INSERT INTO clock_map(boot, boottime, wall, synced) VALUES (?,?,?,?)",
-            boot, stamp.boot.milliseconds, stamp.wall.milliseconds, synced ? 1 : 0)
+            boot,
+            stamp.boot.milliseconds,
+            stamp.wall.milliseconds,
+            synced ? 1 : 0
+        )
         clockMap.add(
             ClockMap.Entry(
-                id: connection.lastInsertedRow, boot: boot, boottime: stamp.boot.milliseconds,
-                wall: stamp.wall.milliseconds, synced: synced))
+                id: connection.lastInsertedRow,
+                boot: boot,
+                boottime: stamp.boot.milliseconds,
+                wall: stamp.wall.milliseconds,
+                synced: synced
+            )
+        )
         if synced { bootIsSynced = true }
     }
 
@@ -25,8 +34,11 @@ extension Writer {
     package func purge(_ stream: Stream, retention: Duration, limit: Int64 = 2000) throws -> Int {
         try begin()
         let id = Int64(stream.rawValue)
-        guard let batch = try oldestUploaded(id), try isOlder(batch, than: retention) else { return 0 }
-        let purged = try connection.integer("SELECT purged_through FROM streams WHERE id=?", id) ?? 0
+        guard let batch = try oldestUploaded(id), try isOlder(batch, than: retention) else {
+            return 0
+        }
+        let purged =
+            try connection.integer("SELECT purged_through FROM streams WHERE id=?", id) ?? 0
         guard batch.first <= purged + 1 else { return 0 }
         let through = min(batch.last, max(purged, batch.first - 1) + limit)
         try connection.run("DELETE FROM \(stream.table) WHERE id<=?", through)
@@ -54,19 +66,25 @@ extension Writer {
             """
             SELECT id, first, last, done_boot, done_boottime FROM batches
             WHERE stream=? AND state=1 ORDER BY first LIMIT 1
-            """)
+            """
+        )
         try row.bind(stream, at: 1)
         guard try row.step() else { return nil }
         return Done(
-            id: row.required(0), first: row.required(1), last: row.required(2),
-            boot: row.required(3), boottime: row.required(4))
+            id: row.required(0),
+            first: row.required(1),
+            last: row.required(2),
+            boot: row.required(3),
+            boottime: row.required(4)
+        )
     }
 
     private func isOlder(_ done: Done, than retention: Duration) throws -> Bool {
         let now = clock.now().milliseconds
         if done.boot == boot { return now - done.boottime >= retention.milliseconds }
         let ended =
-            try connection.integer("SELECT max(boottime) FROM clock_map WHERE boot=?", done.boot) ?? 0
+            try connection.integer("SELECT max(boottime) FROM clock_map WHERE boot=?", done.boot)
+            ?? 0
         return now + max(0, ended - done.boottime) >= retention.milliseconds
     }
 
@@ -74,8 +92,12 @@ extension Writer {
     private func purgeSegments() throws {
         let needed = try connection.integer("SELECT min(first_segment) FROM chunks")
         // Without a chunk only the run being recorded still needs its segments.
-        let bound = try needed ?? connection.integer(
-            "SELECT min(id) FROM segments WHERE run=?", chunker.run?.id ?? -1)
+        let bound =
+            try needed
+            ?? connection.integer(
+                "SELECT min(id) FROM segments WHERE run=?",
+                chunker.run?.id ?? -1
+            )
         guard let bound else { return }
         try connection.run("DELETE FROM segments WHERE id<?", bound - 1)
     }
@@ -89,28 +111,34 @@ extension Writer {
             let oldest =
                 try connection.integer(
                     "SELECT min(first) FROM batches WHERE stream=? AND state=0",
-                    Int64(stream.rawValue)) ?? (waiting > 0 ? counters.frozenThrough + 1 : nil)
+                    Int64(stream.rawValue)
+                ) ?? (waiting > 0 ? counters.frozenThrough + 1 : nil)
             return StreamStatistics(
                 stream: stream,
-                accepted: Int(counters.uploaded + counters.quarantined + counters.evicted
-                    + counters.ready + waiting),
+                accepted: Int(
+                    counters.uploaded + counters.quarantined + counters.evicted
+                        + counters.ready + waiting
+                ),
                 pending: Int(waiting + counters.ready),
                 pendingBytes: Int((waiting + counters.ready) * average),
                 uploaded: Int(counters.uploaded),
                 quarantined: Int(counters.quarantined),
                 evicted: Int(counters.evicted),
-                oldestPendingAt: try oldest.flatMap { try time(of: $0, in: stream) })
+                oldestPendingAt: try oldest.flatMap { try time(of: $0, in: stream) }
+            )
         }
     }
 
     private func time(of sequence: Int64, in stream: Stream) throws -> WallTime? {
         let row = try connection.prepare(
-            "SELECT boottime, wall, boot FROM \(stream.table) WHERE id=?")
+            "SELECT boottime, wall, boot FROM \(stream.table) WHERE id=?"
+        )
         try row.bind(sequence, at: 1)
         guard try row.step() else { return nil }
         let stamp = Stamp(
             boot: BootInstant(nanoseconds: row.required(0) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(1)))
+            wall: WallTime(milliseconds: row.required(1))
+        )
         return clockMap.resolve(stamp, boot: row.required(2)).wall
     }
 

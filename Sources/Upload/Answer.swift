@@ -53,24 +53,33 @@ package enum Verdict: Sendable, Equatable {
             self = .tokenRefused(
                 Failure(
                     "the server refused the device token (\(answer.words)); put a valid one into the token file",
-                    code: .tokenRefused))
+                    code: .tokenRefused
+                )
+            )
         case 404, 405, 300...399:
             self = .endpointWrong(
                 Failure(
                     "no ingest server answers at the endpoint (\(answer.words)); check upload.endpoint",
-                    code: .server))
+                    code: .server
+                )
+            )
         case 413:
             self = .tooLarge(words: answer.words)
         case 409:
             self = .retry(
-                Failure("the server is still working on this batch", code: .server), after: after)
+                Failure("the server is still working on this batch", code: .server),
+                after: after
+            )
         case 408, 425, 429, 500...599:
             self = .retry(Failure("server error: \(answer.words)", code: .server), after: after)
         case 400, 422:
             self = .refused(words: answer.words)
         default:
             // Codes that the contract does not name judge nothing, so nothing may be lost to them.
-            self = .retry(Failure("unexpected answer: \(answer.words)", code: .server), after: after)
+            self = .retry(
+                Failure("unexpected answer: \(answer.words)", code: .server),
+                after: after
+            )
         }
     }
 
@@ -88,7 +97,10 @@ package enum Verdict: Sendable, Equatable {
             return .retry(
                 Failure(
                     "the answer is not from an ingest server (\(answer.contentType), a captive portal?)",
-                    code: .server), after: nil)
+                    code: .server
+                ),
+                after: nil
+            )
         }
     }
 }

@@ -3,7 +3,8 @@
 /// Encodes pieces of any length into one base64 text.
 struct Base64Encoder {
     private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
     /// At most two bytes that do not fill a group of three yet.
     private var rest: [UInt8] = []
 

@@ -20,7 +20,11 @@ package final class BatchBody {
     private let source: RecordSource
 
     package init(
-        batch: Batch, streamName: String, deviceID: String, compression: Compression, reader: Reader
+        batch: Batch,
+        streamName: String,
+        deviceID: String,
+        compression: Compression,
+        reader: Reader
     ) throws {
         self.batch = batch
         self.streamName = streamName
@@ -78,7 +82,11 @@ package final class BatchBody {
                 isDone = true
                 return body.closing()
             }
-            let page = position...min(records.upperBound, position + (body.batch.stream == .audio ? 0 : 255))
+            let page =
+                position...min(
+                    records.upperBound,
+                    position + (body.batch.stream == .audio ? 0 : 255)
+                )
             position = page.upperBound + 1
             var bytes: [UInt8] = []
             try body.source.forEach(body.batch.stream, page) { sequence, json in

@@ -31,7 +31,9 @@ struct GzipStream: ~Copyable {
     }
 
     private mutating func run(
-        _ bytes: [UInt8], _ flush: Int32, _ sink: (ArraySlice<UInt8>) throws -> Void
+        _ bytes: [UInt8],
+        _ flush: Int32,
+        _ sink: (ArraySlice<UInt8>) throws -> Void
     ) throws {
         var input = bytes
         try input.withUnsafeMutableBufferPointer { input in

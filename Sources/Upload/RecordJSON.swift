@@ -8,7 +8,10 @@ package enum RecordJSON {
     package typealias Moment = (wall: WallTime, quality: ClockQuality)
 
     package static func write(
-        _ fix: Fix, id: String, at moment: Moment, to json: inout JSONText
+        _ fix: Fix,
+        id: String,
+        at moment: Moment,
+        to json: inout JSONText
     ) {
         json.object {
             $0.field("id", id)
@@ -19,7 +22,9 @@ package enum RecordJSON {
                 $0.field("altitude", scaled: scaled(altitude, 10), decimals: 1)
             }
             if let speed = fix.speed { $0.field("speed", scaled: scaled(speed, 100), decimals: 2) }
-            if let course = fix.course { $0.field("course", scaled: scaled(course, 10), decimals: 1) }
+            if let course = fix.course {
+                $0.field("course", scaled: scaled(course, 10), decimals: 1)
+            }
             if let accuracy = fix.horizontalAccuracy {
                 $0.field("horizontal_accuracy", scaled: scaled(accuracy, 10), decimals: 1)
             }
@@ -33,7 +38,10 @@ package enum RecordJSON {
     }
 
     package static func write(
-        _ sighting: Sighting, id: String, at moment: Moment, to json: inout JSONText
+        _ sighting: Sighting,
+        id: String,
+        at moment: Moment,
+        to json: inout JSONText
     ) {
         json.object {
             $0.field("id", id)
@@ -55,7 +63,10 @@ package enum RecordJSON {
 
     /// What an advertisement says of itself: `tx_power`, `telemetry`, `data`.
     package static func write(
-        _ txPower: Int?, _ telemetry: Telemetry, _ data: [UInt8], to json: inout JSONText
+        _ txPower: Int?,
+        _ telemetry: Telemetry,
+        _ data: [UInt8],
+        to json: inout JSONText
     ) {
         if let txPower { json.field("tx_power", Int64(txPower)) }
         if !telemetry.isEmpty {
@@ -71,7 +82,11 @@ package enum RecordJSON {
 
     /// `detail` is JSON already.
     package static func write(
-        kind: String, source: String, detail: String, id: String, at moment: Moment,
+        kind: String,
+        source: String,
+        detail: String,
+        id: String,
+        at moment: Moment,
         to json: inout JSONText
     ) {
         json.object {
@@ -87,7 +102,10 @@ package enum RecordJSON {
 
     /// Everything of a chunk, with `sound` appending the base64 text of its file.
     package static func write(
-        _ chunk: Chunk, id: String, at moment: Moment, to json: inout JSONText,
+        _ chunk: Chunk,
+        id: String,
+        at moment: Moment,
+        to json: inout JSONText,
         sound: (inout JSONText) throws -> Void
     ) rethrows {
         let duration = Int64(chunk.frames) * 1000 / Int64(max(1, chunk.rate))

@@ -22,7 +22,8 @@ package final class RecordSource {
 
     /// Calls `body` with each record in order until it returns false; the bytes are good for that call.
     package func forEach(
-        _ stream: Stream, _ range: ClosedRange<Int64>,
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
         _ body: (_ sequence: Int64, _ json: [UInt8]) throws -> Bool
     ) throws {
         // Sound is large: a page of it is one chunk.
@@ -38,31 +39,44 @@ package final class RecordSource {
     }
 
     private func write(
-        _ stream: Stream, _ page: ClosedRange<Int64>, _ body: (Int64, [UInt8]) throws -> Void
+        _ stream: Stream,
+        _ page: ClosedRange<Int64>,
+        _ body: (Int64, [UInt8]) throws -> Void
     ) throws {
         switch stream {
         case .location:
             try reader.fixes(page) { stored in
                 json.clear()
                 RecordJSON.write(
-                    stored.record, id: id(stream, stored), at: moment(stored, stored.record.stamp),
-                    to: &json)
+                    stored.record,
+                    id: id(stream, stored),
+                    at: moment(stored, stored.record.stamp),
+                    to: &json
+                )
                 try body(stored.sequence, json.bytes)
             }
         case .beacons:
             try reader.sightings(page) { stored in
                 json.clear()
                 RecordJSON.write(
-                    stored.record, id: id(stream, stored), at: moment(stored, stored.record.stamp),
-                    to: &json)
+                    stored.record,
+                    id: id(stream, stored),
+                    at: moment(stored, stored.record.stamp),
+                    to: &json
+                )
                 try body(stored.sequence, json.bytes)
             }
         case .events:
             try reader.events(page) { stored, kind, source, detail in
                 json.clear()
                 RecordJSON.write(
-                    kind: kind, source: source, detail: detail, id: id(stream, stored),
-                    at: moment(stored, stored.record), to: &json)
+                    kind: kind,
+                    source: source,
+                    detail: detail,
+                    id: id(stream, stored),
+                    at: moment(stored, stored.record),
+                    to: &json
+                )
                 try body(stored.sequence, json.bytes)
             }
         case .audio:
@@ -72,7 +86,9 @@ package final class RecordSource {
             for stored in chunks {
                 json.clear()
                 try RecordJSON.write(
-                    stored.record, id: id(stream, stored), at: moment(stored, stored.record.start),
+                    stored.record,
+                    id: id(stream, stored),
+                    at: moment(stored, stored.record.start),
                     to: &json
                 ) { json in
                     var base64 = Base64Encoder()
@@ -106,12 +122,18 @@ package final class RecordSource {
         let chunk = stored.record
         let preroll = try prerollPackets(before: chunk)
         var file = OggOpusFile(
-            serial: UInt32(truncatingIfNeeded: stored.sequence), rate: chunk.rate,
-            frames: chunk.frames, preskip: chunk.preskip, prerollPackets: preroll.count)
+            serial: UInt32(truncatingIfNeeded: stored.sequence),
+            rate: chunk.rate,
+            frames: chunk.frames,
+            preskip: chunk.preskip,
+            prerollPackets: preroll.count
+        )
         try piece(file.headers())
         for packet in preroll { try piece(file.append(packet)) }
         for index in 0..<chunk.segments {
-            guard let segment = try reader.segment(chunk.firstSegment + Int64(index)) else { continue }
+            guard let segment = try reader.segment(chunk.firstSegment + Int64(index)) else {
+                continue
+            }
             var packets = OpusPackets.split(segment.data)
             // The last packet comes again as the first of the next segment.
             if index < chunk.segments - 1 { _ = packets.popLast() }
@@ -131,7 +153,9 @@ package final class RecordSource {
     private func wave(_ chunk: Chunk, _ piece: ([UInt8]) throws -> Void) throws {
         try piece(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
         for index in 0..<Int64(chunk.segments) {
-            if let segment = try reader.segment(chunk.firstSegment + index) { try piece(segment.data) }
+            if let segment = try reader.segment(chunk.firstSegment + index) {
+                try piece(segment.data)
+            }
         }
     }
 }

@@ -29,8 +29,11 @@ final class SyncRun {
     }
 
     init(
-        settings: UploadSettings, queue: Queue, clock: any HostClock,
-        board: Publisher<UploadReport>, stop: StopSignal
+        settings: UploadSettings,
+        queue: Queue,
+        clock: any HostClock,
+        board: Publisher<UploadReport>,
+        stop: StopSignal
     ) throws {
         self.settings = settings
         self.queue = queue
@@ -111,8 +114,11 @@ final class SyncRun {
 
     private func send(_ batch: Batch, token: String) throws -> Next {
         let body = try BatchBody(
-            batch: batch, streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
-            deviceID: settings.deviceID, compression: settings.compression, reader: reader
+            batch: batch,
+            streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
+            deviceID: settings.deviceID,
+            compression: settings.compression,
+            reader: reader
         ).request()
         let now = clock.stamp()
         report.lastAttemptAt = now
@@ -120,7 +126,10 @@ final class SyncRun {
         report.streams[batch.stream]?.inFlight = batch.records
         publish()
         let exchange = transport.post(
-            body, headers: headers(batch, token: token), until: stop)
+            body,
+            headers: headers(batch, token: token),
+            until: stop
+        )
         report.bytesSent += Int64(body.length)
         report.streams[batch.stream]?.inFlight = 0
         switch exchange {
@@ -162,7 +171,9 @@ final class SyncRun {
             return .endSync
         case .tooLarge(let words):
             try queue.perform {
-                if batch.records > 1 { try $0.split(batch) } else {
+                if batch.records > 1 {
+                    try $0.split(batch)
+                } else {
                     try $0.quarantine(batch, words: words)
                 }
             }

@@ -16,8 +16,12 @@ package struct TransportSettings: Sendable {
     package var maxRate: Int?
 
     package init(
-        endpoint: String, timeout: Duration = .seconds(30), userAgent: String,
-        certificateFile: String? = nil, pinnedPublicKey: String? = nil, maxRate: Int? = nil
+        endpoint: String,
+        timeout: Duration = .seconds(30),
+        userAgent: String,
+        certificateFile: String? = nil,
+        pinnedPublicKey: String? = nil,
+        maxRate: Int? = nil
     ) {
         self.endpoint = endpoint
         self.timeout = timeout
@@ -66,7 +70,10 @@ package struct Transport: ~Copyable {
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     package borrowing func post(
-        _ body: any RequestBody, headers: [String], until stop: StopSignal
+        _ body: any RequestBody,
+        headers: [String],
+        to url: String? = nil,
+        until stop: StopSignal
     ) -> Exchange {
         var list: UnsafeMutablePointer<curl_slist>?
         // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
@@ -74,6 +81,7 @@ package struct Transport: ~Copyable {
         defer { curl_slist_free_all(list) }
         let exchange = ExchangeContext(body: body)
         prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        if let url { waypost_curl_set_string(easy, CURLOPT_URL, url) }
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
         let result = withExtendedLifetime(exchange) { perform(until: stop) }
@@ -85,7 +93,9 @@ package struct Transport: ~Copyable {
     }
 
     private func prepare(
-        _ context: UnsafeMutableRawPointer, length: Int, headers: UnsafeMutablePointer<curl_slist>?
+        _ context: UnsafeMutableRawPointer,
+        length: Int,
+        headers: UnsafeMutablePointer<curl_slist>?
     ) {
         // Reset forgets the options and keeps the connection.
         curl_easy_reset(easy)
@@ -147,8 +157,11 @@ package struct Transport: ~Copyable {
         waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &retryAfter)
         waypost_curl_get_string(easy, CURLINFO_CONTENT_TYPE, &type)
         return Answer(
-            status: status, contentType: type.map { String(cString: $0) } ?? "",
-            body: exchange.answer, retryAfter: Int(retryAfter))
+            status: status,
+            contentType: type.map { String(cString: $0) } ?? "",
+            body: exchange.answer,
+            retryAfter: Int(retryAfter)
+        )
     }
 
     private func failure(_ code: CURLcode) -> Failure {
@@ -185,7 +198,9 @@ private final class ExchangeContext {
 // Plain functions: libcurl calls them, and a closure could carry an actor's isolation along.
 
 private func giveBody(
-    _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let exchange = ExchangeContext.from(context), let buffer else {
@@ -202,7 +217,9 @@ private func giveBody(
 }
 
 private func rewindBody(
-    _ context: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32
+    _ context: UnsafeMutableRawPointer?,
+    _ offset: curl_off_t,
+    _ origin: Int32
 ) -> Int32 {
     guard let exchange = ExchangeContext.from(context), offset == 0 else {
         return CURL_SEEKFUNC_CANTSEEK
@@ -212,7 +229,9 @@ private func rewindBody(
 }
 
 private func takeAnswer(
-    _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }

@@ -19,9 +19,14 @@ package struct UploadSettings: Sendable {
     package var token: @Sendable () throws -> String
 
     package init(
-        transport: TransportSettings, deviceID: String, streamNames: [Stream: String],
-        maxBatchBytes: Int = 8 << 20, compression: Compression = .gzip, maxAttempts: Int = 5,
-        clockPatience: Duration = .seconds(120), token: @escaping @Sendable () throws -> String
+        transport: TransportSettings,
+        deviceID: String,
+        streamNames: [Stream: String],
+        maxBatchBytes: Int = 8 << 20,
+        compression: Compression = .gzip,
+        maxAttempts: Int = 5,
+        clockPatience: Duration = .seconds(120),
+        token: @escaping @Sendable () throws -> String
     ) {
         self.transport = transport
         self.deviceID = deviceID
@@ -52,7 +57,9 @@ package final class Uploader: Sendable {
     private let triggers = Mailbox<Trigger>(limit: 64)
 
     package init(
-        settings: UploadSettings, queue: Queue, board: Publisher<UploadReport>,
+        settings: UploadSettings,
+        queue: Queue,
+        board: Publisher<UploadReport>,
         clock: any HostClock = SystemClock()
     ) {
         self.settings = settings
@@ -61,7 +68,9 @@ package final class Uploader: Sendable {
         self.clock = clock
     }
 
-    /// The grid's tick. Ticks that come while a sync runs are one.
+    /// The grid's tick.
+    ///
+    /// Ticks that come while a sync runs are one.
     package func tick() { _ = triggers.post(.tick) }
 
     /// A sync at once; `done` is called with whether nothing was left pending.
@@ -77,7 +86,12 @@ package final class Uploader: Sendable {
     /// Returns when stopped. Throws only if libcurl or the database cannot be opened at the start.
     package func run(until stop: StopSignal) throws {
         let sync = try SyncRun(
-            settings: settings, queue: queue, clock: clock, board: board, stop: stop)
+            settings: settings,
+            queue: queue,
+            clock: clock,
+            board: board,
+            stop: stop
+        )
         var pending: [Trigger] = []
         board.loaded(UploadReport())
         while !stop.isRaised {

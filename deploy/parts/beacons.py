@@ -58,6 +58,12 @@ def strength(address, seconds):
     return round(-65 + 15 * math.sin(seconds / 7 + phase) + 2 * math.sin(seconds * 3 + phase))
 
 
+SCAN_RESPONSES = (
+    hci.HCI_LE_Extended_Advertising_Report_Event.EventType.SCAN_RESPONSE,
+    hci.HCI_LE_Advertising_Report_Event.EventType.SCAN_RSP,
+)
+
+
 class Ear(Controller):
     """A controller whose reports carry a moving RSSI; Bumble's own is always the same."""
 
@@ -73,8 +79,10 @@ class Ear(Controller):
 
     def send_hci_packet(self, packet):
         for report in getattr(packet, "reports", None) or []:
-            if hasattr(report, "rssi"):
-                report.rssi = strength(report.address, time.monotonic() - self.started)
+            # A passive scan hears no scan responses; Bumble sends one after each report all the same.
+            if report.event_type in SCAN_RESPONSES:
+                return
+            report.rssi = strength(report.address, time.monotonic() - self.started)
         super().send_hci_packet(packet)
 
 

@@ -99,3 +99,15 @@ func hex(_ bytes: some Sequence<UInt8>) -> String {
     }
     return String(decoding: text, as: UTF8.self)
 }
+
+extension Advertisement {
+    /// As `decode`, for a person's input: takes a bare RuuviTag payload, as published, too.
+    package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {
+        if bytes.count == 24, bytes.first == 5,
+            let beacon = Ruuvi.decode([0x99, 0x04] + bytes[...])
+        {
+            return [beacon]
+        }
+        return decode(bytes[...], unknown: true)
+    }
+}

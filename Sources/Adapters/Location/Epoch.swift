@@ -63,7 +63,9 @@ struct FixLimit {
     mutating func admits(_ fix: Fix) -> Bool {
         if let last {
             // A receiver's epochs come a little early or late: a tenth of a second is no reason to wait for the next.
-            guard fix.stamp.boot - last.stamp.boot >= interval - .milliseconds(100) else { return false }
+            guard fix.stamp.boot - last.stamp.boot >= interval - .milliseconds(100) else {
+                return false
+            }
             guard minDistance <= 0 || Self.metres(last, fix) >= minDistance else { return false }
         }
         last = fix

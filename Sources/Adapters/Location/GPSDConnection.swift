@@ -9,7 +9,9 @@ struct GPSDConnection: ~Copyable {
     private let data: UnsafeMutablePointer<gps_data_t>
     private let name: String
 
-    /// Connects and asks for reports. Throws a Failure that says what to do.
+    /// Connects and asks for reports.
+    ///
+    /// Throws a Failure that says what to do.
     init(host: String, port: UInt16) throws {
         name = "gpsd at \(host):\(port)"
         data = .allocate(capacity: 1)

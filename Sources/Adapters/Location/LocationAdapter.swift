@@ -13,7 +13,10 @@ package struct LocationSettings: Sendable {
     package var minDistance: Double
 
     package init(
-        host: String, port: UInt16, interval: Duration = .seconds(10), minDistance: Double = 0
+        host: String,
+        port: UInt16,
+        interval: Duration = .seconds(10),
+        minDistance: Double = 0
     ) {
         self.host = host
         self.port = port
@@ -35,7 +38,9 @@ package final class LocationAdapter: Sendable {
     private let clock: any HostClock
 
     package init(
-        settings: LocationSettings, board: Publisher<SourceReport>, clock: any HostClock,
+        settings: LocationSettings,
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
         accept: @escaping @Sendable (Fix) -> Bool
     ) {
         self.settings = settings
@@ -48,7 +53,8 @@ package final class LocationAdapter: Sendable {
     package func run(until stop: StopSignal) {
         var session = Session(
             meter: SourceMeter(device: "\(settings.host):\(settings.port)", board: board),
-            limit: FixLimit(interval: settings.interval, minDistance: settings.minDistance))
+            limit: FixLimit(interval: settings.interval, minDistance: settings.minDistance)
+        )
         var retry = Retry()
         while !stop.isRaised {
             session.meter.loading()
@@ -76,7 +82,9 @@ package final class LocationAdapter: Sendable {
     }
 
     private func follow(
-        _ connection: borrowing GPSDConnection, _ session: inout Session, until stop: StopSignal
+        _ connection: borrowing GPSDConnection,
+        _ session: inout Session,
+        until stop: StopSignal
     ) throws {
         var lines = LineSplitter()
         session.merger = EpochMerger()
@@ -101,15 +109,18 @@ package final class LocationAdapter: Sendable {
     /// Until the next thing that is due without a byte from gpsd.
     private func delay(_ session: Session) -> Duration {
         let now = clock.now()
-        let due = [
-            session.heardAt + Self.silenceLimit, session.reportedAt + Self.reportLimit,
-            session.merger.deadline, session.meter.updateDelay(now).map { now + $0 },
-        ].compactMap { $0 }.min() ?? now
+        let due =
+            [
+                session.heardAt + Self.silenceLimit, session.reportedAt + Self.reportLimit,
+                session.merger.deadline, session.meter.updateDelay(now).map { now + $0 },
+            ].compactMap { $0 }.min() ?? now
         return max(.zero, due - now)
     }
 
     private func checkSilence(
-        _ connection: borrowing GPSDConnection, _ session: inout Session, now: BootInstant
+        _ connection: borrowing GPSDConnection,
+        _ session: inout Session,
+        now: BootInstant
     ) throws {
         if now - session.heardAt >= Self.silenceLimit {
             throw Failure(
@@ -122,7 +133,9 @@ package final class LocationAdapter: Sendable {
     }
 
     private func take(
-        _ line: [UInt8], _ connection: borrowing GPSDConnection, _ session: inout Session
+        _ line: [UInt8],
+        _ connection: borrowing GPSDConnection,
+        _ session: inout Session
     ) {
         let stamp = clock.stamp()
         session.heardAt = stamp.boot
@@ -138,7 +151,10 @@ package final class LocationAdapter: Sendable {
     }
 
     private func describe(
-        _ position: GPSReport.Position, _ device: String, _ session: inout Session, now: BootInstant
+        _ position: GPSReport.Position,
+        _ device: String,
+        _ session: inout Session,
+        now: BootInstant
     ) {
         let satellites = session.satellites.map { ", \($0) satellites" } ?? ""
         let detail =

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -34,6 +37,42 @@ static inline int waypost_watch_clock_steps(void) {
         return -error;
     }
     return fd;
+}
+
+/// The kernel's bound on the error of the wall clock in microseconds (adjtimex(2)), or -errno.
+static inline long waypost_clock_maxerror(void) {
+    struct timex state = {0};
+    return adjtimex(&state) < 0 ? -errno : state.maxerror;
+}
+
+/// A timer on CLOCK_BOOTTIME that is not armed yet: suspend counts, steps of the wall clock do not.
+static inline int waypost_boottime_timer(void) {
+    int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static inline int waypost_arm_timer(int fd, int64_t nanoseconds) {
+    struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, 0) < 0 ? -errno : 0;
+}
+
+/// Blocks the signals that a daemon answers, in this thread and those it starts; a descriptor to read them from.
+static inline int waypost_take_signals(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &signals, 0) != 0) return -EINVAL;
+    int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/// The next signal on such a descriptor; 0 when there is none.
+static inline int waypost_next_signal(int fd) {
+    struct signalfd_siginfo info;
+    return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
 /// SO_RCVBUF without and with the system's limit (needs CAP_NET_ADMIN), whichever the kernel grants.

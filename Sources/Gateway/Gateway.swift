@@ -1,0 +1,331 @@
+// The gateway as a schematic: what runs, in which order it starts and stops.
+internal import Audio
+internal import Beacons
+internal import Board
+internal import CLinux
+internal import Glibc
+package import Host
+internal import Location
+internal import Store
+internal import Upload
+
+/// What a gateway is started with.
+package struct GatewaySettings: Sendable {
+    package var configuration: Configuration
+    package var environment: [String: String]
+    package var version: String
+    package var log: Log
+
+    package init(
+        configuration: Configuration,
+        environment: [String: String],
+        version: String,
+        log: Log
+    ) {
+        self.configuration = configuration
+        self.environment = environment
+        self.version = version
+        self.log = log
+    }
+}
+
+/// One running gateway.
+package final class Gateway {
+    private var settings: GatewaySettings
+    private let clock: any HostClock
+    private let board = GatewayBoard()
+    private let queue: Queue
+    private let deviceID: String
+    private let bootID: String
+    private let lock: Descriptor
+    private let clockWatch: ClockWatch
+    private let started: BootInstant
+    private let service: ServiceManager
+    private let wantsReload: Wakeup
+    /// What is restarted by a reload.
+    private var works: Works?
+    private var control: (server: ControlServer, lane: StoppableLane)?
+    private var clockLane: StoppableLane?
+    private var health: ReliableTimer?
+    private var subscriptions: [Subscription] = []
+    private let ticks = StateBox(0)
+
+    static func databasePath(_ stateDirectory: String) -> String {
+        "\(stateDirectory)/queue.sqlite"
+    }
+
+    package static func socketPath(_ configuration: Configuration) -> String {
+        "\(configuration.runtimeDirectory)/control.sock"
+    }
+
+    /// Opens what everything needs: directories, the lock, the device id, the queue.
+    ///
+    /// Throws a Failure that names what could not be had; nothing runs then.
+    package init(_ settings: GatewaySettings, clock: any HostClock = SystemClock()) throws {
+        self.settings = settings
+        self.clock = clock
+        let configuration = settings.configuration
+        try configuration.prepareDirectories()
+        lock = try Self.lock(configuration.stateDirectory)
+        deviceID = try DeviceID.resolve(
+            configuration.deviceID,
+            stateDirectory: configuration.stateDirectory
+        )
+        bootID =
+            SmallText.read("/proc/sys/kernel/random/boot_id")?
+            .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
+        let path = Self.databasePath(configuration.stateDirectory)
+        do {
+            queue = try Queue(
+                settings: QueueSettings(
+                    path: path,
+                    bootID: bootID,
+                    commitInterval: configuration.storage.commitInterval,
+                    clock: clock,
+                    appVersion: settings.version
+                )
+            )
+        } catch {
+            throw Failure("\(path): \(error)")
+        }
+        clockWatch = try ClockWatch(queue: queue, clock: clock)
+        started = clock.now()
+        service = ServiceManager(environment: settings.environment)
+        wantsReload = try Wakeup()
+    }
+
+    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (nil: keep the old one).
+    ///
+    /// `signals` is a descriptor of `waypost_take_signals`.
+    package func run(signals: Int32, reload: () -> Configuration?) throws {
+        try start()
+        service.notify("READY=1")
+        settings.log.info(
+            "running",
+            ["device": deviceID, "state": settings.configuration.stateDirectory]
+        )
+        StartUpMemory.release()
+        loop: while true {
+            var entries = [PollEntry(signals), PollEntry(wantsReload.descriptor)]
+            _ = wait(for: &entries)
+            wantsReload.clear()
+            let signal = waypost_next_signal(signals)
+            switch signal {
+            case SIGTERM, SIGINT: break loop
+            case 0 where !entries[1].isReady: continue
+            default: reconfigure(reload())
+            }
+        }
+        service.notify("STOPPING=1")
+        stop()
+    }
+
+    // MARK: Start and stop
+
+    private func start() throws {
+        accept(.started, ["version": settings.version])
+        observe()
+        let clockWatch = clockWatch
+        clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
+        works = try Works(context, configuration: settings.configuration)
+        try startControl()
+        health = try ReliableTimer(
+            "health",
+            grid: TimerGrid(interval: healthInterval),
+            clock: clock,
+            handler: healthHandler()
+        )
+    }
+
+    /// In the reverse order: first what makes records, last what keeps them.
+    private func stop() {
+        works?.stop()
+        works = nil
+        clockLane?.stop()
+        accept(.stopped, [:])
+        let snapshot = collector().report().json
+        health?.cancel()
+        control?.lane.stop()
+        subscriptions = []
+        queue.close()
+        Snapshot.write(snapshot, to: settings.configuration.stateDirectory)
+        Snapshot.write(snapshot, to: settings.configuration.runtimeDirectory)
+        settings.log.info("stopped", [:])
+    }
+
+    private func reconfigure(_ configuration: Configuration?) {
+        guard let configuration else { return }
+        service.notify("RELOADING=1")
+        works?.stop()
+        // The queue stays where it is: the directories are fixed for a process's life.
+        var kept = configuration
+        kept.stateDirectory = settings.configuration.stateDirectory
+        kept.runtimeDirectory = settings.configuration.runtimeDirectory
+        settings.configuration = kept
+        do {
+            works = try Works(context, configuration: kept)
+            settings.log.info("configuration reloaded", [:])
+        } catch {
+            settings.log.error("reload failed", ["why": "\(error)"])
+        }
+        service.notify("READY=1")
+    }
+
+    private var context: WorksContext {
+        WorksContext(
+            queue: queue,
+            board: board,
+            clock: clock,
+            deviceID: deviceID,
+            version: settings.version,
+            environment: settings.environment,
+            log: settings.log
+        )
+    }
+
+    /// One daemon a state directory: two writers would be two truths.
+    private static func lock(_ directory: String) throws -> Descriptor {
+        let path = "\(directory)/lock"
+        let number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: path))") }
+        let lock = Descriptor(owning: number)
+        guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
+            throw Failure(
+                "\(directory): another waypost runs with this state directory; `waypost status` shows it"
+            )
+        }
+        return lock
+    }
+
+    private func accept(_ kind: EventKind, _ detail: [String: String]) {
+        queue.accept(
+            Event(
+                kind,
+                source: "gateway",
+                detail: detail.map { ($0.key, .text($0.value)) },
+                stamp: clock.stamp()
+            )
+        )
+    }
+
+    // MARK: Health
+
+    private var healthInterval: Duration {
+        min(.seconds(30), service.watchdog ?? .seconds(30))
+    }
+
+    private func collector() -> StatusCollector {
+        let works = works
+        let clockWatch = clockWatch
+        return StatusCollector(
+            board: board,
+            queue: queue,
+            clock: clock,
+            clockState: { clockWatch.current },
+            configuration: settings.configuration,
+            deviceID: deviceID,
+            version: settings.version,
+            bootID: bootID,
+            started: started,
+            nextSync: { works?.nextSync }
+        )
+    }
+
+    /// The one health timer: the watchdog, the clock, what may be purged, the snapshot.
+    private func healthHandler() -> @Sendable () -> Void {
+        let (queue, clockWatch, service, ticks) = (queue, clockWatch, service, ticks)
+        let collector = collector()
+        let directory = settings.configuration.runtimeDirectory
+        let retention = settings.configuration.storage.retention
+        return {
+            let count = ticks.update { count -> Int in
+                count += 1
+                return count
+            }
+            clockWatch.check()
+            if count % 20 == 0 { clockWatch.note() }
+            // The watchdog hears of us only while the writer answers.
+            guard (try? queue.perform { _ in true }) == true else { return }
+            service.notify("WATCHDOG=1")
+            for stream in Stream.allCases {
+                _ = try? queue.perform { try $0.purge(stream, retention: retention) }
+            }
+            Snapshot.write(collector.report().json, to: directory)
+            if count % 4 == 1 { StartUpMemory.release() }
+        }
+    }
+
+    private func startControl() throws {
+        let collector = collector()
+        let uploader = works?.uploader
+        let wantsReload = wantsReload
+        let server = try ControlServer(
+            path: Self.socketPath(settings.configuration),
+            handlers: ControlHandlers(
+                status: { collector.report().json },
+                sync: { done in
+                    if let uploader { uploader.sync(done) } else { done(false) }
+                },
+                reload: { wantsReload.signal() }
+            )
+        )
+        control = (server, try StoppableLane("control") { server.run(until: $0) })
+        for publisher in board.sources.values {
+            subscriptions.append(publisher.subscribe { _ in server.changed() })
+        }
+        subscriptions.append(board.upload.subscribe { _ in server.changed() })
+    }
+
+    /// Follows the board for the log and the list of recent errors.
+    private func observe() {
+        let (log, errors, clock) = (settings.log, board.errors, clock)
+        for (name, publisher) in board.sources {
+            let last = StateBox("")
+            subscriptions.append(
+                publisher.subscribe { state in
+                    guard case .error(let failure, _) = state else {
+                        if case .loaded(let report) = state, last.update({ $0 == "error" }) {
+                            log.info(
+                                "source recovered",
+                                ["source": name.rawValue, "device": report.device]
+                            )
+                        }
+                        if case .loaded = state { last.update { $0 = "loaded" } }
+                        return
+                    }
+                    errors.add(failure, at: clock.wall())
+                    if last.update({ $0 != "error" }) {
+                        log.warning(
+                            "source failed",
+                            ["source": name.rawValue, "why": failure.description]
+                        )
+                    }
+                    last.update { $0 = "error" }
+                }
+            )
+        }
+        let seen = StateBox([Stream: TimedFailure]())
+        subscriptions.append(
+            board.upload.subscribe { state in
+                for (stream, upload) in state.value?.streams ?? [:] {
+                    guard let failure = upload.lastError, seen.value[stream] != failure else {
+                        continue
+                    }
+                    seen.update { $0[stream] = failure }
+                    errors.add(failure.failure, at: failure.at.wall)
+                    log.warning(
+                        "upload failed",
+                        ["stream": "\(stream)", "why": failure.failure.description]
+                    )
+                }
+            }
+        )
+        subscriptions.append(
+            queue.storage.subscribe { state in
+                guard case .error(let failure, _) = state else { return }
+                errors.add(failure, at: clock.wall())
+                log.error("storage", ["why": failure.description])
+            }
+        )
+    }
+}

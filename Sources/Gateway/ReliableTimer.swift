@@ -1,0 +1,87 @@
+// The one timer of the program: a fixed grid on the boot's own clock.
+internal import CLinux
+internal import Glibc
+package import Host
+internal import Synchronization
+
+/// The moments of a grid: `phase`, `phase + interval`, `phase + 2 × interval` … on CLOCK_BOOTTIME.
+package struct TimerGrid: Sendable, Equatable {
+    package var interval: Duration
+    package var phase: Duration
+
+    package init(interval: Duration, phase: Duration = .zero) {
+        self.interval = max(interval, .milliseconds(1))
+        self.phase = phase
+    }
+
+    /// A device's own phase, the same at each start, so that a fleet does not tick together.
+    package init(interval: Duration, device: String) {
+        // FNV-1a, 64 bits: spread evenly, and the same in every version of Swift.
+        let hash = device.utf8.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
+            ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+        }
+        let length = UInt64(max(1, interval.nanoseconds))
+        self.init(interval: interval, phase: .nanoseconds(Int64(hash % length)))
+    }
+
+    /// The first moment of the grid after `now`: however many were missed, the next comes once.
+    package func next(after now: BootInstant) -> BootInstant {
+        let length = interval.nanoseconds
+        let phase = phase.nanoseconds % length
+        let since = now.nanoseconds - phase
+        let ticks = since < 0 ? 0 : since / length + 1
+        return BootInstant(nanoseconds: phase + ticks * length)
+    }
+}
+
+/// Calls a handler at each moment of a grid, on a thread of its own, one call at a time.
+package final class ReliableTimer: Sendable {
+    private struct Slot: ~Copyable {
+        var lane: Lane?
+    }
+
+    private let stop: StopSignal
+    private let slot: Mutex<Slot>
+    private let upcoming = Mutex<BootInstant?>(nil)
+    private let grid: TimerGrid
+
+    package init(
+        _ name: String,
+        grid: TimerGrid,
+        clock: any HostClock,
+        handler: @escaping @Sendable () -> Void
+    ) throws {
+        let stop = try StopSignal()
+        let number = waypost_boottime_timer()
+        guard number >= 0 else { throw SystemError("timerfd_create", on: name, code: -number) }
+        self.stop = stop
+        self.grid = grid
+        slot = Mutex(Slot(lane: nil))
+        var lane: Lane? = try Lane(name) { [weak self] in
+            let timer = Descriptor(owning: number)
+            while !stop.isRaised {
+                let next = grid.next(after: clock.now())
+                self?.note(next)
+                guard waypost_arm_timer(timer.number, next.nanoseconds) == 0 else { return }
+                var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
+                _ = wait(for: &entries)
+                if entries[0].isReady, !stop.isRaised { handler() }
+            }
+        }
+        slot.withLock { $0.lane = lane.take() }
+    }
+
+    /// The next moment that the handler is called.
+    package var next: BootInstant? { upcoming.withLock { $0 } }
+
+    private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
+
+    /// Returns when no handler runs, nor ever will again.
+    ///
+    /// Not to be called from the handler.
+    package func cancel() {
+        stop.raise()
+        guard let lane = slot.withLock({ $0.lane.take() }) else { return }
+        lane.join()
+    }
+}

@@ -1,0 +1,46 @@
+// Telling systemd how it goes (sd_notify(3)): one datagram, no library.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// The service manager's socket, if the process was started by one that wants to know.
+struct ServiceManager: Sendable {
+    private let path: String?
+    /// How often it wants a sign of life; nil if it does not.
+    let watchdog: Duration?
+
+    init(environment: [String: String]) {
+        path = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
+        watchdog = environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { .microseconds($0 / 2) }
+    }
+
+    func notify(_ message: String) {
+        guard let path else { return }
+        let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { return }
+        let owner = Descriptor(owning: number)
+        // A leading @ names an abstract socket, whose address begins with a NUL.
+        let name = path.hasPrefix("@") ? [0] + Array(path.utf8.dropFirst()) : Array(path.utf8)
+        _ = UnixSocket.withAddress(name) { address, length in
+            message.withCString { sendto(owner.number, $0, strlen($0), 0, address, length) }
+        }
+    }
+}
+
+/// Addresses of Unix sockets.
+enum UnixSocket {
+    /// Calls `body` with the address of a path; nil where it is too long.
+    static func withAddress<Result>(
+        _ path: [UInt8],
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + path.count)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// From the configuration to what each part needs to know.
+internal import Audio
+internal import Beacons
+internal import Host
+internal import Location
+internal import Store
+internal import Upload
+
+extension BeaconSettings {
+    init(_ configuration: Configuration.Beacons) {
+        switch configuration.source {
+        case .adapter(let number): self.init(origin: .adapter(number))
+        case .controller(let address):
+            self.init(origin: .controller(host: address.host, port: address.port))
+        case .capture(let path):
+            self.init(origin: .capture(path: path, speed: configuration.replaySpeed))
+        }
+        scan.isActive = configuration.scan == .active
+        scan.interval = configuration.scanInterval
+        scan.window = configuration.scanWindow
+        allow = configuration.allow
+        deny = configuration.deny
+        maxRate = configuration.maxRate
+        keepsUnknown = configuration.unknown
+    }
+}
+
+extension LocationSettings {
+    init(_ configuration: Configuration.Location) {
+        self.init(
+            host: configuration.gpsd.host,
+            port: configuration.gpsd.port,
+            interval: configuration.interval,
+            minDistance: configuration.minDistance
+        )
+    }
+}
+
+extension AudioSettings {
+    init(_ configuration: Configuration.Audio) {
+        self.init(devices: configuration.devices)
+        rate = configuration.rate
+        chunk = configuration.chunk
+        overlap = configuration.overlap
+        codec = configuration.codec
+        bitrate = configuration.bitrate
+        minimumLevel = configuration.minLevel
+    }
+}
+
+extension UploadSettings {
+    /// nil without an endpoint.
+    init?(_ context: WorksContext, _ configuration: Configuration) {
+        let upload = configuration.upload
+        guard let endpoint = upload.endpoint else { return nil }
+        let (file, environment) = (upload.tokenFile, context.environment)
+        self.init(
+            transport: TransportSettings(
+                endpoint: endpoint,
+                timeout: upload.timeout,
+                userAgent: "waypost/\(context.version)",
+                certificateFile: upload.caFile,
+                pinnedPublicKey: upload.pinnedPublicKey,
+                maxRate: upload.maxRate
+            ),
+            deviceID: context.deviceID,
+            streamNames: Dictionary(
+                uniqueKeysWithValues: Stream.allCases.map { ($0, configuration.streams[$0]) }
+            ),
+            maxBatchBytes: upload.maxBatchBytes,
+            compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip,
+            maxAttempts: upload.maxAttempts
+        ) { try Token.read(file: file, environment: environment) }
+    }
+}

@@ -1,0 +1,262 @@
+// From the board to a status report.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Store
+internal import Upload
+
+/// The sources by the names that `status` uses.
+enum SourceName: String, Sendable, CaseIterable {
+    case beacons
+    case location
+    case audio
+}
+
+/// Every state that a gateway shows, and who is to be told of a change.
+final class GatewayBoard: Sendable {
+    let sources: [SourceName: Publisher<SourceReport>]
+    let upload = Publisher<UploadReport>()
+    /// Why a source does not run although it is configured or not: `disabled`, `waiting for enrolment`.
+    let resting = StateBox([SourceName: String]())
+    let errors = ErrorLog()
+
+    init() {
+        sources = Dictionary(
+            uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) }
+        )
+    }
+}
+
+/// Puts a report together from the board and the queue.
+struct StatusCollector: Sendable {
+    let board: GatewayBoard
+    let queue: Queue
+    let clock: any HostClock
+    let clockState: @Sendable () -> ClockState
+    let configuration: Configuration
+    let deviceID: String
+    let version: String
+    let bootID: String
+    let started: BootInstant
+    let nextSync: @Sendable () -> BootInstant?
+
+    func report() -> StatusReport {
+        let figures = ProcessFigures()
+        let statistics = (try? queue.perform { try $0.statistics() }) ?? []
+        let storage = storageFigures(figures, statistics)
+        var report = StatusReport(
+            version: version,
+            deviceId: deviceID,
+            state: .healthy,
+            reasons: [],
+            daemon: StatusReport.Daemon(
+                running: true,
+                pid: Int(getpid()),
+                uptimeS: Int((clock.now() - started).milliseconds / 1000),
+                rssBytes: figures.residentBytes,
+                cpuS: rounded(figures.cpuSeconds, 100)
+            ),
+            clock: clockFigures(),
+            sources: sources(statistics),
+            streams: streams(statistics),
+            upload: uploadFigures(),
+            storage: storage,
+            losses: losses(statistics),
+            recentErrors: board.errors.recent.map {
+                StatusReport.RecentError(
+                    code: $0.failure.code?.rawValue,
+                    message: $0.failure.message,
+                    at: $0.at.rfc3339,
+                    count: $0.count
+                )
+            }
+        )
+        (report.state, report.reasons) = HealthRules.judge(report)
+        return report
+    }
+
+    private func clockFigures() -> StatusReport.ClockFigures {
+        let state = clockState()
+        return StatusReport.ClockFigures(
+            state: state.isSynced ? "synced" : "unsynced",
+            bootId: bootID,
+            offsetS: rounded(state.steppedSeconds, 1000)
+        )
+    }
+
+    private func sources(_ statistics: [StreamStatistics]) -> [String: StatusReport.Source] {
+        var sources: [String: StatusReport.Source] = [:]
+        for name in SourceName.allCases {
+            let state = board.sources[name]?.state ?? .unknown
+            var source = source(state)
+            if let reason = board.resting.value[name] {
+                source.state = "disabled"
+                source.reason = reason
+            }
+            // For sound a record is a chunk, which only the queue can count.
+            if name == .audio {
+                source.records = statistics.first { $0.stream == .audio }?.accepted ?? 0
+            }
+            sources[name.rawValue] = source
+        }
+        return sources
+    }
+
+    private func source(_ state: BoardState<SourceReport>) -> StatusReport.Source {
+        let report = state.value ?? SourceReport(device: "")
+        var source = StatusReport.Source(
+            state: "unknown",
+            reason: nil,
+            code: nil,
+            lastRecordAt: report.lastRecordAt?.wall.rfc3339,
+            records: report.records,
+            ratePerS: rounded(report.ratePerSecond, 100),
+            dropped: report.dropped,
+            restarts: report.restarts,
+            device: report.device,
+            detail: report.detail
+        )
+        switch state {
+        case .unknown: break
+        case .loading: source.state = "loading"
+        case .loaded: source.state = "loaded"
+        case .error(let failure, _):
+            source.state = "error"
+            source.reason = failure.message
+            source.code = failure.code?.rawValue
+        }
+        return source
+    }
+
+    private func streams(
+        _ statistics: [StreamStatistics]
+    ) -> [String: StatusReport.StreamFigures] {
+        let upload = board.upload.state.value ?? UploadReport()
+        let next = (upload.notBefore ?? nextSync()).map(wall)
+        var streams: [String: StatusReport.StreamFigures] = [:]
+        for figures in statistics {
+            let state = upload.streams[figures.stream] ?? StreamUpload()
+            streams[configuration.streams[figures.stream]] = StatusReport.StreamFigures(
+                pending: figures.pending,
+                pendingBytes: figures.pendingBytes,
+                inFlight: state.inFlight,
+                quarantined: figures.quarantined,
+                oldestPendingAt: figures.oldestPendingAt?.rfc3339,
+                uploaded: figures.uploaded,
+                lastAttemptAt: state.lastAttemptAt?.wall.rfc3339,
+                lastSuccessAt: state.lastSuccessAt?.wall.rfc3339,
+                lastError: state.lastError.map {
+                    StatusReport.ErrorAt(
+                        code: $0.failure.code?.rawValue,
+                        message: $0.failure.message,
+                        at: $0.at.wall.rfc3339
+                    )
+                },
+                nextAttemptAt: next
+            )
+        }
+        return streams
+    }
+
+    private func uploadFigures() -> StatusReport.UploadFigures {
+        let upload = board.upload.state.value ?? UploadReport()
+        return StatusReport.UploadFigures(
+            lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
+            lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
+            state: configuration.upload.endpoint == nil ? "no endpoint" : upload.phase.rawValue,
+            nextSyncAt: nextSync().map(wall)
+        )
+    }
+
+    /// A moment to come, on the wall clock as it is now.
+    private func wall(_ moment: BootInstant) -> String {
+        (clock.wall() + (moment - clock.now())).rfc3339
+    }
+
+    private func storageFigures(
+        _ figures: ProcessFigures,
+        _ statistics: [StreamStatistics]
+    ) -> StatusReport.Storage {
+        let directory = configuration.stateDirectory
+        let database = Gateway.databasePath(directory)
+        let reusable = (try? queue.perform { try $0.reusableBytes() }) ?? 0
+        let free = FileSpace.free(directory) + reusable
+        var state = "ok"
+        if free < configuration.storage.warnFree { state = "low" }
+        if free < configuration.storage.criticalFree { state = "critical" }
+        if case .error = queue.storage.state { state = "error" }
+        return StatusReport.Storage(
+            databaseBytes: FileSpace.size(database) + FileSpace.size(database + "-wal"),
+            freeBytes: free,
+            reusableBytes: reusable,
+            writtenBytes: figures.writtenBytes,
+            evictedRecords: statistics.reduce(0) { $0 + $1.evicted },
+            state: state
+        )
+    }
+
+    /// Records that sources heard and that could not be kept, since the start.
+    private func losses(_ statistics: [StreamStatistics]) -> [StatusReport.Loss] {
+        queue.refusedRecords.map { stream, count in
+            StatusReport.Loss(
+                stream: configuration.streams[stream],
+                kind: "overrun",
+                records: count,
+                from: wall(started),
+                to: wall(clock.now())
+            )
+        }
+    }
+}
+
+/// What makes a gateway degraded or critical (contract, section 1).
+enum HealthRules {
+    static func judge(_ report: StatusReport) -> (StatusReport.Health, [String]) {
+        var critical: [String] = []
+        var degraded: [String] = []
+        if !report.daemon.running { critical.append("daemon not running") }
+        if report.upload.state == UploadReport.Phase.tokenRefused.rawValue {
+            critical.append("token refused")
+        }
+        switch report.storage.state {
+        case "critical": critical.append("storage nearly full")
+        case "error": critical.append("records do not reach the disk")
+        case "low": degraded.append("little storage left")
+        default: break
+        }
+        for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
+            if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
+        }
+        for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
+            if stream.quarantined > 0 {
+                degraded.append("\(name): \(stream.quarantined) records in quarantine")
+            }
+        }
+        let failing = report.streams.values.compactMap(\.lastError).max { $0.at < $1.at }
+        if let failing { degraded.append("uploads failing: \(failing.message)") }
+        if report.clock.state == "unsynced" {
+            degraded.append("clock not synced since this boot")
+        }
+        let state: StatusReport.Health =
+            !critical.isEmpty ? .critical : degraded.isEmpty ? .healthy : .degraded
+        return (state, critical + degraded)
+    }
+}
+
+/// Room on a file system.
+enum FileSpace {
+    /// Bytes that the process may still use.
+    static func free(_ path: String) -> Int64 {
+        var figures = statvfs()
+        guard statvfs(path, &figures) == 0 else { return 0 }
+        return Int64(figures.f_bavail) * Int64(figures.f_frsize)
+    }
+
+    static func size(_ path: String) -> Int64 {
+        var figures = stat()
+        return stat(path, &figures) == 0 ? Int64(figures.st_size) : 0
+    }
+}
+
+func rounded(_ value: Double, _ parts: Double) -> Double { (value * parts).rounded() / parts }

@@ -1,0 +1,152 @@
+// `status` for people: one calm screen of at most 80 × 24.
+package import Host
+
+/// Draws a status report as text.
+package struct StatusScreen {
+    private static let width = 80
+    private static let height = 24
+
+    private let report: StatusReport
+    private let now: WallTime
+    private let isColoured: Bool
+
+    /// `now`: what ages are counted from.
+    package init(_ report: StatusReport, now: WallTime, isColoured: Bool) {
+        self.report = report
+        self.now = now
+        self.isColoured = isColoured
+    }
+
+    package var text: String { lines.prefix(Self.height).joined(separator: "\n") + "\n" }
+
+    private var lines: [String] {
+        [headline] + reasons + [""] + sources + [""] + streams + [""] + foot + errors
+    }
+
+    private var headline: String {
+        let daemon = report.daemon
+        let figures =
+            daemon.running
+            ? "up \(span(daemon.uptimeS)), \(bytes(daemon.rssBytes)), \(daemon.cpuS) s CPU"
+            : "not running, as last seen"
+        let line = "waypost \(report.version)  \(report.state.rawValue)  \(figures)"
+        let coloured = "waypost \(report.version)  \(colour(report.state))  \(figures)"
+        return fit(line) == line ? coloured : fit(line)
+    }
+
+    private var reasons: [String] { report.reasons.prefix(3).map { fit("  \($0)") } }
+
+    private var sources: [String] {
+        let names = ["beacons", "location", "audio"].filter { report.sources[$0] != nil }
+        return ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
+            + names.compactMap { name in
+                guard let source = report.sources[name] else { return nil }
+                let detail =
+                    source.state == "loaded"
+                    ? source.detail
+                    : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
+                return fit(
+                    pad(name, 10) + pad(source.state, 10) + pad(age(source.lastRecordAt), 10)
+                        + left(tenths(source.ratePerS), 6) + "  " + left("\(source.records)", 7)
+                        + "  "
+                        + detail
+                )
+            }
+    }
+
+    private var streams: [String] {
+        ["STREAM                  PENDING  UPLOADED  LAST OK   LAST ERROR"]
+            + report.streams.sorted { $0.key < $1.key }.map { name, stream in
+                let failure = stream.lastError.map {
+                    ([$0.code, $0.message].compactMap { $0 }).joined(separator: " ")
+                }
+                return fit(
+                    pad(name, 23) + " " + left("\(stream.pending)", 7) + "  "
+                        + left("\(stream.uploaded)", 8) + "  " + pad(age(stream.lastSuccessAt), 10)
+                        + (failure ?? "-")
+                )
+            }
+    }
+
+    private var foot: [String] {
+        let storage = report.storage
+        let next = report.upload.nextSyncAt.flatMap { WallTime(rfc3339: $0) }
+            .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
+        return [
+            fit(
+                "storage   \(storage.state): database \(bytes(storage.databaseBytes)), "
+                    + "\(bytes(storage.freeBytes)) free, \(bytes(storage.writtenBytes)) written"
+            ),
+            fit("clock     \(report.clock.state)"),
+            fit("upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"),
+        ]
+    }
+
+    private var errors: [String] {
+        guard !report.recentErrors.isEmpty else { return [] }
+        return ["errors"]
+            + report.recentErrors.prefix(4).map { error in
+                let time = error.at.dropFirst(11).prefix(8)
+                let times = error.count > 1 ? " (\(error.count) times)" : ""
+                return fit(
+                    "  \(time)\(times) \([error.code, error.message].compactMap { $0 }.joined(separator: " "))"
+                )
+            }
+    }
+
+    // MARK: Words
+
+    private func colour(_ state: StatusReport.Health) -> String {
+        guard isColoured else { return state.rawValue }
+        let code =
+            switch state {
+            case .healthy: 32
+            case .degraded: 33
+            case .critical: 31
+            }
+        return "\u{1B}[1;\(code)m\(state.rawValue)\u{1B}[0m"
+    }
+
+    private func age(_ time: String?) -> String {
+        guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
+        return span(max(0, Int((now.milliseconds - wall.milliseconds) / 1000))) + " ago"
+    }
+
+    private func span(_ seconds: Int) -> String {
+        switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) d"
+        }
+    }
+
+    private func bytes(_ count: Int64) -> String {
+        let units = ["B", "kB", "MB", "GB", "TB"]
+        var value = Double(count)
+        var unit = 0
+        while value >= 1000, unit < units.count - 1 {
+            value /= 1000
+            unit += 1
+        }
+        return unit == 0 ? "\(count) B" : "\(tenths(value)) \(units[unit])"
+    }
+
+    private func tenths(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+
+    private func pad(_ text: String, _ width: Int) -> String {
+        text.count >= width
+            ? String(text.prefix(width - 1)) + " "
+            : text + String(repeating: " ", count: width - text.count)
+    }
+
+    private func left(_ text: String, _ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - text.count)) + text
+    }
+
+    private func fit(_ line: String) -> String {
+        let printable = String(line.map { $0.isNewline || $0 == "\u{1B}" ? " " : $0 })
+        return printable.count <= Self.width
+            ? printable : String(printable.prefix(Self.width - 1)) + "…"
+    }
+}

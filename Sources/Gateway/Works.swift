@@ -1,0 +1,185 @@
+// What a configuration sets to work: the sources, the uploader and its timer.
+internal import Audio
+internal import Beacons
+internal import Board
+internal import Glibc
+internal import Host
+internal import Location
+internal import Store
+internal import Upload
+
+/// What outlives a configuration.
+struct WorksContext: Sendable {
+    let queue: Queue
+    let board: GatewayBoard
+    let clock: any HostClock
+    let deviceID: String
+    let version: String
+    let environment: [String: String]
+    let log: Log
+}
+
+/// The sources and the uploader of one configuration; a reload makes new ones.
+final class Works: Sendable {
+    let uploader: Uploader?
+    private let timer: ReliableTimer?
+    private let lanes: StateBox<[StoppableLane]>
+
+    /// The next tick of the upload grid.
+    var nextSync: BootInstant? { timer?.next }
+
+    init(_ context: WorksContext, configuration: Configuration) throws {
+        lanes = StateBox([])
+        let upload = UploadSettings(context, configuration)
+        uploader = upload.map {
+            Uploader(
+                settings: $0,
+                queue: context.queue,
+                board: context.board.upload,
+                clock: context.clock
+            )
+        }
+        let grid = TimerGrid(
+            interval: configuration.upload.interval,
+            device: context.deviceID
+        )
+        let uploader = uploader
+        timer = try uploader.map { uploader in
+            try ReliableTimer("upload-timer", grid: grid, clock: context.clock) { uploader.tick() }
+        }
+        if let uploader { try start(uploader, context) }
+        try startSources(context, configuration, enrolment: upload)
+    }
+
+    /// Stops the sources, then the uploader; returns when all of them have ended.
+    func stop() {
+        timer?.cancel()
+        uploader?.stop()
+        let running = lanes.update { lanes in
+            defer { lanes.removeAll() }
+            return lanes
+        }
+        for lane in running { lane.raise() }
+        for lane in running { lane.stop() }
+    }
+
+    private func run(_ name: String, _ body: @escaping @Sendable (StopSignal) -> Void) throws {
+        let lane = try StoppableLane(name, body)
+        lanes.update { $0.append(lane) }
+    }
+
+    private func start(_ uploader: Uploader, _ context: WorksContext) throws {
+        try run("uploader") { stop in
+            do {
+                try uploader.run(until: stop)
+            } catch {
+                context.board.upload.failed(Failure("\(error)"))
+                context.log.error("uploader", ["why": "\(error)"])
+            }
+        }
+    }
+
+    /// Starts the sources: at once, or once the server has said that it knows the device.
+    private func startSources(
+        _ context: WorksContext,
+        _ configuration: Configuration,
+        enrolment: UploadSettings?
+    ) throws {
+        let mark = "\(configuration.stateDirectory)/enrolled"
+        let isFree = !configuration.upload.required || access(mark, F_OK) == 0
+        context.board.resting.update { resting in
+            resting = [:]
+            for name in SourceName.allCases {
+                if !isEnabled(name, configuration) {
+                    resting[name] = "disabled in the configuration"
+                } else if !isFree {
+                    resting[name] =
+                        enrolment == nil
+                        ? "not enrolled: set upload.endpoint and upload.token_file, or upload.required = false"
+                        : "waiting for the server to accept this device"
+                }
+            }
+        }
+        if isFree { return try runSources(context, configuration) }
+        guard let enrolment else { return }
+        let interval = configuration.upload.interval
+        try run("enrolment") { [weak self] stop in
+            guard Self.enrol(enrolment, mark: mark, every: interval, context, until: stop) else {
+                return
+            }
+            context.board.resting.update { resting in
+                resting = resting.filter { !Works.isEnabledNow($0.key, configuration) }
+            }
+            do {
+                try self?.runSources(context, configuration)
+            } catch {
+                context.log.error("sources", ["why": "\(error)"])
+            }
+        }
+    }
+
+    private func isEnabled(_ name: SourceName, _ configuration: Configuration) -> Bool {
+        Self.isEnabledNow(name, configuration)
+    }
+
+    private static func isEnabledNow(_ name: SourceName, _ configuration: Configuration) -> Bool {
+        switch name {
+        case .beacons: configuration.beacons.enabled
+        case .location: configuration.location.enabled
+        case .audio: configuration.audio.enabled
+        }
+    }
+
+    /// Asks until the server accepts the device; false when stopped first.
+    private static func enrol(
+        _ upload: UploadSettings,
+        mark: String,
+        every interval: Duration,
+        _ context: WorksContext,
+        until stop: StopSignal
+    ) -> Bool {
+        while !stop.isRaised {
+            do {
+                try Enrolment.verify(upload.transport, token: upload.token(), until: stop)
+                if let file = fopen(mark, "w") { fclose(file) }
+                context.log.info("enrolled", ["endpoint": upload.transport.endpoint])
+                return true
+            } catch {
+                let failure = (error as? Failure) ?? Failure("\(error)")
+                context.board.errors.add(failure, at: context.clock.wall())
+                context.log.warning("not enrolled yet", ["why": failure.description])
+            }
+            if stop.sleep(for: interval) { return false }
+        }
+        return false
+    }
+
+    private func runSources(_ context: WorksContext, _ configuration: Configuration) throws {
+        let (queue, clock, board) = (context.queue, context.clock, context.board)
+        if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
+            let adapter = BeaconAdapter(
+                settings: BeaconSettings(configuration.beacons),
+                board: publisher,
+                clock: clock
+            ) { queue.accept($0) }
+            try run("beacons") { adapter.run(until: $0) }
+        }
+        if configuration.location.enabled, let publisher = board.sources[.location] {
+            let adapter = LocationAdapter(
+                settings: LocationSettings(configuration.location),
+                board: publisher,
+                clock: clock
+            ) { queue.accept($0) }
+            try run("location") { adapter.run(until: $0) }
+        }
+        if configuration.audio.enabled, let publisher = board.sources[.audio] {
+            let adapter = AudioAdapter(
+                settings: AudioSettings(configuration.audio),
+                sink: SoundSink(queue),
+                board: publisher,
+                clock: clock
+            )
+            try run("audio") { adapter.run(until: $0) }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// Where accepted records are kept: files that people and engines read, and an index that knows what is in them.
+import Foundation
+import Glibc
+import Store
+
+/// What became of a batch.
+struct Receipt: Sendable {
+    var accepted: Int
+    var duplicates: Int
+}
+
+/// Stores each record once, however often and in whatever batch it comes.
+///
+/// A batch is in the archive when the index's transaction is committed. Files are appended before that and
+/// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start.
+actor Archive {
+    private let directory: String
+    private let index: Connection
+
+    init(directory: String) throws {
+        self.directory = directory
+        try FileManager.default.createDirectory(
+            atPath: directory,
+            withIntermediateDirectories: true
+        )
+        index = try Connection(path: "\(directory)/.receiver.sqlite", access: .readWrite)
+        try index.execute("PRAGMA journal_mode=WAL")
+        try index.execute("PRAGMA synchronous=FULL")
+        try index.execute(
+            """
+            CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
+            WITHOUT ROWID;
+            CREATE TABLE IF NOT EXISTS records(id TEXT PRIMARY KEY) WITHOUT ROWID;
+            CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
+            """
+        )
+        try Self.recover(index, directory)
+    }
+
+    /// Records and batches stored.
+    func counts() throws -> (records: Int64, batches: Int64) {
+        (
+            try index.integer("SELECT count(*) FROM records") ?? 0,
+            try index.integer("SELECT count(*) FROM batches") ?? 0
+        )
+    }
+
+    /// Stores what is new of a batch; all of it is on the disk when this returns.
+    func store(_ batch: IncomingBatch) throws -> Receipt {
+        if let known = try receipt(of: batch.key) { return known }
+        try index.execute("BEGIN IMMEDIATE")
+        do {
+            let fresh = try claim(batch.records)
+            for (date, records) in Dictionary(grouping: fresh, by: \.date) {
+                try append(
+                    records,
+                    to: "stream=\(batch.stream)/date=\(date)/device=\(batch.device)"
+                )
+            }
+            let receipt = Receipt(
+                accepted: fresh.count,
+                duplicates: batch.records.count - fresh.count
+            )
+            try remember(batch.key, receipt)
+            try index.execute("COMMIT")
+            return receipt
+        } catch {
+            if !index.isAutocommit { try index.execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func receipt(of key: String) throws -> Receipt? {
+        let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?")
+        try row.bind(key, at: 1)
+        guard try row.step() else { return nil }
+        return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
+    }
+
+    private func remember(_ key: String, _ receipt: Receipt) throws {
+        let row = try index.prepare("INSERT INTO batches VALUES (?,?,?)")
+        try row.bind(key, at: 1)
+        try row.bind(Int64(receipt.accepted), at: 2)
+        try row.bind(Int64(receipt.duplicates), at: 3)
+        try row.run()
+    }
+
+    /// The records whose id was never seen.
+    private func claim(_ records: [IncomingRecord]) throws -> [IncomingRecord] {
+        let row = try index.prepare("INSERT OR IGNORE INTO records VALUES (?)")
+        return try records.filter { record in
+            try row.bind(record.id, at: 1)
+            try row.run()
+            return index.changes == 1
+        }
+    }
+
+    private func append(_ records: [IncomingRecord], to folder: String) throws {
+        let path = "\(directory)/\(folder)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        var lines: [UInt8] = []
+        for record in records { lines += try line(record, folder: path) + [10] }
+        let file = "\(folder)/records.ndjson"
+        let length = try Self.length(of: file, index)
+        try Self.write(lines, to: "\(directory)/\(file)", at: length)
+        let row = try index.prepare("INSERT OR REPLACE INTO files VALUES (?,?)")
+        try row.bind(file, at: 1)
+        try row.bind(length + Int64(lines.count), at: 2)
+        try row.run()
+        try Self.sync(path)
+    }
+
+    /// A record's line; sound goes into a file of its own, which the line names.
+    private func line(_ record: IncomingRecord, folder: String) throws -> [UInt8] {
+        guard let audio = record.audio else { return record.bytes.filter { $0 != 10 && $0 != 13 } }
+        let name = "\(record.compactTime)_\(record.id).\(audio.format)"
+        try Self.write(Array(audio.data), to: "\(folder)/\(name)", at: 0)
+        let fields = JSONScanner.members(record.bytes[...]).map { key, value in
+            key == "audio_data"
+                ? Array("\"audio_file\":\"\(name)\"".utf8) : Array("\"\(key)\":".utf8) + value
+        }
+        return Array("{".utf8) + Array(fields.joined(separator: Array(",".utf8))) + Array("}".utf8)
+    }
+
+    // MARK: Files
+
+    private static func length(of file: String, _ index: borrowing Connection) throws -> Int64 {
+        let row = try index.prepare("SELECT length FROM files WHERE path=?")
+        try row.bind(file, at: 1)
+        return try row.step() ? row.required(0) : 0
+    }
+
+    /// Writes at an offset, cuts off what was behind it, and waits for the disk.
+    private static func write(_ bytes: [UInt8], to path: String, at offset: Int64) throws {
+        let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard number >= 0 else { throw Trouble("open", path) }
+        defer { close(number) }
+        var rest = bytes[...]
+        var position = offset
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                pwrite(number, $0.baseAddress, $0.count, Int(position))
+            }
+            guard count > 0 else { throw Trouble("write", path) }
+            rest = rest.dropFirst(count)
+            position += Int64(count)
+        }
+        guard ftruncate(number, Int(position)) == 0, fsync(number) == 0 else {
+            throw Trouble("fsync", path)
+        }
+    }
+
+    private static func sync(_ folder: String) throws {
+        let number = open(folder, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { throw Trouble("open", folder) }
+        defer { close(number) }
+        guard fsync(number) == 0 else { throw Trouble("fsync", folder) }
+    }
+
+    /// Cuts each file to what was committed.
+    private static func recover(_ index: borrowing Connection, _ directory: String) throws {
+        guard let names = FileManager.default.enumerator(atPath: directory) else { return }
+        for case let name as String in names where name.hasSuffix("/records.ndjson") {
+            let path = "\(directory)/\(name)"
+            let committed = try length(of: name, index)
+            guard truncate(path, Int(committed)) == 0 else { throw Trouble("truncate", path) }
+        }
+    }
+}
+
+/// A file that could not be written.
+struct Trouble: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ call: String, _ path: String) {
+        description = "\(call) \(path): \(String(cString: strerror(errno)))"
+    }
+}

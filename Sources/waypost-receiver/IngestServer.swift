@@ -1,0 +1,157 @@
+// The routes of the receiver (contract, sections 3 and 7).
+import FlyingFox
+import Foundation
+import Glibc
+
+/// Answers ingest requests.
+struct IngestServer: Sendable {
+    let archive: Archive
+    let tokens: TokenList
+    /// Bytes of a body on the wire.
+    let maxBody: Int
+    let isQuiet: Bool
+
+    func routes(on server: HTTPServer) async {
+        await server.appendRoute("/api/ingest") { await answer($0, "POST", ingest) }
+        await server.appendRoute("/api/device/verify") { await answer($0, "POST", verify) }
+        await server.appendRoute("/healthz") { await answer($0, "GET", health) }
+        await server.appendRoute("*") { _ in
+            Self.json(404, ["error": "no such path; POST /api/ingest"])
+        }
+    }
+
+    private func answer(
+        _ request: HTTPRequest,
+        _ method: String,
+        _ body: @Sendable (HTTPRequest) async throws -> HTTPResponse
+    ) async -> HTTPResponse {
+        guard request.method.rawValue == method else {
+            var response = Self.json(405, ["error": "use \(method)"])
+            response.headers[HTTPHeader("Allow")] = method
+            return response
+        }
+        do {
+            return try await body(request)
+        } catch let refusal as Refusal {
+            log("refused \(refusal.status): \(refusal.reason)")
+            return Self.json(refusal.status, ["error": refusal.reason])
+        } catch {
+            log("error: \(error)")
+            return Self.json(500, ["error": "\(error)"])
+        }
+    }
+
+    private func authorize(_ request: HTTPRequest) throws {
+        guard let token = request.headers[HTTPHeader("X-Device-Token")], tokens.accepts(token)
+        else {
+            throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
+        }
+    }
+
+    private func verify(_ request: HTTPRequest) throws -> HTTPResponse {
+        try authorize(request)
+        return Self.json(200, ["ok": true])
+    }
+
+    private func health(_ request: HTTPRequest) async throws -> HTTPResponse {
+        let counts = try await archive.counts()
+        return Self.json(
+            200,
+            [
+                "ok": true, "version": Receiver.currentVersion, "records": counts.records,
+                "batches": counts.batches,
+            ]
+        )
+    }
+
+    private func ingest(_ request: HTTPRequest) async throws -> HTTPResponse {
+        let started = Date()
+        try authorize(request)
+        let key = try key(request)
+        let type = request.headers[.contentType] ?? ""
+        guard type.lowercased().hasPrefix("application/json") else {
+            throw Refusal(status: 415, reason: "Content-Type must be application/json")
+        }
+        let wire = try await body(request)
+        let plain = try Inflater.inflate(
+            wire,
+            encoding: request.headers[HTTPHeader("Content-Encoding")] ?? ""
+        )
+        let batch = try IncomingBatch(key: key, body: plain)
+        let receipt = try await archive.store(batch)
+        let milliseconds = Int(Date().timeIntervalSince(started) * 1000)
+        log(
+            "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(wire.count) bytes, \(milliseconds) ms"
+        )
+        return Self.json(
+            200,
+            [
+                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
+                "batch_id": key,
+            ]
+        )
+    }
+
+    /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
+    private func key(_ request: HTTPRequest) throws -> String {
+        let text = request.headers[HTTPHeader("Idempotency-Key")] ?? ""
+        let key = String(text.dropFirst().dropLast())
+        guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), IncomingBatch.isName(key)
+        else {
+            throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
+        }
+        return key
+    }
+
+    private func body(_ request: HTTPRequest) async throws -> [UInt8] {
+        let tooLarge = Refusal(status: 413, reason: "the body is larger than \(maxBody) bytes")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maxBody {
+            throw tooLarge
+        }
+        var bytes: [UInt8] = []
+        for try await part in request.bodySequence {
+            bytes += part
+            guard bytes.count <= maxBody else { throw tooLarge }
+        }
+        return bytes
+    }
+
+    private static func json(_ status: Int, _ object: [String: Any]) -> HTTPResponse {
+        let data =
+            (try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)) ?? Data()
+        return HTTPResponse(
+            statusCode: HTTPStatusCode(status, phrase: ""),
+            headers: [.contentType: "application/json"],
+            body: data + Data("\n".utf8)
+        )
+    }
+
+    private func log(_ line: String) {
+        guard !isQuiet else { return }
+        let time = Date().formatted(.iso8601)
+        FileHandle.standardError.write(Data("\(time) \(line)\n".utf8))
+    }
+}
+
+/// The tokens that devices may use.
+struct TokenList: Sendable {
+    /// nil: any token that is not empty.
+    private let tokens: Set<String>?
+
+    /// One token a line, `#` for comments; without a file every token is taken.
+    init(file: String?) throws {
+        guard let file else {
+            tokens = nil
+            return
+        }
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        tokens = Set(
+            text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+                .filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        )
+    }
+
+    func accepts(_ token: String) -> Bool {
+        tokens?.contains(token) ?? !token.isEmpty
+    }
+}

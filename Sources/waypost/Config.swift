@@ -1,0 +1,45 @@
+// `waypost config`: check, show, and write out the configuration.
+import ArgumentParser
+import Gateway
+
+struct Config: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Check or print the configuration.",
+        subcommands: [Check.self, Show.self, Default.self]
+    )
+
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Check the file: every error at once, with its line."
+        )
+
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            _ = try options.load()
+            Output.write("\(options.config): ok\n")
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the effective values, and where each comes from."
+        )
+
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            Output.write(try options.load().shown)
+        }
+    }
+
+    struct Default: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print a full commented file with the defaults."
+        )
+
+        mutating func run() {
+            Output.write(Configuration.defaultText)
+        }
+    }
+}

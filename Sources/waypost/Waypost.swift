@@ -1,0 +1,83 @@
+// The command line: one file a command, each thin.
+import ArgumentParser
+import Board
+import Gateway
+import Glibc
+
+@main
+struct Waypost: ParsableCommand {
+    static let currentVersion = "0.1.0"
+
+    static let configuration = CommandConfiguration(
+        commandName: "waypost",
+        abstract: "A field gateway: beacons, location and sound to a server, whatever happens.",
+        version: currentVersion,
+        subcommands: [Run.self, Status.self, Sync.self, Decode.self, Config.self]
+    )
+}
+
+/// Where the configuration is.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(name: .long, help: "The configuration file.")
+    var config = "/etc/waypost/waypost.toml"
+
+    /// Reads it; a wrong one ends the command with exit status 78 and every error listed.
+    func load() throws -> LoadedConfiguration {
+        do {
+            let loaded = try Configuration.load(path: config, environment: Environment.all)
+            for warning in loaded.warnings { Output.error("warning: \(warning)") }
+            return loaded
+        } catch {
+            Output.error("\(error)")
+            throw ExitCode(78)
+        }
+    }
+}
+
+/// The process's environment, read once.
+enum Environment {
+    /// From /proc, because C's `environ` is a variable that any thread may change.
+    static let all: [String: String] = {
+        var all: [String: String] = [:]
+        for entry in bytes().split(separator: 0) {
+            guard let equals = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
+            let value = String(decoding: entry[(equals + 1)...], as: UTF8.self)
+            all[String(decoding: entry[..<equals], as: UTF8.self)] = value
+        }
+        return all
+    }()
+
+    private static func bytes() -> [UInt8] {
+        guard let file = fopen("/proc/self/environ", "r") else { return [] }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 4096)
+        while case let count = fread(&block, 1, block.count, file), count > 0 {
+            bytes += block.prefix(count)
+        }
+        return bytes
+    }
+}
+
+/// Standard output and error.
+enum Output {
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Colour only on a terminal and never with NO_COLOR (no-color.org).
+    static var isColoured: Bool { isTerminal && (Environment.all["NO_COLOR"] ?? "").isEmpty }
+
+    static func write(_ text: String) { write(Array(text.utf8), to: STDOUT_FILENO) }
+
+    static func write(_ bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
+
+    static func error(_ text: String) { write(Array("\(text)\n".utf8), to: STDERR_FILENO) }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

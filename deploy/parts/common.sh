@@ -1,0 +1,64 @@
+# Shared by the scripts of deploy/: messages, packages, tools. Sourced, not run.
+# shellcheck shell=bash
+
+# Debian packages to build, and those that the tests and the demo use beside them.
+build_packages=(
+    g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libsqlite3-dev
+    libcurl4-openssl-dev libopus-dev libogg-dev zlib1g-dev libzstd-dev libtomlplusplus-dev
+)
+tool_packages=(
+    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools pulseaudio pulseaudio-utils libasound2-plugins
+    python3 python3-venv
+)
+bumble="bumble==0.0.236"
+
+say() { printf '== %s\n' "$*"; }
+
+fail() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# Is a package there? libasound2 and a few others carry another name on newer Debians.
+has_package() {
+    dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed' ||
+        dpkg-query -W -f '${Status} ${Provides}\n' 2>/dev/null | grep '^install ok' | grep -qw -- "$1"
+}
+
+# Installs what is missing of the packages named; asks for no rights when nothing is.
+install_packages() {
+    local missing=() package
+    for package in "$@"; do has_package "$package" || missing+=("$package"); done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || fail "these packages are needed: ${missing[*]}"
+    local root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || fail "run as root once, or install: ${missing[*]}"
+        root=(sudo)
+    fi
+    say "installing ${missing[*]} (a minute or two)"
+    "${root[@]}" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends \
+        "${missing[@]}" >/dev/null
+}
+
+# A Python with Bumble, beside the build.
+install_bumble() {
+    .build/tools/bin/python3 -c 'import bumble' 2>/dev/null && return 0
+    say "installing $bumble into .build/tools (half a minute)"
+    mkdir -p .build
+    # An interpreter with its own venv module is needed; Debian's has it in python3-venv.
+    local python=python3
+    "$python" -c 'import ensurepip' 2>/dev/null || python=/usr/bin/python3
+    "$python" -m venv .build/tools
+    .build/tools/bin/python3 -m pip install -q "$bumble"
+}
+
+require_swift() {
+    command -v swift >/dev/null ||
+        fail "swift is not on the PATH: apt-get install swiftlang (Debian 13), or swift.org/install"
+}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}

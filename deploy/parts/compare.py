@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Compares what a demo's queue accepted with what its receiver holds, and shows what arrived.
+
+The queue is read from its own database, the receiver from its files: neither is asked for its opinion.
+"""
+import json
+import pathlib
+import sqlite3
+import subprocess
+import sys
+
+TABLES = {
+    "linux_gpsd_location": "location", "linux_alsa_audio": "chunks",
+    "linux_bluez_beacons": "sightings", "waypost_events": "events",
+}
+CODES = {"linux_gpsd_location": 1, "linux_alsa_audio": 2, "linux_bluez_beacons": 3, "waypost_events": 4}
+
+
+def accepted(database, stream):
+    """The sequence numbers in the queue; those that were purged count as well."""
+    purged = database.execute("SELECT purged_through FROM streams WHERE id=?", (CODES[stream],)).fetchone()[0]
+    rows = database.execute(f"SELECT id FROM {TABLES[stream]}").fetchall()
+    return set(range(1, purged + 1)) | {row[0] for row in rows}
+
+
+def received(directory, stream):
+    records = []
+    for path in sorted(directory.glob(f"stream={stream}/**/*.ndjson")):
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            record["_folder"] = path.parent
+            records.append(record)
+    return records
+
+
+def sequence(record):
+    """The last 40 bits of a record's id are its row in the queue."""
+    return int(record["id"].replace("-", "")[-10:], 16)
+
+
+def picture(fixes, width=64, height=12):
+    """The track in dots of braille, two by four to a character, north up."""
+    latitudes = [fix["latitude"] for fix in fixes]
+    longitudes = [fix["longitude"] for fix in fixes]
+    south, west = min(latitudes), min(longitudes)
+    span = max(max(latitudes) - south, (max(longitudes) - west) * 0.69, 1e-9)
+    cells = [[0] * width for _ in range(height)]
+    scale = min((height * 4 - 1) / span, (width * 2 - 1) / span)
+    bits = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+    for fix in fixes:
+        x = int((fix["longitude"] - west) * 0.69 * scale)
+        y = height * 4 - 1 - int((fix["latitude"] - south) * scale)
+        cells[y // 4][x // 2] |= bits[y % 4][x % 2]
+    return [line for line in ("".join(chr(0x2800 + c) if c else " " for c in row).rstrip() for row in cells) if line]
+
+
+def check(database, directory):
+    problems = []
+    arrived = {}
+    print(f"{'STREAM':<22} {'ACCEPTED':>9} {'RECEIVED':>9}")
+    for stream in TABLES:
+        wanted = accepted(database, stream)
+        records = arrived[stream] = received(directory, stream)
+        got = [sequence(record) for record in records]
+        print(f"{stream:<22} {len(wanted):>9} {len(got):>9}")
+        if len(got) != len(set(got)):
+            problems.append(f"{stream}: {len(got) - len(set(got))} records arrived twice")
+        # Events may come after the sync (that it stopped, for one); all else must be there.
+        missing = wanted - set(got)
+        if missing:
+            problems.append(f"{stream}: {len(missing)} records are missing, first {min(missing)}")
+        if set(got) - wanted:
+            problems.append(f"{stream}: {len(set(got) - wanted)} records that the queue never had")
+        if not records:
+            problems.append(f"{stream}: nothing arrived")
+    return arrived, problems
+
+
+def check_sound(chunks):
+    problems = []
+    for chunk in chunks:
+        path = chunk["_folder"] / chunk["audio_file"]
+        decoded = subprocess.run(
+            ["opusdec", "--quiet", "--rate", "16000", "--force-wav", str(path), "-"], capture_output=True)
+        # 44 bytes of header, two bytes a frame.
+        frames = (len(decoded.stdout) - 44) // 2
+        if decoded.returncode or abs(frames / 16000 - chunk["duration"]) > 0.001:
+            problems.append(f"{path.name}: decodes to {frames / 16000:.3f} s, says {chunk['duration']} s")
+    return problems
+
+
+def main():
+    demo = pathlib.Path(sys.argv[1])
+    database = sqlite3.connect(f"file:{demo}/state/queue.sqlite?mode=ro", uri=True)
+    arrived, problems = check(database, demo / "received")
+    problems += check_sound(arrived["linux_alsa_audio"])
+    fixes = arrived["linux_gpsd_location"]
+    if fixes:
+        last = fixes[-1]
+        where = f"{last['latitude']}/{last['longitude']}"
+        print(f"\nthe walk, {len(fixes)} fixes, north up:")
+        print("\n".join(picture(fixes)))
+        print(f"https://www.openstreetmap.org/?mlat={last['latitude']}&mlon={last['longitude']}#map=17/{where}")
+    kinds = sorted({record["kind"] + " " + record["beacon_id"] for record in arrived["linux_bluez_beacons"]})
+    print("\nbeacons:", *kinds, sep="\n  ")
+    if arrived["linux_alsa_audio"]:
+        longest = max(arrived["linux_alsa_audio"], key=lambda chunk: chunk["duration"])
+        print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
+        print(f"  {longest['_folder'] / longest['audio_file']}")
+    daemon = json.loads((demo / "running.json").read_text())["daemon"]
+    print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
