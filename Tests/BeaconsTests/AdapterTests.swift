@@ -3,6 +3,7 @@ import Board
 import Foundation
 import Host
 import Store
+import Synchronization
 import Testing
 
 @testable import Beacons
@@ -53,6 +54,76 @@ private final class SimulatedBeacons {
 
     deinit {
         if process.isRunning { kill() }
+    }
+}
+
+/// A controller over TCP that answers what comes before the scan, and then sends reports for ever.
+private final class FloodingController: Sendable {
+    let port: UInt16
+    private let stop: StopSignal
+    private let lane: Mutex<Slot>
+
+    private struct Slot: ~Copyable { var lane: Lane? }
+
+    init() throws {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, size) + listen(number, 1) + getsockname(number, $0, &size)
+            }
+        }
+        guard code == 0 else { throw SystemError.last("listen") }
+        let stop = try StopSignal()
+        self.stop = stop
+        port = UInt16(bigEndian: address.sin_port)
+        lane = Mutex(
+            Slot(
+                lane: try Lane("flood") {
+                    let listener = Descriptor(owning: number)
+                    FloodingController.serve(listener.number, stop)
+                }
+            )
+        )
+    }
+
+    private static func serve(_ listener: Int32, _ stop: StopSignal) {
+        var entries = [PollEntry(listener), PollEntry(stop.descriptor)]
+        _ = wait(for: &entries)
+        guard !stop.isRaised else { return }
+        let client = Descriptor(owning: accept(listener, nil, nil))
+        var command = [UInt8](repeating: 0, count: 300)
+        let report = [4] + Event.legacy(Event.legacyReport(Sample.iBeacon))
+        let flood = Array(repeatElement(report, count: 1000).joined())
+        while recv(client.number, &command, command.count, 0) >= 4 {
+            let answer = [4, 0x0E, 4, 1, command[1], command[2], 0]
+            _ = send(client.number, answer, answer.count, Int32(MSG_NOSIGNAL))
+            guard command[1...2] == [0x0C, 0x20], command[4] == 1 else { continue }
+            while !stop.isRaised {
+                var entries = [
+                    PollEntry(client.number, PollEntry.writable), PollEntry(stop.descriptor),
+                ]
+                _ = wait(for: &entries)
+                let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+                let sent = send(client.number, flood, flood.count, flags)
+                // Only whole reports may follow each other.
+                guard sent > 0 else { return }
+                let rest = Array(
+                    flood[sent...].prefix((report.count - sent % report.count) % report.count)
+                )
+                guard rest.isEmpty || send(client.number, rest, rest.count, Int32(MSG_NOSIGNAL)) > 0
+                else { return }
+            }
+            return
+        }
+    }
+
+    func end() {
+        stop.raise()
+        lane.withLock { $0.lane.take() }?.join()
     }
 }
 
@@ -132,6 +203,21 @@ private final class SimulatedBeacons {
         )
         adapter.stop()
         #expect(adapter.isFinished)
+    }
+
+    /// Reports without a pause: the board is told of them, and a stop is obeyed all the same.
+    @Test func controllerThatNeverPauses_delaysNeitherBoardNorStop() throws {
+        let flood = try FloodingController()
+        defer { flood.end() }
+        let adapter = try RunningAdapter(settings(flood.port))
+        #expect(eventually { (adapter.board.state.value?.records ?? 0) > 4 })
+        adapter.raise()
+        let isFinished = eventually { adapter.isFinished }
+        #expect(isFinished)
+        // Without its flood it would end in any case, and the test with it.
+        flood.end()
+        adapter.stop()
+        #expect(adapter.board.failure == nil)
     }
 
     @Test func noAdapter_isAFailureAndNotTheEnd() throws {

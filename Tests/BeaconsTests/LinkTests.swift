@@ -103,6 +103,40 @@ struct SocketPair: ~Copyable {
         #expect(throws: Failure.self) { try link.receive() }
     }
 
+    /// A datagram socket that is not read counts what it drops, as an HCI socket does.
+    @Test func drops_areCountedByTheKernel() throws {
+        let receiver = Descriptor(owning: socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var small: Int32 = 4096
+        setsockopt(receiver.number, SOL_SOCKET, SO_RCVBUF, &small, socklen_t(4))
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                #expect(bind(receiver.number, $0, size) == 0)
+                #expect(getsockname(receiver.number, $0, &size) == 0)
+            }
+        }
+        #expect(KernelLink.drops(of: receiver.number) == 0)
+        let sent = 200
+        for _ in 0..<sent {
+            withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    let count = sendto(receiver.number, event, event.count, 0, $0, size)
+                    #expect(count == event.count)
+                }
+            }
+        }
+        var received = 0
+        var buffer = [UInt8](repeating: 0, count: 512)
+        while recv(receiver.number, &buffer, buffer.count, Int32(MSG_DONTWAIT)) > 0 {
+            received += 1
+        }
+        #expect(received < sent)
+        #expect(KernelLink.drops(of: receiver.number) == sent - received)
+    }
+
     /// Whatever this machine has, number 999 is not there; the words say which of it is the matter.
     @Test func kernel_withoutTheAdapter_saysWhatToDo() {
         let words = [

@@ -142,6 +142,9 @@ final class RunningAdapter: Sendable {
 
     var isFinished: Bool { finished.isSet.load(ordering: .acquiring) }
 
+    /// Asks it to stop and does not wait.
+    func raise() { signal.raise() }
+
     func stop() {
         signal.raise()
         lane.withLock { $0.lane.take() }?.join()

@@ -110,23 +110,38 @@ package final class BeaconAdapter: Sendable {
         meter.working(detail, now: clock.now())
         var parser = ReportParser()
         var silence = SilenceWatch(since: clock.now())
+        var overruns = 0
         while !stop.isRaised {
             // A controller that never pauses must not keep a stop or the board waiting.
             while !stop.isRaised, let event = try link.receive() {
                 let isReport = take(event, &parser, &intake, &meter)
                 let now = clock.now()
                 if isReport, silence.ends(at: now) { meter.working(detail, now: now) }
-                meter.update(now)
+                update(&meter, link, &overruns, now)
             }
             let now = clock.now()
             if silence.begins(at: now) {
                 meter.working("\(detail), nothing heard for a minute", now: now)
             }
-            meter.update(now)
+            update(&meter, link, &overruns, now)
             var entries = [PollEntry(link.descriptor), PollEntry(stop.descriptor)]
             let delays = [meter.updateDelay(now), silence.delay(now)].compactMap { $0 }
             _ = wait(for: &entries, timeout: delays.min())
         }
+    }
+
+    /// Tells the board what is owed; what the link lost is asked for only then.
+    private func update(
+        _ meter: inout SourceMeter,
+        _ link: any HCILink,
+        _ overruns: inout Int,
+        _ now: BootInstant
+    ) {
+        guard let delay = meter.updateDelay(now), delay <= .zero else { return }
+        let lost = link.overruns
+        if lost > overruns { meter.drop(lost - overruns) }
+        overruns = lost
+        meter.update(now)
     }
 
     /// True when the event held a report.
