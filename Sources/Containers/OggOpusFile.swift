@@ -11,7 +11,8 @@ package struct OggOpusFile: ~Copyable {
     private var stream = ogg_stream_state()
     private var packets: Int64 = 0
     private var granule: Int64 = 0
-    private let lastGranule: Int64
+    /// A variable for Swift 6.0.3, which refuses mutating calls in an initialiser after a constant is set.
+    private var lastGranule: Int64
 
     /// Starts a file that decodes to exactly `frames` at `rate`.
     ///

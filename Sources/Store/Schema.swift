@@ -84,6 +84,11 @@ package struct SchemaTooNew: Error, Sendable, Equatable, CustomStringConvertible
     package var version: Int64
     package var newest: Int64
 
+    package init(version: Int64, newest: Int64) {
+        self.version = version
+        self.newest = newest
+    }
+
     package var description: String {
         "the database has schema version \(version), this Waypost knows up to \(newest): "
             + "install the newer Waypost again, or move the database away"

@@ -3,8 +3,8 @@ import Testing
 
 @Suite struct ValueTests {
     @Test func recordIDs_areUUIDsOfVersionEight_eachOnce() {
-        let ids = RecordIDs(generation: (0..<16).map { UInt8($0 &* 37) })
-        let other = RecordIDs(generation: (0..<16).map { UInt8($0 &* 41) })
+        let ids = RecordIDs(generation: (0..<16).map { UInt8(truncatingIfNeeded: $0 * 37) })
+        let other = RecordIDs(generation: (0..<16).map { UInt8(truncatingIfNeeded: $0 * 41) })
         var seen: Set<String> = []
         for stream in Stream.allCases {
             for sequence in [1, 2, 255, 1 << 39] as [Int64] {

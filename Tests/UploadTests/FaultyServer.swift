@@ -1,0 +1,152 @@
+import Foundation
+import Glibc
+import Host
+
+/// What a request looked like.
+struct Request: Sendable {
+    var path = ""
+    var headers: [String: String] = [:]
+    var body: [UInt8] = []
+}
+
+/// How the server behaves on one request.
+enum Behaviour: Sendable {
+    case answer(status: Int, body: String, headers: [String] = [])
+    /// Reads the request and hangs up without a word.
+    case hangUp
+    /// Sends half of an answer and hangs up.
+    case cut
+    /// Reads the request and never answers.
+    case stall
+
+    static let ok = Behaviour.answer(status: 200, body: "{}")
+}
+
+/// An HTTP server on loopback that behaves as it is told, request by request, on a thread of its own.
+final class FaultyServer: Sendable {
+    let port: UInt16
+    private let listener: Int32
+    private let stop: StopSignal
+    private let seen = Locked([Request]())
+    private let connections = Locked(0)
+    private let behaviour: @Sendable (Request) -> Behaviour
+
+    /// `behaviour` is asked for each request.
+    init(_ behaviour: @escaping @Sendable (Request) -> Behaviour) throws {
+        self.behaviour = behaviour
+        stop = try StopSignal()
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        port = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(listener, $0, length)
+                _ = listen(listener, 16)
+                _ = getsockname(listener, $0, &length)
+            }
+            return UInt16(bigEndian: $0.pointee.sin_port)
+        }
+        Thread.detachNewThread { [self] in accept() }
+    }
+
+    var requests: [Request] { seen.value }
+    var connectionCount: Int { connections.value }
+    var endpoint: String { "http://127.0.0.1:\(port)/api/ingest" }
+
+    func close() {
+        stop.raise()
+        shutdown(listener, Int32(SHUT_RDWR))
+    }
+
+    private func accept() {
+        while !stop.isRaised {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { break }
+            connections.update { $0 += 1 }
+            Thread.detachNewThread { [self] in serve(client) }
+        }
+        Glibc.close(listener)
+    }
+
+    private func serve(_ client: Int32) {
+        defer { Glibc.close(client) }
+        var buffer: [UInt8] = []
+        while let request = read(client, &buffer) {
+            seen.update { $0.append(request) }
+            switch behaviour(request) {
+            case .answer(let status, let body, let headers):
+                let more = headers.map { $0 + "\r\n" }.joined()
+                send(
+                    client,
+                    "HTTP/1.1 \(status) X\r\nContent-Type: application/json\r\n\(more)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+                )
+            case .hangUp: return
+            case .cut:
+                send(client, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"acc")
+                return
+            case .stall:
+                var entries = [PollEntry(stop.descriptor), PollEntry(client)]
+                _ = wait(for: &entries)
+                return
+            }
+        }
+    }
+
+    private func send(_ client: Int32, _ text: String) {
+        let bytes = Array(text.utf8)
+        _ = Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+
+    private func read(_ client: Int32, _ buffer: inout [UInt8]) -> Request? {
+        let blank = Array("\r\n\r\n".utf8)
+        var end = buffer.firstRange(of: blank)
+        while end == nil {
+            guard fill(client, &buffer) else { return nil }
+            end = buffer.firstRange(of: blank)
+        }
+        guard let end else { return nil }
+        let lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+        var request = Request()
+        request.path = lines[0].split(separator: " ").dropFirst().first.map(String.init) ?? ""
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            request.headers[parts[0].lowercased()] = parts[1].trimmingCharacters(in: .whitespaces)
+        }
+        let length = Int(request.headers["content-length"] ?? "") ?? 0
+        while buffer.count < end.upperBound + length {
+            guard fill(client, &buffer) else { return nil }
+        }
+        request.body = Array(buffer[end.upperBound..<(end.upperBound + length)])
+        buffer.removeSubrange(..<(end.upperBound + length))
+        return request
+    }
+
+    private func fill(_ client: Int32, _ buffer: inout [UInt8]) -> Bool {
+        var block = [UInt8](repeating: 0, count: 64 << 10)
+        let count = recv(client, &block, block.count, 0)
+        guard count > 0 else { return false }
+        buffer += block.prefix(count)
+        return true
+    }
+}
+
+/// A value behind a lock.
+final class Locked<Value: Sendable>: @unchecked Sendable {
+    // Unchecked because every access is under `lock`.
+    private var content: Value
+    private let lock = NSLock()
+
+    init(_ value: Value) {
+        content = value
+    }
+
+    var value: Value { lock.withLock { content } }
+
+    @discardableResult
+    func update<Result>(_ change: (inout Value) -> Result) -> Result {
+        lock.withLock { change(&content) }
+    }
+}
