@@ -97,7 +97,6 @@ package final class AudioAdapter: Sendable {
             meter.loading()
             do {
                 let pcm = try open()
-                retry.succeeded()
                 let capture = try Capture(settings: settings, device: pcm.device, sink: sink)
                 do {
                     try record(pcm, capture, &meter, &lastEnd, until: stop)
@@ -105,7 +104,11 @@ package final class AudioAdapter: Sendable {
                     return
                 } catch {
                     try? capture.end()
-                    lastEnd = (capture.endStamp ?? clock.stamp(), "\(error)")
+                    // An attempt without sound only prolongs the gap before it.
+                    if let end = capture.endStamp ?? (lastEnd == nil ? clock.stamp() : nil) {
+                        lastEnd = (end, "\(error)")
+                    }
+                    if capture.hasDelivered { retry.succeeded() }
                     throw error
                 }
             } catch {

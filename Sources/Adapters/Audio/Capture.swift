@@ -36,6 +36,9 @@ final class Capture {
     /// Nothing has been captured yet.
     var isFresh: Bool { startStamp == nil }
 
+    /// A whole segment came of it: the device works.
+    var hasDelivered: Bool { framesOut > 0 }
+
     /// When the last frame was captured.
     var endStamp: Stamp? { startStamp.map { stamp(of: framesIn, from: $0) } }
 
@@ -66,8 +69,8 @@ final class Capture {
     /// Ends the run: what is left becomes a short segment.
     func end() throws {
         guard !isFresh else { return }
-        if let last = try encoder.finish().flatMap(dated) { _ = sink.accept(last) }
-        sink.end(run)
+        defer { sink.end(run) }
+        for segment in try encoder.finish().compactMap(dated) { _ = sink.accept(segment) }
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
