@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    @Test func run_endsAtARefusedSegment_andTellsTheGap() throws {
+        let sound = tone(frames: 32_000 * 4)
+        try TestALSA.withDevice(sound) { device in
+            let recorder = try Recorder(enough: 4, refusing: 2)
+            let board = Publisher<SourceReport>()
+            run(device, codec: .wav, recorder, board)
+            let all = recorder.all
+            #expect(all.runs.map(\.id) == [1, 2])
+            #expect(all.ended == [1, 2])
+            let first = all.segments.filter { $0.run == 1 }
+            #expect(first.flatMap(\.data) == bytes(sound.prefix(64_000)))
+            let gap = try #require(all.events.first)
+            #expect(all.events.count == 1)
+            #expect(gap.kind == .gap)
+            #expect(gap.source == "audio")
+            #expect(gap.detail.map(\.key) == ["lost_s", "from", "to", "device", "reason"])
+            let end = try #require(first.last).start.advanced(by: .seconds(2))
+            #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
+            #expect(board.state.value?.restarts == 1)
+            #expect(board.state.value?.dropped == 1)
+        }
+    }
+
     @Test func run_fallsBackToTheNextDevice() throws {
         try TestALSA.withDevice(tone(frames: 64_000)) { device in
             let recorder = try Recorder(enough: 1)

@@ -26,6 +26,7 @@ final class Recorder: Sendable {
     struct Content {
         var runs: [AudioRun] = []
         var segments: [Segment] = []
+        var offered = 0
         var ended: [Int64] = []
         var events: [Event] = []
     }
@@ -34,7 +35,11 @@ final class Recorder: Sendable {
     let stop: StopSignal
     private let enough: Int
 
-    init(enough: Int) throws {
+    /// The segment, counted from 0, that is refused.
+    private let refusing: Int?
+
+    init(enough: Int, refusing: Int? = nil) throws {
+        self.refusing = refusing
         stop = try StopSignal()
         self.enough = enough
     }
@@ -46,12 +51,13 @@ final class Recorder: Sendable {
             newRunID: { self.content.withLock { Int64($0.runs.count + 1) } },
             begin: { run in self.content.withLock { $0.runs.append(run) } },
             accept: { segment in
-                let count = self.content.withLock {
-                    $0.segments.append(segment)
-                    return $0.segments.count
+                self.content.withLock { content in
+                    content.offered += 1
+                    guard content.offered - 1 != self.refusing else { return false }
+                    content.segments.append(segment)
+                    if content.segments.count >= self.enough { self.stop.raise() }
+                    return true
                 }
-                if count >= self.enough { self.stop.raise() }
-                return true
             },
             end: { run in self.content.withLock { $0.ended.append(run) } },
             event: { event in self.content.withLock { $0.events.append(event) } }

@@ -166,7 +166,14 @@ package final class AudioAdapter: Sendable {
                 reportGap(&lastEnd, capture, device: pcm.device)
             }
             for segment in try capture.take(samples[...]) {
-                if sink.accept(segment) { meter.admit(now) } else { meter.drop() }
+                guard sink.accept(segment) else {
+                    meter.drop()
+                    capture.refused(segment)
+                    throw Failure(
+                        "audio: the queue is too far behind the microphone; is the disk slow?"
+                    )
+                }
+                meter.admit(now)
                 meter.working(detail(segment, capture, pcm.device), now: now.boot)
             }
         }

@@ -13,6 +13,7 @@ final class Capture {
     private var framesOut = 0
     private var framesIn = 0
     private(set) var startStamp: Stamp?
+    private var refusedAt: Stamp?
     /// Segments of nothing but zeros in a row.
     private(set) var silentSegments = 0
 
@@ -40,7 +41,10 @@ final class Capture {
     var hasDelivered: Bool { framesOut > 0 }
 
     /// When the last frame was captured.
-    var endStamp: Stamp? { startStamp.map { stamp(of: framesIn, from: $0) } }
+    var endStamp: Stamp? { refusedAt ?? startStamp.map { stamp(of: framesIn, from: $0) } }
+
+    /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
+    func refused(_ segment: Segment) { refusedAt = segment.start }
 
     /// Begins the run: its first frame was captured at `start`.
     func begin(at start: Stamp) {
@@ -70,6 +74,7 @@ final class Capture {
     func end() throws {
         guard !isFresh else { return }
         defer { sink.end(run) }
+        guard refusedAt == nil else { return }
         for segment in try encoder.finish().compactMap(dated) { _ = sink.accept(segment) }
     }
 
