@@ -42,6 +42,7 @@ package struct SourceMeter {
 
     /// Not working: told at once.
     package mutating func failed(_ failure: Failure) {
+        report.ratePerSecond = 0
         board.publish(.error(failure, previous: report))
         isOwed = false
     }
@@ -49,9 +50,17 @@ package struct SourceMeter {
     package func loading() { board.publish(.loading(previous: report)) }
 
     /// Until the board is owed an update; nil when it is not.
+    ///
+    /// A rate that is told is corrected once the minute it stands for has passed in silence.
     package func updateDelay(_ now: BootInstant) -> Duration? {
-        guard isOwed else { return nil }
-        return publishedAt.map { max(.zero, $0 + .seconds(1) - now) } ?? .zero
+        guard isOwed || report.ratePerSecond > 0 else { return nil }
+        let pause = Duration.seconds(isOwed ? 1 : 60)
+        return publishedAt.map { max(.zero, $0 + pause - now) } ?? .zero
+    }
+
+    /// Tells the board now what is owed: at the end of a run.
+    package mutating func flush(_ now: BootInstant) {
+        if isOwed { publish(now) }
     }
 
     /// Tells the board what is owed, if it is time.

@@ -36,37 +36,3 @@ enum SmallText {
         return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 }
-
-/// Giving back the memory of code that only ran at the start.
-enum StartUpMemory {
-    /// Unmaps the pages of program text; those that are used come back from the page cache.
-    ///
-    /// Starting touches nearly all of it once (linking, initialisers, libcrypto's self-tests): two thirds
-    /// of the resident size of a gateway that has settled would be code it never runs again.
-    static func release() {
-        guard let maps = fopen("/proc/self/maps", "r") else { return }
-        defer { fclose(maps) }
-        var line = [CChar](repeating: 0, count: 1024)
-        while fgets(&line, Int32(line.count), maps) != nil {
-            let text = String(
-                decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) },
-                as: UTF8.self
-            )
-            guard let range = textRange(text) else { continue }
-            // Private, file-backed and never written: dropping the pages loses nothing.
-            madvise(
-                UnsafeMutableRawPointer(bitPattern: range.lowerBound),
-                range.count,
-                MADV_DONTNEED
-            )
-        }
-    }
-
-    /// The address range of a line of /proc/self/maps that is executable and belongs to a file.
-    private static func textRange(_ line: String) -> Range<UInt>? {
-        let fields = line.split(separator: " ", omittingEmptySubsequences: true)
-        guard fields.count >= 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { return nil }
-        let ends = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
-        return ends.count == 2 && ends[0] < ends[1] ? ends[0]..<ends[1] : nil
-    }
-}

@@ -163,3 +163,10 @@ package struct StreamStatistics: Sendable, Equatable {
     package var evicted: Int
     package var oldestPendingAt: WallTime?
 }
+
+extension Writer {
+    /// The most pages that the database may have; SQLite answers FULL beyond it.
+    package func limitPages(_ pages: Int64) throws {
+        _ = try connection.integer("PRAGMA max_page_count=\(pages)")
+    }
+}

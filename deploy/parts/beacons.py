@@ -69,6 +69,14 @@ class Ear(Controller):
 
     started = time.monotonic()
 
+    @classmethod
+    def choose(cls, radio):
+        if radio == "legacy":
+            cls.le_features = Controller.le_features & ~hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
+        if radio == "extended":
+            cls.supported_commands = Controller.supported_commands | {
+                hci.HCI_LE_SET_EXTENDED_SCAN_PARAMETERS_COMMAND, hci.HCI_LE_SET_EXTENDED_SCAN_ENABLE_COMMAND}
+
     def send_hci_packet(self, packet):
         for report in getattr(packet, "reports", None) or []:
             # A passive scan hears no scan responses; Bumble sends one after each report all the same.
@@ -111,7 +119,12 @@ async def advertise(air, address, interval, payload):
 async def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="TCP port on 127.0.0.1; 0 chooses one")
-    port = parser.parse_args().port
+    parser.add_argument(
+        "--radio", choices=["mixed", "legacy", "extended"], default="mixed",
+        help="mixed: legacy commands, extended reports, as Bumble's own; legacy or extended: both alike")
+    arguments = parser.parse_args()
+    port = arguments.port
+    Ear.choose(arguments.radio)
     air = LocalLink()
     server = await asyncio.get_running_loop().create_server(lambda: Client(air), "127.0.0.1", port)
     print(f"listening on {server.sockets[0].getsockname()[1]}", flush=True)

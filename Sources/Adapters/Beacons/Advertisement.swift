@@ -16,6 +16,8 @@ package struct DecodedBeacon: Sendable, Equatable {
 /// One AD structure (Core Specification, Vol 3, Part C, 11).
 struct ADStructure {
     static let uuid16ServiceData: UInt8 = 0x16
+    static let uuid32ServiceData: UInt8 = 0x20
+    static let uuid128ServiceData: UInt8 = 0x21
     static let manufacturerData: UInt8 = 0xFF
 
     var type: UInt8
@@ -48,6 +50,10 @@ package enum Advertisement {
                 manufacturer(structure.payload, unknown: unknown)
             case ADStructure.uuid16ServiceData:
                 service(structure.payload, unknown: unknown)
+            case ADStructure.uuid32ServiceData:
+                other(.service, structure.payload, atLeast: 4, unknown: unknown)
+            case ADStructure.uuid128ServiceData:
+                other(.service, structure.payload, atLeast: 16, unknown: unknown)
             default:
                 nil
             }
@@ -63,14 +69,23 @@ package enum Advertisement {
         {
             return beacon
         }
-        guard unknown, payload.count >= 2 else { return nil }
-        return DecodedBeacon(kind: .manufacturer, data: Array(payload))
+        return other(.manufacturer, payload, atLeast: 2, unknown: unknown)
     }
 
     private static func service(_ payload: ArraySlice<UInt8>, unknown: Bool) -> DecodedBeacon? {
         if let beacon = Eddystone.decode(payload) { return beacon }
-        guard unknown, payload.count >= 2 else { return nil }
-        return DecodedBeacon(kind: .service, data: Array(payload))
+        return other(.service, payload, atLeast: 2, unknown: unknown)
+    }
+
+    /// A payload that no decoder knows; `atLeast`: the length of its company id or UUID.
+    private static func other(
+        _ kind: BeaconKind,
+        _ payload: ArraySlice<UInt8>,
+        atLeast: Int,
+        unknown: Bool
+    ) -> DecodedBeacon? {
+        guard unknown, payload.count >= atLeast else { return nil }
+        return DecodedBeacon(kind: kind, data: Array(payload))
     }
 }
 

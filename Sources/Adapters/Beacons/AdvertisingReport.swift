@@ -14,17 +14,28 @@ struct AdvertisingReport: Equatable {
 /// Part E, 7.7.65.2 and 7.7.65.13), and puts fragmented reports together.
 struct ReportParser {
     /// Advertisers with fragments under way; more than this and the oldest is given up.
-    private static let fragmentLimit = 64
+    static let fragmentLimit = 64
     /// The longest advertising data there is (Vol 4, Part E, 7.8.54).
     private static let dataLimit = 1650
 
     private struct Key: Hashable {
         var address: UInt64
+        var type: UInt8
         var set: UInt8
     }
 
-    private var fragments: [Key: [UInt8]] = [:]
-    /// Reports that made no sense.
+    /// What has come so far of one advertiser's data.
+    private struct Fragments {
+        var data: [UInt8] = []
+        /// Too long: the rest is passed over up to its last piece.
+        var isGivenUp = false
+        var begun: UInt64
+    }
+
+    private var fragments: [Key: Fragments] = [:]
+    /// Counts the beginnings of fragmented data, to know which is the oldest.
+    private var beginnings: UInt64 = 0
+    /// Reports that made no sense, or whose end never came.
     private(set) var malformed = 0
 
     /// The reports in an event; empty for any other event.
@@ -32,9 +43,11 @@ struct ReportParser {
     /// `event` starts at the event code.
     mutating func parse(_ event: ArraySlice<UInt8>) -> [AdvertisingReport] {
         var cursor = ByteCursor(event)
-        guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte(),
-            let parameters = cursor.bytes(Int(length))
-        else { return [] }
+        guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte() else { return [] }
+        guard let parameters = cursor.bytes(Int(length)) else {
+            malformed &+= 1
+            return []
+        }
         var body = ByteCursor(parameters)
         switch body.byte() {
         case HCI.advertisingReport: return reports(&body) { $0.legacy(&$1) }
@@ -60,7 +73,7 @@ struct ReportParser {
             case .report(let report): reports.append(report)
             case .none: break
             case .malformed:
-                malformed += 1
+                malformed &+= 1
                 return reports
             }
         }
@@ -81,16 +94,38 @@ struct ReportParser {
             cursor.byte() != nil, let rssi = cursor.signed(), cursor.bytes(9) != nil,
             let length = cursor.byte(), let data = cursor.bytes(Int(length))
         else { return .malformed }
-        let key = Key(address: address, set: set)
+        let key = Key(address: address, type: type, set: set)
         // Bits 5 and 6: 0 complete, 1 more to come, 2 cut short by the controller.
         guard eventType >> 5 & 3 == 1 else {
-            let whole = fragments.removeValue(forKey: key).map { $0[...] + data } ?? data
-            return .report(report(type, address, rssi, whole))
+            guard let gathered = fragments.removeValue(forKey: key) else {
+                return .report(report(type, address, rssi, data))
+            }
+            return gathered.isGivenUp
+                ? .none : .report(report(type, address, rssi, gathered.data[...] + data))
         }
-        if fragments.count >= Self.fragmentLimit { fragments.removeAll() }
-        let gathered = (fragments[key] ?? []) + data
-        fragments[key] = gathered.count <= Self.dataLimit ? gathered : nil
+        gather(data, for: key)
         return .none
+    }
+
+    private mutating func gather(_ data: ArraySlice<UInt8>, for key: Key) {
+        if fragments[key] == nil {
+            if fragments.count >= Self.fragmentLimit { giveUpOldest() }
+            beginnings &+= 1
+        }
+        var gathered = fragments.removeValue(forKey: key) ?? Fragments(begun: beginnings)
+        if gathered.data.count + data.count <= Self.dataLimit {
+            gathered.data.append(contentsOf: data)
+        } else if !gathered.isGivenUp {
+            gathered.isGivenUp = true
+            malformed &+= 1
+        }
+        fragments[key] = gathered
+    }
+
+    private mutating func giveUpOldest() {
+        guard let oldest = fragments.min(by: { $0.value.begun < $1.value.begun }) else { return }
+        fragments[oldest.key] = nil
+        malformed &+= 1
     }
 
     private func report(

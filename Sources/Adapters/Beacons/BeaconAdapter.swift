@@ -68,13 +68,16 @@ package final class BeaconAdapter: Sendable {
                     return try replay(path, speed, &intake, &meter, until: stop)
                 }
                 try listen(&intake, &meter, &retry, until: stop)
+            } catch  where stop.isRaised {
+                break
             } catch {
                 meter.failed((error as? Failure) ?? Failure("\(settings.origin.name): \(error)"))
                 if case .capture = settings.origin { return }
             }
-            guard !stop.isRaised, !stop.sleep(for: retry.next()) else { return }
+            guard !stop.isRaised, !stop.sleep(for: retry.next()) else { break }
             meter.restarted()
         }
+        meter.flush(clock.now())
     }
 
     private func connect(until stop: StopSignal) throws -> any HCILink {
@@ -100,41 +103,66 @@ package final class BeaconAdapter: Sendable {
     ) throws {
         let link = try connect(until: stop)
         let scanner = try Scanner(link, settings.scan, until: stop)
-        defer { scanner.end(until: stop) }
+        defer { scanner.end() }
         retry.succeeded()
         let mode = settings.scan.isActive ? "active" : "passive"
-        meter.working(
-            "\(mode) scan, \(scanner.isExtended ? "extended" : "legacy")",
-            now: clock.now()
-        )
+        let detail = "\(mode) scan, \(scanner.isExtended ? "extended" : "legacy")"
+        meter.working(detail, now: clock.now())
         var parser = ReportParser()
+        var silence = SilenceWatch(since: clock.now())
+        var overruns = 0
         while !stop.isRaised {
-            while let event = try link.receive() {
-                take(event, &parser, &intake, &meter)
+            // A controller that never pauses must not keep a stop or the board waiting.
+            while !stop.isRaised, let event = try link.receive() {
+                let isReport = take(event, &parser, &intake, &meter)
+                let now = clock.now()
+                if isReport, silence.ends(at: now) { meter.working(detail, now: now) }
+                update(&meter, link, &overruns, now)
             }
-            meter.update(clock.now())
+            let now = clock.now()
+            if silence.begins(at: now) {
+                meter.working("\(detail), nothing heard for a minute", now: now)
+            }
+            update(&meter, link, &overruns, now)
             var entries = [PollEntry(link.descriptor), PollEntry(stop.descriptor)]
-            _ = wait(for: &entries, timeout: meter.updateDelay(clock.now()))
+            let delays = [meter.updateDelay(now), silence.delay(now)].compactMap { $0 }
+            _ = wait(for: &entries, timeout: delays.min())
         }
-        meter.update(clock.now())
     }
 
+    /// Tells the board what is owed; what the link lost is asked for only then.
+    private func update(
+        _ meter: inout SourceMeter,
+        _ link: any HCILink,
+        _ overruns: inout Int,
+        _ now: BootInstant
+    ) {
+        guard let delay = meter.updateDelay(now), delay <= .zero else { return }
+        let lost = link.overruns
+        if lost > overruns { meter.drop(lost - overruns) }
+        overruns = lost
+        meter.update(now)
+    }
+
+    /// True when the event held a report.
+    @discardableResult
     private func take(
         _ event: ArraySlice<UInt8>,
         _ parser: inout ReportParser,
         _ intake: inout SightingIntake,
         _ meter: inout SourceMeter
-    ) {
+    ) -> Bool {
         let malformed = parser.malformed
         let reports = parser.parse(event)
-        if parser.malformed > malformed { meter.drop() }
-        guard !reports.isEmpty else { return }
+        if parser.malformed > malformed { meter.drop(parser.malformed - malformed) }
+        guard !reports.isEmpty else { return false }
         let stamp = clock.stamp()
         for report in reports {
             intake.take(report, at: stamp) { sighting in
                 if accept(sighting) { meter.admit(stamp) } else { meter.drop() }
             }
         }
+        return true
     }
 
     private func replay(
@@ -155,16 +183,62 @@ package final class BeaconAdapter: Sendable {
             if speed > 0 {
                 let due =
                     start + .milliseconds(Int64(min(1e12, max(0, Double(since) / 1000 / speed))))
-                meter.update(clock.now())
-                if due > clock.now(), stop.sleep(for: due - clock.now()) { break }
+                if pause(until: due, &meter, stop) { break }
             }
             take(record.event, &parser, &intake, &meter)
             meter.update(clock.now())
         }
-        guard !stop.isRaised else { return }
+        guard !stop.isRaised else { return meter.flush(clock.now()) }
         meter.working(
             file.isTruncated ? "replay finished (the capture is cut short)" : "replay finished",
             now: clock.now()
         )
+    }
+
+    /// Waits for the time of the next record, and tells the board meanwhile; true when stopped.
+    private func pause(
+        until due: BootInstant,
+        _ meter: inout SourceMeter,
+        _ stop: StopSignal
+    ) -> Bool {
+        while due > clock.now(), !stop.isRaised {
+            let now = clock.now()
+            meter.update(now)
+            let rest = due - now
+            _ = stop.sleep(for: min(rest, meter.updateDelay(now) ?? rest))
+        }
+        return stop.isRaised
+    }
+}
+
+/// Notices when a scan has heard nothing for a while: broken, or a place without beacons.
+struct SilenceWatch {
+    static let limit = Duration.seconds(60)
+
+    private var heardAt: BootInstant
+    private var isSilent = false
+
+    /// `since`: the start of the scan, which is no more suspicious than a report.
+    init(since: BootInstant) {
+        heardAt = since
+    }
+
+    /// A report came; true when it ends a silence.
+    mutating func ends(at now: BootInstant) -> Bool {
+        defer { isSilent = false }
+        heardAt = now
+        return isSilent
+    }
+
+    /// True once for each silence, when it has lasted long enough.
+    mutating func begins(at now: BootInstant) -> Bool {
+        guard !isSilent, now - heardAt >= Self.limit else { return false }
+        isSilent = true
+        return true
+    }
+
+    /// Until there may be something to notice; nil in a silence.
+    func delay(_ now: BootInstant) -> Duration? {
+        isSilent ? nil : max(.zero, heardAt + Self.limit - now)
     }
 }

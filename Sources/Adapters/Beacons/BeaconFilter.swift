@@ -27,9 +27,9 @@ package struct BeaconFilter: Sendable {
         return !anyMatches(deny) && (allow.isEmpty || anyMatches(allow))
     }
 
-    /// `*` stands for any run of characters.
+    /// Whether the text fits, where `*` stands for any run of characters.
     ///
-    /// Linear in time: only the last `*` is gone back to.
+    /// Never more than their lengths multiplied in time: only the last `*` is gone back to.
     static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
         var pattern = pattern
         var text = text
@@ -55,14 +55,28 @@ package struct BeaconFilter: Sendable {
 }
 
 /// Keeps at most so many sightings of a beacon in any stretch of time.
+///
+/// A beacon is its kind and id: an id heard from a new address is still the same beacon.
 struct RateLimit {
     /// Beacons remembered; with more, those not heard in the last stretch are forgotten.
     static let limit = 4096
 
+    private struct Key: Hashable {
+        var kind: BeaconKind
+        var id: String
+    }
+
+    /// When the last sightings were kept, as a ring: `next` is the oldest once the ring is full.
+    private struct Kept {
+        var times: [BootInstant] = []
+        var next = 0
+        var newest: BootInstant
+    }
+
     /// This many may be kept in each `stretch`.
     private let count: Int
     private let stretch: Duration
-    private var kept: [BeaconIdentity: [BootInstant]] = [:]
+    private var kept: [Key: Kept] = [:]
 
     /// `rate`: sightings a second, above 0; 4 means four in any second, 0.5 one in any two.
     init(rate: Double) {
@@ -72,19 +86,29 @@ struct RateLimit {
     }
 
     mutating func admits(_ identity: BeaconIdentity, at now: BootInstant) -> Bool {
-        if kept.count >= Self.limit, kept[identity] == nil { forget(before: now - stretch) }
-        var times = kept[identity] ?? []
-        if times.count >= count {
-            guard let oldest = times.first, now - oldest >= stretch else { return false }
-            times.removeFirst()
+        let key = Key(kind: identity.kind, id: identity.beaconID)
+        guard let index = kept.index(forKey: key) else {
+            if kept.count >= Self.limit { forget(before: now - stretch) }
+            kept[key] = Kept(times: [now], newest: now)
+            return true
         }
-        times.append(now)
-        kept[identity] = times
+        return admits(&kept.values[index], at: now)
+    }
+
+    private func admits(_ beacon: inout Kept, at now: BootInstant) -> Bool {
+        if beacon.times.count < count {
+            beacon.times.append(now)
+        } else {
+            guard now - beacon.times[beacon.next] >= stretch else { return false }
+            beacon.times[beacon.next] = now
+            beacon.next = (beacon.next + 1) % count
+        }
+        beacon.newest = now
         return true
     }
 
     private mutating func forget(before moment: BootInstant) {
-        kept = kept.filter { $0.value.last.map { $0 >= moment } ?? false }
+        kept = kept.filter { $0.value.newest > moment }
         // All of them active: starting over lets a few extra sightings through, and bounds memory.
         if kept.count >= Self.limit { kept.removeAll(keepingCapacity: true) }
     }

@@ -31,6 +31,11 @@ struct BtsnoopFile: ~Copyable {
         }
         var header = [UInt8](repeating: 0, count: 16)
         let count = fread(&header, 1, 16, file)
+        guard ferror(file) == 0 else {
+            let reason = String(cString: strerror(errno))
+            fclose(file)
+            throw Failure("\(path): \(reason)")
+        }
         guard count == 16, header.starts(with: Array("btsnoop".utf8) + [0]) else {
             fclose(file)
             let found =

@@ -14,6 +14,8 @@ protocol HCILink: AnyObject {
     func send(_ command: HCI.Command) throws
     /// The next event, from its event code on; nil when none is there now. Throws when the link is lost.
     func receive() throws -> ArraySlice<UInt8>?
+    /// Events lost since the link was made because they were not fetched in time.
+    var overruns: Int { get }
 }
 
 /// H4 (Core Specification, Vol 4, Part A) over TCP: a controller in another process or on another machine.
@@ -38,6 +40,8 @@ final class H4Link: HCILink {
 
     var descriptor: Int32 { socket.number }
     let isExclusive = true
+    /// TCP holds the controller back instead.
+    let overruns = 0
 
     func send(_ command: HCI.Command) throws {
         let packet = command.packet
@@ -122,12 +126,30 @@ final class KernelLink: HCILink {
         _ = waypost_set_receive_buffer(number, 1 << 20)
     }
 
+    /// Talks over a socket that gives one H4 packet a read and does not block; takes it over.
+    init(owning descriptor: Int32, name: String) {
+        socket = Descriptor(owning: descriptor)
+        self.name = name
+    }
+
     var descriptor: Int32 { socket.number }
     let isExclusive = false
 
+    /// What the kernel dropped because the socket's buffer was full; it says so nowhere else.
+    var overruns: Int { Self.drops(of: socket.number) }
+
+    /// The drop counter of a socket, the last of the nine figures of SO_MEMINFO (Linux 4.12).
+    static func drops(of socket: Int32) -> Int {
+        var figures = [UInt32](repeating: 0, count: 9)
+        var size = socklen_t(figures.count * MemoryLayout<UInt32>.stride)
+        guard getsockopt(socket, SOL_SOCKET, SO_MEMINFO, &figures, &size) == 0 else { return 0 }
+        return Int(figures[8])
+    }
+
     func send(_ command: HCI.Command) throws {
         let packet = command.packet
-        guard write(socket.number, packet, packet.count) == packet.count else {
+        let sent = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
+        guard sent == packet.count else {
             throw Self.failure(command.name, name, errno)
         }
     }

@@ -10,10 +10,13 @@ enum Ruuvi {
         }
         var beacon = DecodedBeacon(kind: .ruuvi)
         if let value = cursor.signedBigEndian16(), value != .min {
-            beacon.telemetry.add(.temperature, Double(value) * 0.005)
+            // Steps of 0.005 °C to hundredths in integers: halves go away from zero, as in `Telemetry`.
+            let steps = Int64(value)
+            beacon.telemetry.add(.temperature, scaled: (steps + steps.signum()) / 2)
         }
         if let value = cursor.bigEndian(2), value != 0xFFFF {
-            beacon.telemetry.add(.humidity, Double(value) * 0.0025)
+            // Steps of 0.0025 %; a wet sensor says more than 100 %, which is kept as it came.
+            beacon.telemetry.add(.humidity, scaled: (Int64(value) + 2) / 4)
         }
         if let value = cursor.bigEndian(2), value != 0xFFFF {
             beacon.telemetry.add(.pressure, scaled: Int64(value) + 50_000)

@@ -1,10 +1,10 @@
 // Setting up a scan with real commands, and ending it.
-internal import Board
 internal import Host
 
 /// A scan that runs on a controller.
 struct Scanner {
     private static let answerTimeout = Duration.seconds(5)
+    private static let endTimeout = Duration.milliseconds(300)
 
     private let link: any HCILink
     /// Uses the extended commands.
@@ -12,7 +12,7 @@ struct Scanner {
 
     /// Sets the controller up and starts scanning.
     ///
-    /// Throws a Failure naming the command that failed. Events that come meanwhile are passed over.
+    /// Throws an error naming the command that failed. Events that come meanwhile are passed over.
     init(_ link: any HCILink, _ settings: ScanSettings, until stop: StopSignal) throws {
         self.link = link
         var dialogue = Dialogue(link: link, stop: stop, timeout: Self.answerTimeout)
@@ -21,21 +21,48 @@ struct Scanner {
             try dialogue.expectSuccess(HCI.setEventMask)
             try dialogue.expectSuccess(HCI.setLEEventMask)
         }
-        isExtended = try Self.supportsExtended(&dialogue)
+        isExtended = try Self.start(settings, &dialogue)
+    }
+
+    /// Starts with the commands that fit, and with the other kind if those are refused as unknown or, by
+    /// a controller that has been used with the other kind, as not allowed; true for the extended ones.
+    private static func start(
+        _ settings: ScanSettings,
+        _ dialogue: inout Dialogue
+    ) throws -> Bool {
+        let fitting = try supportsExtended(&dialogue)
+        do {
+            try start(settings, dialogue, isExtended: fitting)
+            return fitting
+        } catch let refusal as Refusal where refusal.concernsTheCommand {
+            do {
+                try start(settings, dialogue, isExtended: !fitting)
+            } catch is Refusal {
+                throw refusal
+            }
+            return !fitting
+        }
+    }
+
+    private static func start(
+        _ settings: ScanSettings,
+        _ dialogue: Dialogue,
+        isExtended: Bool
+    ) throws {
         // Someone may have left a scan running, and its parameters cannot be changed then.
-        try dialogue.expectSuccess(
-            Self.enable(false, isExtended),
-            tolerating: HCI.commandDisallowed
-        )
+        try dialogue.expectSuccess(enable(false, isExtended), tolerating: HCI.commandDisallowed)
         try dialogue.expectSuccess(
             isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
         )
-        try dialogue.expectSuccess(Self.enable(true, isExtended))
+        try dialogue.expectSuccess(enable(true, isExtended))
     }
 
     /// Ends the scan; a controller that is gone is no matter.
-    func end(until stop: StopSignal) {
-        try? link.send(Self.enable(false, isExtended))
+    ///
+    /// Waits shortly for the answer: closing a TCP socket at once could take the command back.
+    func end() {
+        let dialogue = Dialogue(link: link, stop: nil, timeout: Self.endTimeout)
+        _ = try? dialogue.ask(Self.enable(false, isExtended))
     }
 
     private static func enable(_ isOn: Bool, _ isExtended: Bool) -> HCI.Command {
@@ -51,18 +78,37 @@ struct Scanner {
     }
 }
 
+/// A command that the controller answered with an error (Core Specification, Vol 1, Part F).
+struct Refusal: Error, CustomStringConvertible {
+    var command: String
+    var status: UInt8
+
+    /// Unknown command, or not allowed now.
+    var concernsTheCommand: Bool { status == 0x01 || status == HCI.commandDisallowed }
+
+    var description: String {
+        "the controller refused \(command) with status 0x\(hex([status]))"
+    }
+}
+
+/// A command that the controller did not answer in time.
+struct NoAnswer: Error, CustomStringConvertible {
+    var command: String
+
+    var description: String { "the controller did not answer \(command)" }
+}
+
 /// Commands and their answers.
 private struct Dialogue {
     let link: any HCILink
-    let stop: StopSignal
+    /// Ends the waiting; nil when it has been raised already.
+    let stop: StopSignal?
     let timeout: Duration
 
     func expectSuccess(_ command: HCI.Command, tolerating tolerated: UInt8 = 0) throws {
         let status = try ask(command).status
         guard status == 0 || status == tolerated else {
-            throw Failure(
-                "the controller refused \(command.name) with status 0x\(hex([status]))"
-            )
+            throw Refusal(command: command.name, status: status)
         }
     }
 
@@ -71,14 +117,16 @@ private struct Dialogue {
         try link.send(command)
         let clock = SystemClock()
         let deadline = clock.now() + timeout
-        while clock.now() < deadline, !stop.isRaised {
-            while let event = try link.receive() {
+        var isStopped: Bool { stop?.isRaised ?? false }
+        while clock.now() < deadline, !isStopped {
+            while !isStopped, clock.now() < deadline, let event = try link.receive() {
                 if let answer = Self.answer(event, to: command.opcode) { return answer }
             }
-            var entries = [PollEntry(link.descriptor), PollEntry(stop.descriptor)]
+            var entries = [PollEntry(link.descriptor)]
+            if let stop { entries.append(PollEntry(stop.descriptor)) }
             _ = wait(for: &entries, timeout: deadline - clock.now())
         }
-        throw Failure("the controller did not answer \(command.name)")
+        throw NoAnswer(command: command.name)
     }
 
     private static func answer(

@@ -13,20 +13,23 @@ struct GPSDConnection: ~Copyable {
     ///
     /// Throws a Failure that says what to do.
     init(host: String, port: UInt16) throws {
-        name = "gpsd at \(host):\(port)"
-        data = .allocate(capacity: 1)
+        let name = "gpsd at \(host):\(port)"
+        let data = UnsafeMutablePointer<gps_data_t>.allocate(capacity: 1)
         data.initialize(to: gps_data_t())
+        // Properties are set last: a throw after that would run deinit on a connection that never was.
         guard gps_open(host, String(port), data) == 0 else {
-            // libgps gives codes of its own below -1, and errno for the rest.
-            let reason = errno == 0 ? "no answer" : String(cString: strerror(errno))
+            // libgps gives codes of its own below 0, and errno above; gps_errstr knows both.
+            let reason = gps_errstr(errno).map { String(cString: $0) } ?? "no answer"
             data.deallocate()
             throw Failure("\(name): \(reason); is it running? `systemctl status gpsd.socket`")
         }
-        guard watch() else {
+        guard Self.watch(data) else {
             gps_close(data)
             data.deallocate()
             throw Failure("\(name): it took no WATCH request")
         }
+        self.name = name
+        self.data = data
     }
 
     deinit {
@@ -37,7 +40,9 @@ struct GPSDConnection: ~Copyable {
     var descriptor: Int32 { Int32(data.pointee.gps_fd) }
 
     /// Asks gpsd to report (again).
-    borrowing func watch() -> Bool {
+    borrowing func watch() -> Bool { Self.watch(data) }
+
+    private static func watch(_ data: UnsafeMutablePointer<gps_data_t>) -> Bool {
         gps_stream(data, UInt32(WATCH_ENABLE | WATCH_JSON), nil) >= 0
     }
 

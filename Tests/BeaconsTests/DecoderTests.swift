@@ -1,0 +1,285 @@
+// Each decoder against its publisher's vectors and tables, and against damage.
+import Store
+import Testing
+
+@testable import Beacons
+
+private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
+    Advertisement.decode(bytes(hex)[...], unknown: unknown)
+}
+
+@Suite struct DecoderTests {
+    @Test func iBeacon_givesUUIDMajorMinorAndPower() {
+        let beacons = decode("020106 1AFF4C000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C5")
+        #expect(beacons.count == 1)
+        #expect(beacons.first?.kind == .iBeacon)
+        #expect(beacons.first?.beaconID == "f7826da6-4fa2-4e98-8024-bc5b71e0893e/258/65534")
+        #expect(beacons.first?.txPower == -59)
+        #expect(beacons.first?.data == [])
+    }
+
+    @Test(arguments: [
+        "07FF4C0010020B00",  // Apple, another type
+        "19FF4C000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE",  // a byte short
+        "1BFF4C000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C500",  // a byte long
+        "1AFF4D000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C5",  // another company
+        "1AFF4C000216 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C5",  // another length
+    ])
+    func iBeacon_isRefusedUnlessExact(hex: String) {
+        #expect(decode(hex) == [])
+        #expect(decode(hex, unknown: true).map(\.kind) == [.manufacturer])
+    }
+
+    @Test func altBeacon_givesIDInTwoPartsAndPower() {
+        let beacons = decode(
+            "1BFF1801BEAC 00112233445566778899AABBCCDDEEFF 01020304 C3 00"
+        )
+        #expect(beacons.map(\.kind) == [.altBeacon])
+        #expect(beacons.first?.beaconID == "00112233445566778899aabbccddeeff/01020304")
+        #expect(beacons.first?.txPower == -61)
+    }
+
+    @Test func altBeacon_isRefusedWithAnotherCodeOrLength() {
+        #expect(decode("1BFF1801BEAD 00112233445566778899AABBCCDDEEFF 01020304 C3 00") == [])
+        #expect(decode("1AFF1801BEAC 00112233445566778899AABBCCDDEEFF 01020304 C3") == [])
+    }
+
+    @Test(arguments: [
+        "1716AAFE00EE001122334455667788 99AABBCCDDEEFF 0000",
+        "1516AAFE00EE00112233445566778899AABBCCDDEEFF",
+    ])
+    func eddystoneUID_givesNamespaceAndInstance_withAndWithoutReservedBytes(hex: String) {
+        let beacons = decode("0303AAFE" + hex)
+        #expect(beacons.map(\.kind) == [.eddystoneUID])
+        #expect(beacons.first?.beaconID == "00112233445566778899/aabbccddeeff")
+        // -18 dBm at 0 m is -59 dBm at 1 m.
+        #expect(beacons.first?.txPower == -59)
+    }
+
+    @Test(arguments: [
+        ("0616AAFE10EE00", "http://www."),
+        ("0B16AAFE10EE03 676F6F2E07", "https://goo..com"),
+        ("0A16AAFE10EE02 65666701", "http://efg.org/"),
+        ("0916AAFE10EE01 61620D", "https://www.ab.gov"),
+    ])
+    func eddystoneURL_isExpanded(hex: String, url: String) {
+        let beacons = decode(hex)
+        #expect(beacons.map(\.kind) == [.eddystoneURL])
+        #expect(beacons.first?.beaconID == url)
+        #expect(beacons.first?.txPower == -59)
+    }
+
+    @Test func eddystoneURL_expandsEachCodeOfTheTable() {
+        let table = [
+            ".com/", ".org/", ".edu/", ".net/", ".info/", ".biz/", ".gov/",
+            ".com", ".org", ".edu", ".net", ".info", ".biz", ".gov",
+        ]
+        for (code, text) in table.enumerated() {
+            let data = bytes("0716AAFE10EE03") + [UInt8(code)]
+            #expect(
+                Advertisement.decode(data[...], unknown: false).first?.beaconID == "https://" + text
+            )
+        }
+    }
+
+    @Test(arguments: [
+        "0616AAFE10EE04", "0716AAFE10EE000E", "0716AAFE10EE0020", "0716AAFE10EE007F",
+        "0516AAFE10EE",
+    ])
+    func eddystoneURL_isRefusedWithReservedCodes(hex: String) {
+        #expect(decode(hex) == [])
+        #expect(decode(hex, unknown: true).map(\.kind) == [.service])
+    }
+
+    @Test func eddystoneTLM_givesReadingsAndNoID() {
+        let beacons = decode("1116AAFE 2000 0BB8 1580 00000102 00000E10")
+        #expect(beacons.map(\.kind) == [.eddystoneTLM])
+        #expect(beacons.first?.beaconID == nil)
+        #expect(beacons.first?.txPower == nil)
+        #expect(
+            beacons.first?.telemetry.byKey == [
+                "battery_mv": 3000, "temperature_c": 2150, "advertisement_count": 258,
+                "uptime_s": 3600,
+            ]
+        )
+    }
+
+    @Test func eddystoneTLM_leavesOutWhatIsNotSupported() {
+        let beacons = decode("1116AAFE 2000 0000 8000 FFFFFFFF FFFFFFFF")
+        #expect(
+            beacons.first?.telemetry.byKey == [
+                "advertisement_count": 4_294_967_295, "uptime_s": 4_294_967_295,
+            ]
+        )
+    }
+
+    @Test func eddystoneTLM_belowZeroIsSigned() {
+        let beacons = decode("1116AAFE 2000 0BB8 FE80 00000000 00000000")
+        #expect(beacons.first?.telemetry.byKey["temperature_c"] == -150)
+    }
+
+    @Test func eddystoneEID_givesEightBytes() {
+        let beacons = decode("0D16AAFE30EE 0011223344556677")
+        #expect(beacons.map(\.kind) == [.eddystoneEID])
+        #expect(beacons.first?.beaconID == "0011223344556677")
+        #expect(beacons.first?.txPower == -59)
+    }
+
+    @Test(arguments: [
+        "0416AAFE00", "1416AAFE00EE0011223344556677889900112233", "0C16AAFE30EE00112233445566",
+        "1016AAFE20000BB8158000000102 00000E", "0516AAFE40EE",
+    ])
+    func eddystone_isRefusedWhenCutShortOrUnknown(hex: String) {
+        #expect(decode(hex) == [])
+    }
+
+    @Test func several_comeInTheirOrder() {
+        let data = Sample.eddystoneUID.dropFirst(3) + Sample.ruuvi + Sample.iBeacon
+        #expect(
+            Advertisement.decode(Array(data)[...], unknown: true).map(\.kind) == [
+                .eddystoneUID, .ruuvi, .iBeacon,
+            ]
+        )
+    }
+
+    @Test func unknown_manufacturerAndServiceDataKeepTheirCompanyAndUUID() {
+        let hex =
+            "020106 05FF5900ABCD 0516D2FC4001 0720 01020304 AABB 1321 000102030405060708090A0B0C0D0E0F 77AA"
+        let beacons = decode(hex, unknown: true)
+        #expect(beacons.map(\.kind) == [.manufacturer, .service, .service, .service])
+        #expect(
+            beacons.map(\.data) == [
+                bytes("5900ABCD"), bytes("D2FC4001"), bytes("01020304AABB"),
+                bytes("000102030405060708090A0B0C0D0E0F77AA"),
+            ]
+        )
+        #expect(beacons.allSatisfy { $0.beaconID == nil })
+        #expect(decode(hex) == [])
+    }
+
+    @Test(arguments: [
+        "", "00", "FF", "02", "0201", "1AFF4C000215", "0001FF", "01FF", "02FF59", "0216AA",
+        "04200102 03",
+    ])
+    func damaged_givesNothing(hex: String) {
+        #expect(decode(hex, unknown: true) == [])
+    }
+
+    @Test func damaged_keepsWhatCameBefore() {
+        let data = Sample.iBeacon + [0x1B, 0xFF, 0x99, 0x04, 0x05]
+        #expect(Advertisement.decode(data[...], unknown: true).map(\.kind) == [.iBeacon])
+    }
+}
+
+@Suite struct RuuviTests {
+    private func decode(_ payload: String) -> DecodedBeacon? {
+        Advertisement.decode(bytes("1BFF9904" + payload)[...], unknown: false).first
+    }
+
+    @Test func published_validData() {
+        let beacon = decode("0512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F")
+        #expect(beacon?.kind == .ruuvi)
+        #expect(beacon?.beaconID == "CB:B8:33:4C:88:4F")
+        #expect(beacon?.txPower == nil)
+        #expect(
+            beacon?.telemetry.byKey == [
+                "temperature_c": 2430, "humidity_percent": 5349, "pressure_pa": 100_044,
+                "acceleration_x_mg": 4, "acceleration_y_mg": -4, "acceleration_z_mg": 1036,
+                "tx_power_dbm": 4, "battery_mv": 2977, "movement_counter": 66, "sequence": 205,
+            ]
+        )
+    }
+
+    @Test func published_maximumValues() {
+        let beacon = decode("057FFFFFFEFFFE7FFF7FFF7FFFFFDEFEFFFECBB8334C884F")
+        // 163.835 °C and 163.835 %, to two decimals.
+        #expect(
+            beacon?.telemetry.byKey == [
+                "temperature_c": 16384, "humidity_percent": 16384, "pressure_pa": 115_534,
+                "acceleration_x_mg": 32767, "acceleration_y_mg": 32767,
+                "acceleration_z_mg": 32767, "tx_power_dbm": 20, "battery_mv": 3646,
+                "movement_counter": 254, "sequence": 65534,
+            ]
+        )
+    }
+
+    @Test func published_minimumValues() {
+        let beacon = decode("058001000000008001800180010000000000CBB8334C884F")
+        #expect(
+            beacon?.telemetry.byKey == [
+                "temperature_c": -16384, "humidity_percent": 0, "pressure_pa": 50000,
+                "acceleration_x_mg": -32767, "acceleration_y_mg": -32767,
+                "acceleration_z_mg": -32767, "tx_power_dbm": -40, "battery_mv": 1600,
+                "movement_counter": 0, "sequence": 0,
+            ]
+        )
+    }
+
+    @Test func published_invalidValuesAreAbsent() {
+        let beacon = decode("058000FFFFFFFF800080008000FFFFFFFFFFFFFFFFFFFFFF")
+        #expect(beacon?.kind == .ruuvi)
+        #expect(beacon?.telemetry.isEmpty == true)
+        #expect(beacon?.beaconID == nil)
+    }
+
+    @Test func halves_areRoundedAwayFromZero_atEveryTemperatureAndHumidity() {
+        for raw in Int16.min + 1...Int16.max {
+            let word = UInt16(bitPattern: raw)
+            let high = String(word >> 8, radix: 16), low = String(word & 255, radix: 16)
+            let hex =
+                (high.count == 1 ? "0" : "") + high + (low.count == 1 ? "0" : "") + low
+            guard word != 0xFFFF else { continue }
+            let readings = decode("05\(hex)\(hex)C37C0004FFFC040CAC364200CDCBB8334C884F")?
+                .telemetry.byKey
+            // Steps of 0.005 °C and 0.0025 %, in hundredths.
+            let steps = Int64(raw)
+            guard readings?["temperature_c"] == (steps + steps.signum()) / 2,
+                readings?["humidity_percent"] == (Int64(word) + 2) / 4
+            else {
+                Issue.record("raw \(raw): \(String(describing: readings))")
+                return
+            }
+        }
+    }
+
+    @Test func otherFormats_areUnknown() {
+        let data = bytes("1BFF9904 0612FC5394C37C0004FFFC040CAC364200CDCBB8334C884F")
+        #expect(Advertisement.decode(data[...], unknown: true).map(\.kind) == [.manufacturer])
+        #expect(decode("0512FC") == nil)
+    }
+}
+
+@Suite struct DecoderFuzzTests {
+    /// Beacons with bytes changed, cut off and put in, and pure noise: never a trap, and nothing more
+    /// than the data can hold.
+    @Test func decode_isTotal() {
+        var generator = SeededGenerator(state: 20_261_121)
+        let seeds = [Sample.iBeacon, Sample.ruuvi, Sample.eddystoneUID, Sample.eddystoneTLM]
+        var recognised = 0
+        for round in 0..<100_000 {
+            var data = seeds[round % seeds.count]
+            switch round / seeds.count % 4 {
+            case 0: data = generator.bytes(Int.random(in: 0...64, using: &generator))
+            case 1: data = Array(data.prefix(Int.random(in: 0...data.count, using: &generator)))
+            case 2:
+                data[Int.random(in: 0..<data.count, using: &generator)] = UInt8(
+                    truncatingIfNeeded: generator.next()
+                )
+            default:
+                data.insert(
+                    contentsOf: generator.bytes(3),
+                    at: Int.random(in: 0...data.count, using: &generator)
+                )
+            }
+            let beacons = Advertisement.decode(data[...], unknown: true)
+            recognised += beacons.count
+            guard beacons.count <= data.count / 2,
+                beacons.allSatisfy({ Telemetry(packed: $0.telemetry.packed) != nil })
+            else {
+                Issue.record("\(hex(data)): \(beacons)")
+                return
+            }
+        }
+        #expect(recognised > 1000)
+    }
+}

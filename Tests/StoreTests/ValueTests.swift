@@ -1,0 +1,61 @@
+import Store
+import Testing
+
+@Suite struct ValueTests {
+    @Test func recordIDs_areUUIDsOfVersionEight_eachOnce() {
+        let ids = RecordIDs(generation: (0..<16).map { UInt8($0 &* 37) })
+        let other = RecordIDs(generation: (0..<16).map { UInt8($0 &* 41) })
+        var seen: Set<String> = []
+        for stream in Stream.allCases {
+            for sequence in [1, 2, 255, 1 << 39] as [Int64] {
+                let id = ids.id(stream, sequence)
+                #expect(id.utf8.count == 36)
+                #expect(Array(id)[14] == "8")
+                #expect("89ab".contains(Array(id)[19]))
+                #expect(id == ids.id(stream, sequence))
+                seen.insert(id)
+                seen.insert(other.id(stream, sequence))
+            }
+        }
+        #expect(seen.count == 32)
+    }
+
+    @Test func telemetry_keepsValuesRoundedByItsTable() {
+        var telemetry = Telemetry()
+        telemetry.add(.temperature, 24.2999)
+        telemetry.add(.temperature, -163.835)
+        telemetry.add(.humidity, .nan)
+        telemetry.add(.pressure, scaled: 115_534)
+        telemetry.add(.accelerationX, scaled: -32_767)
+        let readings = telemetry.readings.map { "\($0.quantity.key)=\($0.scaled)" }
+        #expect(
+            readings == [
+                "temperature_c=2430", "temperature_c=-16384", "pressure_pa=115534",
+                "acceleration_x_mg=-32767",
+            ])
+        #expect(Telemetry(packed: telemetry.packed) == telemetry)
+    }
+
+    @Test(arguments: [[0], [1], [1, 0x80], [255, 1], [UInt8](repeating: 0x80, count: 20)])
+    func telemetry_refusesBytesThatItNeverWrote(bytes: [UInt8]) {
+        #expect(Telemetry(packed: bytes) == nil)
+    }
+
+    @Test func json_escapesWhatMustBeEscaped() {
+        var json = JSONText()
+        json.object {
+            $0.field("a\"b", "\u{01}\n\\é")
+            $0.field("n", Double.nan)
+            $0.field("d", scaled: -5, decimals: 2)
+            $0.field("e", scaled: 1234567, decimals: 7)
+            $0.key("list")
+            $0.array {
+                $0.value("x")
+                $0.raw("1")
+            }
+        }
+        #expect(
+            String(decoding: json.bytes, as: UTF8.self)
+                == #"{"a\"b":"\u0001\u000a\\é","n":null,"d":-0.05,"e":0.1234567,"list":["x",1]}"#)
+    }
+}
