@@ -97,7 +97,6 @@ package final class AudioAdapter: Sendable {
             meter.loading()
             do {
                 let pcm = try open()
-                retry.succeeded()
                 let capture = try Capture(settings: settings, device: pcm.device, sink: sink)
                 do {
                     try record(pcm, capture, &meter, &lastEnd, until: stop)
@@ -105,7 +104,11 @@ package final class AudioAdapter: Sendable {
                     return
                 } catch {
                     try? capture.end()
-                    lastEnd = (capture.endStamp ?? clock.stamp(), "\(error)")
+                    // An attempt without sound only prolongs the gap before it.
+                    if let end = capture.endStamp ?? (lastEnd == nil ? clock.stamp() : nil) {
+                        lastEnd = (end, "\(error)")
+                    }
+                    if capture.hasDelivered { retry.succeeded() }
                     throw error
                 }
             } catch {
@@ -163,7 +166,14 @@ package final class AudioAdapter: Sendable {
                 reportGap(&lastEnd, capture, device: pcm.device)
             }
             for segment in try capture.take(samples[...]) {
-                if sink.accept(segment) { meter.admit(now) } else { meter.drop() }
+                guard sink.accept(segment) else {
+                    meter.drop()
+                    capture.refused(segment)
+                    throw Failure(
+                        "audio: the queue is too far behind the microphone; is the disk slow?"
+                    )
+                }
+                meter.admit(now)
                 meter.working(detail(segment, capture, pcm.device), now: now.boot)
             }
         }

@@ -13,6 +13,7 @@ final class Capture {
     private var framesOut = 0
     private var framesIn = 0
     private(set) var startStamp: Stamp?
+    private var refusedAt: Stamp?
     /// Segments of nothing but zeros in a row.
     private(set) var silentSegments = 0
 
@@ -36,8 +37,14 @@ final class Capture {
     /// Nothing has been captured yet.
     var isFresh: Bool { startStamp == nil }
 
+    /// A whole segment came of it: the device works.
+    var hasDelivered: Bool { framesOut > 0 }
+
     /// When the last frame was captured.
-    var endStamp: Stamp? { startStamp.map { stamp(of: framesIn, from: $0) } }
+    var endStamp: Stamp? { refusedAt ?? startStamp.map { stamp(of: framesIn, from: $0) } }
+
+    /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
+    func refused(_ segment: Segment) { refusedAt = segment.start }
 
     /// Begins the run: its first frame was captured at `start`.
     func begin(at start: Stamp) {
@@ -66,8 +73,9 @@ final class Capture {
     /// Ends the run: what is left becomes a short segment.
     func end() throws {
         guard !isFresh else { return }
-        if let last = try encoder.finish().flatMap(dated) { _ = sink.accept(last) }
-        sink.end(run)
+        defer { sink.end(run) }
+        guard refusedAt == nil else { return }
+        for segment in try encoder.finish().compactMap(dated) { _ = sink.accept(segment) }
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {

@@ -17,8 +17,8 @@ protocol SegmentEncoder: AnyObject {
     var preskip: Int { get }
     /// Takes samples; returns the segments that they complete.
     func encode(_ samples: ArraySlice<Int16>) throws -> [EncodedSegment]
-    /// Ends the run; the last, shorter segment if there is any sound left.
-    func finish() throws -> EncodedSegment?
+    /// Ends the run; the sound that is left, the last segment of it shorter.
+    func finish() throws -> [EncodedSegment]
 }
 
 /// 16-bit samples as they are.
@@ -41,9 +41,9 @@ final class PCMEncoder: SegmentEncoder {
         return segments
     }
 
-    func finish() -> EncodedSegment? {
+    func finish() -> [EncodedSegment] {
         defer { samples = [] }
-        return samples.isEmpty ? nil : Self.segment(samples[...])
+        return samples.isEmpty ? [] : [Self.segment(samples[...])]
     }
 
     private static func segment(_ samples: ArraySlice<Int16>) -> EncodedSegment {
@@ -85,20 +85,16 @@ final class OpusSegmentEncoder: SegmentEncoder {
         return try drain()
     }
 
-    func finish() throws -> EncodedSegment? {
+    func finish() throws -> [EncodedSegment] {
+        // A whole segment may be waiting for its last packet, with the start of the next behind it.
+        let left = frames
+        guard left > 0 else { return [] }
         // Zeros push the last sound through the encoder.
-        let tail = frames
-        guard tail > 0 else { return nil }
-        let wanted = (tail + preskip + packetFrames - 1) / packetFrames
-        samples += [Int16](repeating: 0, count: (wanted + 1) * packetFrames)
-        var ended: EncodedSegment?
-        while packets.count < wanted, packets.count <= packetsPerSegment {
-            try encodePacket()
-        }
-        ended = segment(
-            packets.prefix(wanted)[...],
-            frames: min(tail, packetsPerSegment * packetFrames)
-        )
+        let wanted = (left + preskip + packetFrames - 1) / packetFrames
+        let zeros = (wanted - packets.count) * packetFrames - samples.count
+        samples += [Int16](repeating: 0, count: max(0, zeros))
+        var ended = try drain()
+        if frames > 0 { ended.append(segment(packets[...], frames: frames)) }
         packets = []
         samples = []
         frames = 0
@@ -110,7 +106,8 @@ final class OpusSegmentEncoder: SegmentEncoder {
         while samples.count >= packetFrames {
             try encodePacket()
             guard packets.count > packetsPerSegment else { continue }
-            let whole = packetsPerSegment * packetFrames
+            // Less than the packets hold only at the end of a run, where zeros fill them.
+            let whole = min(frames, packetsPerSegment * packetFrames)
             segments.append(segment(packets[...], frames: whole))
             packets.removeFirst(packetsPerSegment)
             frames -= whole

@@ -1,0 +1,129 @@
+// The whole source over the real libasound: file to segments, and devices that refuse.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Audio
+
+@Suite struct AudioAdapterTests {
+    init() throws {
+        try #require(TestALSA.isReady)
+    }
+
+    @Test func run_wav_givesEverySampleOfTheDevice() throws {
+        let sound = tone(frames: 32_000 * 16)
+        try TestALSA.withDevice(sound) { device in
+            let recorder = try Recorder(enough: 16)
+            let board = Publisher<SourceReport>()
+            run(device, codec: .wav, recorder, board)
+            let all = recorder.all
+            #expect(all.segments.prefix(16).flatMap(\.data) == bytes(sound))
+            #expect(all.runs.count == 1)
+            #expect(all.runs.first?.device == device)
+            #expect(all.runs.first?.chunkSegments == 15)
+            #expect(all.runs.first?.overlapSegments == 1)
+            #expect(all.ended == [1])
+            #expect(all.events.isEmpty)
+            guard case .loaded(let report) = board.state else {
+                Issue.record("the source is not loaded: \(board.state)")
+                return
+            }
+            #expect(report.records == 16)
+            #expect(report.detail.hasPrefix("16 kHz mono, -"))
+        }
+    }
+
+    @Test func run_datesSegmentsByTheirFrames() throws {
+        try TestALSA.withDevice(tone(frames: 32_000 * 4)) { device in
+            let recorder = try Recorder(enough: 4)
+            run(device, codec: .wav, recorder, Publisher())
+            let starts = recorder.all.segments.map(\.start.boot.milliseconds)
+            let first = try #require(starts.first)
+            #expect(starts.prefix(4).map { $0 - first } == [0, 2000, 4000, 6000])
+        }
+    }
+
+    @Test func run_opus_tellsTheLookahead() throws {
+        try TestALSA.withDevice(tone(frames: 32_000 * 3)) { device in
+            let recorder = try Recorder(enough: 2)
+            run(device, codec: .opus, recorder, Publisher())
+            #expect(recorder.all.runs.first?.preskip == 104)
+            #expect(recorder.all.segments.prefix(2).map(\.frames) == [32_000, 32_000])
+        }
+    }
+
+    @Test func run_reportsDigitalSilence_andKeepsRecording() throws {
+        try TestALSA.withDevice([Int16](repeating: 0, count: 32_000 * 4)) { device in
+            let recorder = try Recorder(enough: 4)
+            let board = Publisher<SourceReport>()
+            run(device, codec: .wav, recorder, board)
+            #expect(recorder.all.segments.count >= 4)
+            #expect(
+                board.state.value?.detail
+                    == "only digital silence from \(device): muted, or a dead microphone?"
+            )
+        }
+    }
+
+    @Test func run_endsAtARefusedSegment_andTellsTheGap() throws {
+        let sound = tone(frames: 32_000 * 4)
+        try TestALSA.withDevice(sound) { device in
+            let recorder = try Recorder(enough: 4, refusing: 2)
+            let board = Publisher<SourceReport>()
+            run(device, codec: .wav, recorder, board)
+            let all = recorder.all
+            #expect(all.runs.map(\.id) == [1, 2])
+            #expect(all.ended == [1, 2])
+            let first = all.segments.filter { $0.run == 1 }
+            #expect(first.flatMap(\.data) == bytes(sound.prefix(64_000)))
+            let gap = try #require(all.events.first)
+            #expect(all.events.count == 1)
+            #expect(gap.kind == .gap)
+            #expect(gap.source == "audio")
+            #expect(gap.detail.map(\.key) == ["lost_s", "from", "to", "device", "reason"])
+            let end = try #require(first.last).start.advanced(by: .seconds(2))
+            #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
+            #expect(board.state.value?.restarts == 1)
+            #expect(board.state.value?.dropped == 1)
+        }
+    }
+
+    @Test func run_fallsBackToTheNextDevice() throws {
+        try TestALSA.withDevice(tone(frames: 64_000)) { device in
+            let recorder = try Recorder(enough: 1)
+            run("waypost_missing", device, codec: .wav, recorder, Publisher())
+            #expect(recorder.all.runs.first?.device == device)
+        }
+    }
+
+    @Test func open_missingDevice_saysWhatToDo() {
+        #expect(
+            throws: Failure(
+                "waypost_missing: no such capture device; `arecord -L` lists what is there"
+            )
+        ) { _ = try PCM(device: "waypost_missing", rate: 16_000).rate }
+        #expect(
+            throws: Failure(
+                "waypost_unheard_of: no such capture device; `arecord -L` lists what is there"
+            )
+        ) { _ = try PCM(device: "waypost_unheard_of", rate: 16_000).rate }
+    }
+
+    private func run(
+        _ devices: String...,
+        codec: AudioCodec,
+        _ recorder: Recorder,
+        _ board: Publisher<SourceReport>
+    ) {
+        var settings = AudioSettings(devices: devices)
+        settings.codec = codec
+        AudioAdapter(
+            settings: settings,
+            sink: recorder.sink,
+            board: board,
+            clock: SystemClock()
+        ).run(until: recorder.stop)
+    }
+}
