@@ -111,7 +111,8 @@ let package = Package(
         tests("Containers", ["Containers", "COpus", "COgg"]),
         tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib"]),
         tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
-        tests("Receiver", ["CZlib", "CZstd"]),
+        tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
+        tests("System", ["waypost", "Host", "Gateway"]),
     ],
     swiftLanguageModes: [.v6]
 )

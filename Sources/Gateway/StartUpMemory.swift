@@ -22,7 +22,10 @@ enum StartUpMemory {
                 // A page that was written, by the dynamic linker or by us, would be lost.
                 guard text.split(separator: " ").dropFirst().first == "0" else { continue }
                 madvise(
-                    UnsafeMutableRawPointer(bitPattern: range.lowerBound), range.count, MADV_DONTNEED)
+                    UnsafeMutableRawPointer(bitPattern: range.lowerBound),
+                    range.count,
+                    MADV_DONTNEED
+                )
             }
         }
     }
@@ -30,7 +33,8 @@ enum StartUpMemory {
     /// The addresses in the first line of a mapping, if it is of a file and cannot be written to.
     static func fileMapping(_ line: String) -> Range<UInt>? {
         let fields = line.split(separator: " ", omittingEmptySubsequences: true)
-        guard fields.count >= 6, ["r-xp", "r--p"].contains(fields[1]), fields[5].hasPrefix("/") else {
+        guard fields.count >= 6, ["r-xp", "r--p"].contains(fields[1]), fields[5].hasPrefix("/")
+        else {
             return nil
         }
         let ends = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }

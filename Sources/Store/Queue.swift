@@ -29,7 +29,7 @@ package final class Queue: Sendable {
         let mailbox = Mailbox<Job>(limit: Self.mailboxLimit)
         let storage = Publisher<String>()
         let opened = Mailbox<Result<Int64, any Error>>(limit: 1)
-        let lane = try Lane("queue") {
+        var lane: Lane? = try Lane("queue") {
             do {
                 let writer = try Writer(
                     path: settings.path,
@@ -54,7 +54,7 @@ package final class Queue: Sendable {
         self.storage = storage
         self.settings = settings
         nextRun = Atomic(first)
-        self.lane = Mutex(LaneSlot(lane: lane))
+        self.lane = Mutex(LaneSlot(lane: lane.take()))
         storage.loaded(settings.path)
     }
 

@@ -8,21 +8,32 @@ import Testing
 @Suite struct QueueTests {
     private static let start = Stamp(
         boot: BootInstant(nanoseconds: 1_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000))
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
 
     private func sighting(_ number: Int, rssi: Int = -60) -> Sighting {
         Sighting(
             identity: BeaconIdentity(
-                kind: .iBeacon, beaconID: "f7826da6/1/\(number % 10)",
-                address: BluetoothAddress(value: UInt64(number % 10)), addressType: .randomStatic,
-                txPower: -59), rssi: rssi,
-            stamp: Self.start.advanced(by: .milliseconds(Int64(number))))
+                kind: .iBeacon,
+                beaconID: "f7826da6/1/\(number % 10)",
+                address: BluetoothAddress(value: UInt64(number % 10)),
+                addressType: .randomStatic,
+                txPower: -59
+            ),
+            rssi: rssi,
+            stamp: Self.start.advanced(by: .milliseconds(Int64(number)))
+        )
     }
 
     @Test func records_comeBackAsTheyWereAccepted() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
-        var fix = Fix(stamp: Self.start, mode: .threeDimensional, latitude: 46.4603123, longitude: -6.843)
+        var fix = Fix(
+            stamp: Self.start,
+            mode: .threeDimensional,
+            latitude: 46.4603123,
+            longitude: -6.843
+        )
         fix.altitude = 377.4
         fix.speed = 1.41
         fix.satellites = 9
@@ -33,7 +44,9 @@ import Testing
         var heard = sighting(1)
         heard.telemetry = telemetry
         queue.accept(heard)
-        queue.accept(Event(.gap, source: "audio", detail: [("lost_s", .number(1.5))], stamp: Self.start))
+        queue.accept(
+            Event(.gap, source: "audio", detail: [("lost_s", .number(1.5))], stamp: Self.start)
+        )
         queue.close()
 
         let reader = try folder.queue().reader()
@@ -44,7 +57,9 @@ import Testing
         try reader.sightings(1...10) { sightings.append($0.record) }
         #expect(sightings == [heard])
         var details: [String] = []
-        try reader.events(1...10) { _, kind, source, detail in details.append("\(kind) \(source) \(detail)") }
+        try reader.events(1...10) { _, kind, source, detail in
+            details.append("\(kind) \(source) \(detail)")
+        }
         #expect(details == [#"gap audio {"lost_s":1.5}"#])
     }
 
@@ -102,12 +117,15 @@ import Testing
         #expect(figures?.pending == 36)
         queue.close()
         let reopened = try folder.queue()
-        #expect(try reopened.perform { try $0.statistics() }.first { $0.stream == .beacons } == figures.map {
-            var figures = $0
-            // The average size of a record is only known to the process that wrote them.
-            figures.pendingBytes = 36 * 48
-            return figures
-        })
+        #expect(
+            try reopened.perform { try $0.statistics() }.first { $0.stream == .beacons }
+                == figures.map {
+                    var figures = $0
+                    // The average size of a record is only known to the process that wrote them.
+                    figures.pendingBytes = 36 * 48
+                    return figures
+                }
+        )
         reopened.close()
     }
 
@@ -117,7 +135,9 @@ import Testing
         let queue = try folder.queue(clock: clock)
         for number in 0..<10 { queue.accept(sighting(number)) }
         try queue.perform { writer in
-            try writer.uploaded(try writer.freeze(try #require(try writer.pending(.beacons)), through: 10))
+            try writer.uploaded(
+                try writer.freeze(try #require(try writer.pending(.beacons)), through: 10)
+            )
         }
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
         // A wall clock that jumps ten years is no reason to delete anything.
@@ -139,8 +159,12 @@ import Testing
         queue.accept(Fix(stamp: wrong, mode: .twoDimensional, latitude: 1, longitude: 2))
         let range = try queue.perform { writer in
             try writer.noteClock(
-                Stamp(boot: Self.start.boot + .seconds(60), wall: WallTime(milliseconds: 1_795_235_467_000)),
-                synced: true)
+                Stamp(
+                    boot: Self.start.boot + .seconds(60),
+                    wall: WallTime(milliseconds: 1_795_235_467_000)
+                ),
+                synced: true
+            )
             return try #require(try writer.pending(.location))
         }
         #expect(range.synced)
@@ -185,7 +209,9 @@ import Testing
         try queue.perform { try $0.limitPages(60) }
         for number in 0..<20_000 { queue.accept(sighting(number)) }
         try waitUntil("the queue says that it is full") {
-            if case .error(let failure, _) = queue.storage.state { return failure.code == .storageFull }
+            if case .error(let failure, _) = queue.storage.state {
+                return failure.code == .storageFull
+            }
             return false
         }
         // What was accepted waits in memory; with room again it is written.

@@ -6,19 +6,30 @@ import Testing
 @Suite struct SoundTests {
     private static let start = Stamp(
         boot: BootInstant(nanoseconds: 5_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000))
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
 
     /// Chunks of 4 segments of 2 s with one shared, to keep the tests short.
     private func run(_ queue: Queue, minimumLevel: Double? = nil) -> AudioRun {
         AudioRun(
-            id: queue.newRunID(), codec: .wav, rate: 16_000, device: "test", chunkSegments: 4,
-            overlapSegments: 1, minimumLevel: minimumLevel)
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "test",
+            chunkSegments: 4,
+            overlapSegments: 1,
+            minimumLevel: minimumLevel
+        )
     }
 
     private func segment(_ run: AudioRun, _ number: Int, frames: Int = 32_000) -> Segment {
         Segment(
-            run: run.id, frames: frames, start: Self.start.advanced(by: .seconds(2 * number)),
-            meanSquare: 0.01, data: [UInt8](repeating: UInt8(number), count: 8))
+            run: run.id,
+            frames: frames,
+            start: Self.start.advanced(by: .seconds(2 * number)),
+            meanSquare: 0.01,
+            data: [UInt8](repeating: UInt8(number), count: 8)
+        )
     }
 
     private func chunks(_ queue: Queue) throws -> [[Int64]] {

@@ -18,12 +18,18 @@ final class TemporaryFolder {
     var database: String { path + "/queue.sqlite" }
 
     func queue(
-        commitInterval: Duration = .seconds(1), clock: any HostClock = SystemClock()
+        commitInterval: Duration = .seconds(1),
+        clock: any HostClock = SystemClock()
     ) throws -> Queue {
         try Queue(
             settings: QueueSettings(
-                path: database, bootID: "boot", commitInterval: commitInterval, clock: clock,
-                appVersion: "test"))
+                path: database,
+                bootID: "boot",
+                commitInterval: commitInterval,
+                clock: clock,
+                appVersion: "test"
+            )
+        )
     }
 }
 
@@ -33,7 +39,9 @@ struct NeverHappened: Error {
 }
 
 /// Waits for a condition, not for a time.
-func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool) throws {
+func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool)
+    throws
+{
     let clock = SystemClock()
     let deadline = clock.now() + limit
     while try !condition() {

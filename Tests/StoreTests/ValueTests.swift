@@ -32,7 +32,8 @@ import Testing
             readings == [
                 "temperature_c=2430", "temperature_c=-16384", "pressure_pa=115534",
                 "acceleration_x_mg=-32767",
-            ])
+            ]
+        )
         #expect(Telemetry(packed: telemetry.packed) == telemetry)
     }
 
@@ -56,6 +57,7 @@ import Testing
         }
         #expect(
             String(decoding: json.bytes, as: UTF8.self)
-                == #"{"a\"b":"\u0001\u000a\\é","n":null,"d":-0.05,"e":0.1234567,"list":["x",1]}"#)
+                == #"{"a\"b":"\u0001\u000a\\é","n":null,"d":-0.05,"e":0.1234567,"list":["x",1]}"#
+        )
     }
 }

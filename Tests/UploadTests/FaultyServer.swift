@@ -108,7 +108,9 @@ final class FaultyServer: Sendable {
             end = buffer.firstRange(of: blank)
         }
         guard let end else { return nil }
-        let lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+        let lines = String(decoding: buffer[..<end.lowerBound], as: UTF8.self).components(
+            separatedBy: "\r\n"
+        )
         var request = Request()
         request.path = lines[0].split(separator: " ").dropFirst().first.map(String.init) ?? ""
         for line in lines.dropFirst() {

@@ -18,24 +18,43 @@ import Upload
         private var lane: Lane?
 
         init(
-            maxBatchBytes: Int = 8 << 20, endpoint: String? = nil,
+            maxBatchBytes: Int = 8 << 20,
+            endpoint: String? = nil,
             _ behaviour: @escaping @Sendable (Request) -> Behaviour
         ) throws {
             folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
             queue = try Queue(
                 settings: QueueSettings(
-                    path: folder + "/queue.sqlite", bootID: "boot", appVersion: "1.2.3"))
+                    path: folder + "/queue.sqlite",
+                    bootID: "boot",
+                    appVersion: "1.2.3"
+                )
+            )
             server = try FaultyServer(behaviour)
             var transport = TransportSettings(
-                endpoint: endpoint ?? server.endpoint, userAgent: "waypost/test")
+                endpoint: endpoint ?? server.endpoint,
+                userAgent: "waypost/test"
+            )
             transport.timeout = .seconds(30)
             let uploader = Uploader(
                 settings: UploadSettings(
-                    transport: transport, deviceID: "device-1",
-                    streamNames: [.location: "places", .beacons: "beacons", .audio: "audio", .events: "events"],
-                    maxBatchBytes: maxBatchBytes, clockPatience: .zero, token: { "secret" }),
-                queue: queue, board: board)
+                    transport: transport,
+                    deviceID: "device-1",
+                    streamNames: [
+                        .location: "places", .beacons: "beacons", .audio: "audio",
+                        .events: "events",
+                    ],
+                    maxBatchBytes: maxBatchBytes,
+                    clockPatience: .zero,
+                    token: { "secret" }
+                ),
+                queue: queue,
+                board: board
+            )
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
@@ -46,8 +65,12 @@ import Upload
             for number in 0..<count {
                 queue.accept(
                     Fix(
-                        stamp: SystemClock().stamp(), mode: .threeDimensional, latitude: 46.5,
-                        longitude: Double(number) / 1e6))
+                        stamp: SystemClock().stamp(),
+                        mode: .threeDimensional,
+                        latitude: 46.5,
+                        longitude: Double(number) / 1e6
+                    )
+                )
             }
         }
 
@@ -91,7 +114,9 @@ import Upload
         #expect(request.headers["content-encoding"] == "gzip")
         #expect(request.headers["content-type"] == "application/json")
         #expect(request.headers["expect"] == nil)
-        let body = try #require(JSONSerialization.jsonObject(with: gunzip(request.body)) as? [String: Any])
+        let body = try #require(
+            JSONSerialization.jsonObject(with: gunzip(request.body)) as? [String: Any]
+        )
         let metadata = try #require(body["batch_metadata"] as? [String: Any])
         #expect(body["stream_name"] as? String == "places")
         #expect(body["device_id"] as? String == "device-1")
@@ -100,11 +125,17 @@ import Upload
         #expect(metadata["first_sequence"] as? Int == 1)
         #expect(metadata["last_sequence"] as? Int == 3)
         #expect(metadata["app_version"] as? String == "1.2.3")
-        #expect(request.headers["idempotency-key"] == "\"\(metadata["batch_id"] as? String ?? "")\"")
+        #expect(
+            request.headers["idempotency-key"] == "\"\(metadata["batch_id"] as? String ?? "")\""
+        )
         #expect(bench.figures?.uploaded == 3)
     }
 
-    @Test(arguments: [Behaviour.hangUp, .cut, .answer(status: 503, body: "busy"), .answer(status: 429, body: ""), .answer(status: 409, body: ""), .answer(status: 418, body: ""), .answer(status: 200, body: "<html>log in</html>")])
+    @Test(arguments: [
+        Behaviour.hangUp, .cut, .answer(status: 503, body: "busy"), .answer(status: 429, body: ""),
+        .answer(status: 409, body: ""), .answer(status: 418, body: ""),
+        .answer(status: 200, body: "<html>log in</html>"),
+    ])
     func failure_sendsTheSameBytesUnderTheSameKeyNextTime(fault: Behaviour) throws {
         let isFaulty = Locked(true)
         let bench = try Bench { _ in isFaulty.value ? fault : .ok }
@@ -119,7 +150,9 @@ import Upload
         #expect(try bench.sync())
         let requests = bench.server.requests
         let first = try #require(requests.first)
-        let again = requests.filter { $0.headers["idempotency-key"] == first.headers["idempotency-key"] }
+        let again = requests.filter {
+            $0.headers["idempotency-key"] == first.headers["idempotency-key"]
+        }
         #expect(again.count >= 2)
         #expect(again.allSatisfy { $0.body == first.body })
         #expect(bench.figures?.uploaded == 55)
@@ -131,14 +164,18 @@ import Upload
         (301, "E003", .endpointWrong),
     ])
     func refusedTokenAndWrongEndpoint_holdAndLoseNothing(
-        status: Int, code: String, phase: UploadReport.Phase
+        status: Int,
+        code: String,
+        phase: UploadReport.Phase
     ) throws {
         let bench = try Bench { _ in .answer(status: status, body: "no") }
         defer { bench.finish() }
         bench.add(5)
         #expect(try !bench.sync())
         #expect(bench.board.state.value?.phase == phase)
-        #expect(bench.board.state.value?.streams[.location]?.lastError?.failure.code?.rawValue == code)
+        #expect(
+            bench.board.state.value?.streams[.location]?.lastError?.failure.code?.rawValue == code
+        )
         #expect(bench.figures?.pending == 5)
     }
 
@@ -146,7 +183,8 @@ import Upload
         // Sequence 37 of 100 is refused wherever it appears.
         let bench = try Bench { request in
             let text = String(decoding: (try? gunzip(request.body)) ?? Data(), as: UTF8.self)
-            return text.contains("\"longitude\":0.0000370,") ? .answer(status: 422, body: "bad longitude") : .ok
+            return text.contains("\"longitude\":0.0000370,")
+                ? .answer(status: 422, body: "bad longitude") : .ok
         }
         defer { bench.finish() }
         bench.add(100)
@@ -208,21 +246,32 @@ import Upload
         let bench = try Bench(maxBatchBytes: 64 << 20) { _ in .ok }
         defer { bench.finish() }
         let run = AudioRun(
-            id: bench.queue.newRunID(), codec: .wav, rate: 16_000, device: "test", chunkSegments: 2,
-            overlapSegments: 0)
+            id: bench.queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "test",
+            chunkSegments: 2,
+            overlapSegments: 0
+        )
         bench.queue.begin(run)
         for number in 0..<40 {
             let data = (0..<64_000).map { _ in UInt8.random(in: 0...255) }
             bench.queue.accept(
                 Segment(
-                    run: run.id, frames: 32_000,
-                    start: SystemClock().stamp().advanced(by: .seconds(number)), meanSquare: 0.1,
-                    data: data))
+                    run: run.id,
+                    frames: 32_000,
+                    start: SystemClock().stamp().advanced(by: .seconds(number)),
+                    meanSquare: 0.1,
+                    data: data
+                )
+            )
         }
         #expect(try bench.sync())
         let request = try #require(bench.server.requests.last)
         #expect(request.body.count > 1 << 20)
-        let body = try #require(JSONSerialization.jsonObject(with: gunzip(request.body)) as? [String: Any])
+        let body = try #require(
+            JSONSerialization.jsonObject(with: gunzip(request.body)) as? [String: Any]
+        )
         let records = try #require(body["data"] as? [[String: Any]])
         #expect(records.count == 20)
         let file = try #require(Data(base64Encoded: records[0]["audio_data"] as? String ?? ""))
@@ -237,7 +286,9 @@ struct NeverHappened: Error {
 }
 
 /// Waits for a condition, not for a time.
-func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool) throws {
+func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool)
+    throws
+{
     let clock = SystemClock()
     let deadline = clock.now() + limit
     while try !condition() {

@@ -31,7 +31,8 @@ import Upload
 
     @Test func retryAfter_isHonouredUpToAnHour() {
         func after(_ seconds: Int) -> Duration? {
-            guard case .retry(_, let after) = Verdict(Answer(status: 503, retryAfter: seconds)) else {
+            guard case .retry(_, let after) = Verdict(Answer(status: 503, retryAfter: seconds))
+            else {
                 return nil
             }
             return after
@@ -65,11 +66,18 @@ import Upload
     @Test func fix_isWrittenWithTheContractsDecimals_andWhatIsAbsentStaysAbsent() {
         var fix = Fix(
             stamp: Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0)),
-            mode: .twoDimensional, latitude: -0.00000004, longitude: 179.99999995)
+            mode: .twoDimensional,
+            latitude: -0.00000004,
+            longitude: 179.99999995
+        )
         fix.speed = 0.005
         var json = JSONText()
         RecordJSON.write(
-            fix, id: "x", at: (WallTime(milliseconds: 1_795_235_407_123), .corrected), to: &json)
+            fix,
+            id: "x",
+            at: (WallTime(milliseconds: 1_795_235_407_123), .corrected),
+            to: &json
+        )
         #expect(
             String(decoding: json.bytes, as: UTF8.self)
                 == #"{"id":"x","timestamp":"2026-11-21T04:30:07.123Z","latitude":0.0000000,"longitude":180.0000000,"speed":0.01,"fix":"2d","clock":"corrected"}"#

@@ -1,0 +1,225 @@
+import CZlib
+import CZstd
+import Foundation
+import FoundationNetworking
+import Testing
+
+@Suite struct IngestTests {
+    private static func batch(
+        _ ids: [String],
+        stream: String = "places",
+        device: String = "d1",
+        key: String = UUID().uuidString,
+        total: Int? = nil,
+        extra: String = ""
+    ) -> (key: String, body: Data) {
+        let records = ids.map {
+            #"{"id":"\#($0)","timestamp":"2026-11-21T04:30:07.123Z","value":1.50\#(extra)}"#
+        }
+        let body = """
+            {"stream_name":"\(stream)","device_id":"\(device)","data":[\(records.joined(separator: ", "))],
+            "batch_metadata":{"total_records":\(total ?? ids.count),"batch_id":"\(key)"}}
+            """
+        return (key, Data(body.utf8))
+    }
+
+    private func post(
+        _ receiver: ReceiverProcess,
+        _ batch: (key: String, body: Data),
+        encoding: String? = nil,
+        token: String? = "t",
+        path: String = "api/ingest",
+        method: String = "POST"
+    ) async throws -> (status: Int, reply: [String: Any]) {
+        var request = URLRequest(url: receiver.base.appendingPathComponent(path))
+        request.httpMethod = method
+        if method == "POST" { request.httpBody = batch.body }
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        request.setValue("\"\(batch.key)\"", forHTTPHeaderField: "Idempotency-Key")
+        if let token { request.setValue(token, forHTTPHeaderField: "X-Device-Token") }
+        if let encoding { request.setValue(encoding, forHTTPHeaderField: "Content-Encoding") }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        let reply = try JSONSerialization.jsonObject(with: data) as? [String: Any]
+        return ((response as? HTTPURLResponse)?.statusCode ?? 0, reply ?? [:])
+    }
+
+    /// Only the status of a request, for one that races with the end of the receiver.
+    private static func status(_ base: URL, _ batch: (key: String, body: Data)) async throws -> Int
+    {
+        var request = URLRequest(url: base.appendingPathComponent("api/ingest"))
+        request.httpMethod = "POST"
+        request.httpBody = batch.body
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        request.setValue("\"\(batch.key)\"", forHTTPHeaderField: "Idempotency-Key")
+        request.setValue("t", forHTTPHeaderField: "X-Device-Token")
+        let (_, response) = try await URLSession.shared.data(for: request)
+        return (response as? HTTPURLResponse)?.statusCode ?? 0
+    }
+
+    @Test func batch_isStoredOnce_howeverOftenItComes() async throws {
+        let receiver = try ReceiverProcess()
+        let batch = Self.batch(["a", "b"])
+        let first = try await post(receiver, batch)
+        #expect(first.status == 200)
+        #expect(first.reply["accepted"] as? Int == 2)
+        #expect(first.reply["rejected"] as? Int == 0)
+        let again = try await post(receiver, batch)
+        #expect(again.status == 200)
+        let overlapping = try await post(receiver, Self.batch(["b", "c"]))
+        #expect(overlapping.reply["accepted"] as? Int == 1)
+        #expect(overlapping.reply["duplicates"] as? Int == 1)
+        #expect(
+            try receiver.records("places").compactMap { $0["id"] as? String } == ["a", "b", "c"]
+        )
+        #expect(receiver.terminate() == 0)
+    }
+
+    @Test func files_areInTheHiveLayout_withTheRecordsAsTheyWereSent() async throws {
+        let receiver = try ReceiverProcess()
+        _ = try await post(receiver, Self.batch(["a"]))
+        let path = receiver.folder + "/stream=places/date=2026-11-21/device=d1/records.ndjson"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        #expect(text == #"{"id":"a","timestamp":"2026-11-21T04:30:07.123Z","value":1.50}"# + "\n")
+    }
+
+    @Test func sound_becomesAPlayableFileThatTheRecordNames() async throws {
+        let receiver = try ReceiverProcess()
+        let extra = #","audio_data":"T2dnUw==","audio_format":"ogg","duration":30.0"#
+        _ = try await post(receiver, Self.batch(["a"], stream: "sound", extra: extra))
+        let record = try #require(try receiver.records("sound").first)
+        #expect(record["audio_data"] == nil)
+        let name = try #require(record["audio_file"] as? String)
+        let path = receiver.folder + "/stream=sound/date=2026-11-21/device=d1/" + name
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("OggS".utf8))
+    }
+
+    @Test func gzipAndZstd_areUndone_andBrokenOnesRefused() async throws {
+        let receiver = try ReceiverProcess()
+        let plain = Self.batch(["a"])
+        let zipped = try await post(receiver, (plain.key, gzip(plain.body)), encoding: "gzip")
+        #expect(zipped.status == 200)
+        let second = Self.batch(["b"])
+        let zstd = try await post(receiver, (second.key, zstandard(second.body)), encoding: "zstd")
+        #expect(zstd.status == 200)
+        let third = Self.batch(["c"])
+        let cut = try await post(
+            receiver,
+            (third.key, gzip(third.body).dropLast(9)),
+            encoding: "gzip"
+        )
+        #expect(cut.status == 400)
+        let noise = try await post(receiver, (third.key, Data([1, 2, 3])), encoding: "zstd")
+        #expect(noise.status == 400)
+        let unknown = try await post(receiver, third, encoding: "br")
+        #expect(unknown.status == 415)
+        #expect(try receiver.records("places").count == 2)
+    }
+
+    @Test func bomb_isRefusedBeforeItFillsTheMemory() async throws {
+        let receiver = try ReceiverProcess()
+        let bomb = gzip(Data(count: 80 << 20))
+        #expect(bomb.count < 1 << 20)
+        #expect(try await post(receiver, (UUID().uuidString, bomb), encoding: "gzip").status == 413)
+    }
+
+    @Test(arguments: [
+        ("{}", "stream_name"), ("[]", "JSON object"), ("{", "JSON object"),
+        (#"{"stream_name":"../x","device_id":"d","data":[]}"#, "stream_name"),
+        (#"{"stream_name":"s","device_id":"a/b","data":[]}"#, "device_id"),
+        (#"{"stream_name":"s","device_id":".","data":[]}"#, "device_id"),
+        (#"{"stream_name":"s","device_id":"d","data":{}}"#, "data"),
+        (
+            #"{"stream_name":"s","device_id":"d","data":[{}],"batch_metadata":{"total_records":2}}"#,
+            "total_records"
+        ),
+        (
+            #"{"stream_name":"s","device_id":"d","data":[{"id":"../../x","timestamp":"2026-11-21T04:30:07Z"}],"batch_metadata":{"total_records":1}}"#,
+            "record 0: id"
+        ),
+        (
+            #"{"stream_name":"s","device_id":"d","data":[{"id":"x","timestamp":"../../../../../etc/x"}],"batch_metadata":{"total_records":1}}"#,
+            "record 0: timestamp"
+        ),
+        (
+            #"{"stream_name":"s","device_id":"d","data":[1],"batch_metadata":{"total_records":1}}"#,
+            "record 0: not an object"
+        ),
+    ])
+    func malformedBody_isRefusedWithTheReason_andNothingIsStored(body: String, reason: String)
+        async throws
+    {
+        let receiver = try ReceiverProcess()
+        let answer = try await post(receiver, ("k", Data(body.utf8)))
+        #expect(answer.status == 422)
+        #expect((answer.reply["error"] as? String)?.contains(reason) == true)
+        let left = try FileManager.default.contentsOfDirectory(atPath: receiver.folder)
+        #expect(left.allSatisfy { $0.hasPrefix(".receiver") })
+    }
+
+    @Test func requestsWithoutTokenKeyOrPath_areRefusedEachInItsWay() async throws {
+        let receiver = try ReceiverProcess(["--max-body", "2000"])
+        let batch = Self.batch(["a"])
+        #expect(try await post(receiver, batch, token: nil).status == 401)
+        #expect(try await post(receiver, ("", batch.body)).status == 400)
+        #expect(try await post(receiver, ("../x", batch.body)).status == 400)
+        #expect(try await post(receiver, ("k", Data(count: 3000))).status == 413)
+        #expect(try await post(receiver, batch, path: "nowhere").status == 404)
+        #expect(try await post(receiver, batch, method: "GET").status == 405)
+        #expect(try await post(receiver, batch, path: "api/device/verify").status == 200)
+        #expect(
+            try await post(receiver, batch, token: nil, path: "api/device/verify").status == 401
+        )
+        #expect(try await post(receiver, batch, path: "healthz", method: "GET").status == 200)
+    }
+
+    @Test func killAmongBatches_losesNothingThatWasAnswered_andDoublesNothing() async throws {
+        let receiver = try ReceiverProcess()
+        var answered: Set<String> = []
+        for round in 0..<5 {
+            let batches = (0..<12).map { Self.batch(["r\(round)-\($0)-a", "r\(round)-\($0)-b"]) }
+            for (index, batch) in batches.enumerated() {
+                if index == 6 {
+                    // A request that is under way when the receiver dies.
+                    let racing = Task { [base = receiver.base] in
+                        try await Self.status(base, batch)
+                    }
+                    receiver.kill()
+                    _ = try? await racing.value
+                    try receiver.start()
+                }
+                #expect(try await post(receiver, batch).status == 200)
+            }
+            answered.formUnion((0..<12).flatMap { ["r\(round)-\($0)-a", "r\(round)-\($0)-b"] })
+        }
+        let stored = try receiver.records("places").compactMap { $0["id"] as? String }
+        #expect(stored.count == 120)
+        #expect(Set(stored) == answered)
+    }
+}
+
+private func gzip(_ data: Data) -> Data {
+    var stream = z_stream()
+    _ = waypost_deflate_start(&stream, 6, 31)
+    defer { deflateEnd(&stream) }
+    var input = Array(data)
+    var output = [UInt8](repeating: 0, count: data.count + 1024)
+    let count = input.withUnsafeMutableBufferPointer { input in
+        output.withUnsafeMutableBufferPointer { output in
+            stream.next_in = input.baseAddress
+            stream.avail_in = UInt32(input.count)
+            stream.next_out = output.baseAddress
+            stream.avail_out = UInt32(output.count)
+            deflate(&stream, Z_FINISH)
+            return output.count - Int(stream.avail_out)
+        }
+    }
+    return Data(output.prefix(count))
+}
+
+private func zstandard(_ data: Data) -> Data {
+    var output = [UInt8](repeating: 0, count: ZSTD_compressBound(data.count))
+    let count = Array(data).withUnsafeBytes {
+        ZSTD_compress(&output, output.count, $0.baseAddress, $0.count, 3)
+    }
+    return Data(output.prefix(count))
+}

@@ -1,0 +1,86 @@
+import Foundation
+
+/// What was waited for did not happen.
+struct NeverHappened: Error {
+    var what: String
+}
+
+/// A receiver of a test's own: the real program, on a port that the kernel chose.
+final class ReceiverProcess {
+    let folder: String
+    private(set) var base = URL(fileURLWithPath: "/")
+    private var process = Process()
+    private let arguments: [String]
+
+    /// The program beside the test runner.
+    static var program: URL {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+            .deletingLastPathComponent().appendingPathComponent("waypost-receiver")
+    }
+
+    init(_ arguments: [String] = []) throws {
+        folder = NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString
+        self.arguments = arguments
+        try start()
+    }
+
+    /// Starts it (again), on another port, with the same data.
+    func start() throws {
+        process = Process()
+        process.executableURL = Self.program
+        process.arguments = ["--listen", "127.0.0.1:0", "--data", folder, "--quiet"] + arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        var line = ""
+        while !line.hasSuffix("\n") {
+            guard let byte = try output.fileHandleForReading.read(upToCount: 1), !byte.isEmpty
+            else {
+                throw NeverHappened(what: "the receiver's first line")
+            }
+            line += String(decoding: byte, as: UTF8.self)
+        }
+        let words = line.split(separator: " ")
+        guard words.count > 3, words[1] == "listening",
+            let url = URL(string: String(words[3].dropLast()))
+        else { throw NeverHappened(what: "an address in \(line)") }
+        base = url
+    }
+
+    func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Asks it to end; its exit status.
+    func terminate() -> Int32 {
+        process.terminate()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    deinit {
+        if process.isRunning { kill() }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Every record in the files of a stream.
+    func records(_ stream: String) throws -> [[String: Any]] {
+        guard let names = FileManager.default.enumerator(atPath: folder) else { return [] }
+        var records: [[String: Any]] = []
+        for case let name as String in names
+        where name.hasPrefix("stream=\(stream)/") && name.hasSuffix(".ndjson") {
+            for line in try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)")).split(
+                separator: 10
+            ) {
+                guard let record = try JSONSerialization.jsonObject(with: line) as? [String: Any]
+                else {
+                    throw NeverHappened(what: "a JSON object a line")
+                }
+                records.append(record)
+            }
+        }
+        return records
+    }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import Testing
+
+/// The real program, run as a person or a service would.
+@Suite struct DaemonTests {
+    static var program: URL {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+            .deletingLastPathComponent().appendingPathComponent("waypost")
+    }
+
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        var daemon: Process?
+
+        init(_ more: String = "") throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let text = """
+                state_directory = "\(folder)/state"
+                runtime_directory = "\(folder)/run"
+                [upload]
+                required = false
+                [beacons]
+                source = "h4:127.0.0.1:1"
+                [location]
+                gpsd = "127.0.0.1:1"
+                [audio]
+                device = "nosuchdevice"
+
+                """
+            try (text + more).write(
+                toFile: folder + "/waypost.toml",
+                atomically: true,
+                encoding: .utf8
+            )
+        }
+
+        deinit {
+            if let daemon, daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        func start() throws {
+            let process = Process()
+            process.executableURL = DaemonTests.program
+            process.arguments = ["run", "--config", folder + "/waypost.toml"]
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            daemon = process
+            let deadline = Date().addingTimeInterval(30)
+            while try run("status", "--json").status == 2 {
+                guard Date() < deadline, process.isRunning else { throw NeverStarted() }
+            }
+        }
+
+        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
+            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        }
+
+        func json() throws -> [String: Any] {
+            let text = try run("status", "--json").output
+            return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] ?? [:]
+        }
+    }
+
+    struct NeverStarted: Error {}
+
+    static func run(
+        _ arguments: [String]
+    ) throws -> (status: Int32, output: String, error: String) {
+        let process = Process()
+        process.executableURL = program
+        process.arguments = arguments
+        let (output, error) = (Pipe(), Pipe())
+        process.standardOutput = output
+        process.standardError = error
+        try process.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        let problem = String(
+            decoding: error.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        process.waitUntilExit()
+        return (process.terminationStatus, text, problem)
+    }
+
+    @Test func absentDevices_areToldEach_andNeverEndTheDaemon() throws {
+        let bench = try Bench()
+        try bench.start()
+        let deadline = Date().addingTimeInterval(30)
+        var states: [String: String] = [:]
+        while states.values.filter({ $0 == "error" }).count < 3, Date() < deadline {
+            let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
+            states = sources.compactMapValues { $0["state"] as? String }
+        }
+        #expect(states == ["beacons": "error", "location": "error", "audio": "error"])
+        #expect(bench.daemon?.isRunning == true)
+        let screen = try bench.run("status")
+        #expect(screen.status == 1)
+        let lines = screen.output.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count <= 25)
+        #expect(lines.allSatisfy { $0.count <= 80 })
+        #expect(!screen.output.contains("\u{1B}"))
+    }
+
+    @Test func status_hasEveryFieldOfTheContract() throws {
+        let bench = try Bench()
+        try bench.start()
+        let report = try bench.json()
+        let expected: [String: Set<String>] = [
+            "daemon": ["running", "pid", "uptime_s", "rss_bytes", "cpu_s"],
+            "clock": ["state", "boot_id", "offset_s"],
+            "upload": ["last_attempt_at", "last_success_at", "state", "next_sync_at"],
+            "storage": [
+                "database_bytes", "free_bytes", "reusable_bytes", "written_bytes",
+                "evicted_records",
+                "state",
+            ],
+        ]
+        for (name, keys) in expected {
+            #expect(Set((report[name] as? [String: Any] ?? [:]).keys) == keys, "\(name)")
+        }
+        for name in ["version", "device_id", "state", "reasons", "losses", "recent_errors"] {
+            #expect(report[name] != nil, "\(name)")
+        }
+        let source = (report["sources"] as? [String: [String: Any]])?["beacons"] ?? [:]
+        #expect(
+            Set(source.keys) == [
+                "state", "reason", "code", "last_record_at", "records", "rate_per_s", "dropped",
+                "restarts", "device", "detail",
+            ]
+        )
+        let streams = report["streams"] as? [String: [String: Any]] ?? [:]
+        #expect(
+            Set(streams.keys) == [
+                "linux_gpsd_location", "linux_alsa_audio", "linux_bluez_beacons", "waypost_events",
+            ]
+        )
+        #expect(
+            Set((streams["waypost_events"] ?? [:]).keys) == [
+                "pending", "pending_bytes", "in_flight", "quarantined", "oldest_pending_at",
+                "uploaded",
+                "last_attempt_at", "last_success_at", "last_error", "next_attempt_at",
+            ]
+        )
+    }
+
+    @Test func sigterm_endsIt_andStatusTellsWhatItLastKnew() throws {
+        let bench = try Bench()
+        try bench.start()
+        bench.daemon?.terminate()
+        bench.daemon?.waitUntilExit()
+        #expect(bench.daemon?.terminationStatus == 0)
+        let after = try bench.run("status", "--json")
+        #expect(after.status == 2)
+        #expect(after.output.contains(#""running":false"#))
+        #expect(after.output.contains("daemon not running"))
+    }
+
+    @Test func secondDaemon_isRefusedTheSameStateDirectory() throws {
+        let bench = try Bench()
+        try bench.start()
+        let second = try bench.run("run")
+        #expect(second.status == 2)
+        #expect(second.error.contains("another waypost runs with this state directory"))
+    }
+
+    @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
+        let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
+        let result = try bench.run("run")
+        #expect(result.status == 78)
+        #expect(result.error.contains("audio.bitrate"))
+        #expect(result.error.contains("audio.nonsense"))
+    }
+
+    @Test func unwritableStateDirectory_isNamed() throws {
+        let bench = try Bench()
+        try Data().write(to: URL(fileURLWithPath: bench.folder + "/state"))
+        let result = try bench.run("run")
+        #expect(result.status == 2)
+        #expect(result.error.contains(bench.folder + "/state"))
+    }
+
+    @Test(arguments: [
+        (["decode", "xyz"], 64, "not hex"), (["decode", "0201"], 2, "no beacon"),
+        (["decode", "1BFF9904"], 2, "no beacon"), (["nonsense"], 64, "Usage"),
+    ])
+    func badArguments_getAClearError(arguments: [String], status: Int32, text: String) throws {
+        let result = try Self.run(arguments)
+        #expect(result.status == status)
+        #expect(result.error.contains(text))
+    }
+
+    @Test(arguments: [
+        (
+            "1BFF99040512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F",
+            #"{"kind":"ruuvi","beacon_id":"CB:B8:33:4C:88:4F","telemetry":{"temperature_c":24.30,"humidity_percent":53.49,"pressure_pa":100044,"acceleration_x_mg":4,"acceleration_y_mg":-4,"acceleration_z_mg":1036,"battery_mv":2977,"tx_power_dbm":4,"movement_counter":66,"sequence":205}}"#
+        ),
+        ("058000FFFFFFFF800080008000FFFFFFFFFFFFFFFFFFFFFF", #"{"kind":"ruuvi"}"#),
+    ])
+    func decode_printsRuuvisPublishedVectors(hex: String, json: String) throws {
+        let result = try Self.run(["decode", hex])
+        #expect(result.status == 0)
+        #expect(result.output == json + "\n")
+    }
+}
