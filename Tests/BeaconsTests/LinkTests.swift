@@ -1,4 +1,5 @@
 // The links: H4 in pieces over a socket, one packet a read, and a machine without Bluetooth.
+import CLinux
 import Board
 import Foundation
 import Host
@@ -54,9 +55,8 @@ struct SocketPair: ~Copyable {
     @Test func h4_passesOverOtherPackets() throws {
         let pair = try SocketPair(SOCK_STREAM)
         let link = H4Link(owning: pair.near, name: "h4:test")
-        pair.write(
-            [2, 1, 0, 3, 0, 4, 4, 4] + [3, 1, 0, 2, 4, 4] + [5, 1, 0, 1, 0, 4] + [4] + event
-        )
+        let others: [UInt8] = [2, 1, 0, 3, 0, 4, 4, 4, 3, 1, 0, 2, 4, 4, 5, 1, 0, 1, 0, 4, 4]
+        pair.write(others + event)
         #expect(try link.receive().map { Array($0) } == event)
     }
 

@@ -1,0 +1,147 @@
+// The whole source against a real gpsd, and against a server that only pretends to be one.
+import Board
+import CLinux
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Location
+
+@Suite struct GPSDTests {
+    /// An adapter that runs, and what it made of its input.
+    private final class Bench {
+        let fixes = Locked([Fix]())
+        let board = Publisher<SourceReport>()
+        private let stop: StopSignal
+        private var lane: Lane?
+
+        init(port: UInt16, interval: Duration = .milliseconds(1)) throws {
+            let stop = try StopSignal()
+            let (fixes, board) = (fixes, board)
+            let adapter = LocationAdapter(
+                settings: LocationSettings(host: "127.0.0.1", port: port, interval: interval),
+                board: board,
+                clock: SystemClock()
+            ) { fix in
+                fixes.update { $0.append(fix) }
+                return true
+            }
+            self.stop = stop
+            lane = try Lane("location") { adapter.run(until: stop) }
+        }
+
+        func finish() {
+            stop.raise()
+            if let lane = lane.take() { lane.join() }
+        }
+
+        var failure: Failure? {
+            if case .error(let failure, _) = board.state { failure } else { nil }
+        }
+    }
+
+    @Test func realGPSD_replayingAWalk_givesItsFixes() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
+        defer { try? FileManager.default.removeItem(atPath: route) }
+        try run(
+            "/bin/sh",
+            [
+                "-c",
+                "python3 '\(root.path)/deploy/parts/route.py' --start 2026-06-01T10:00:00 --minutes 2 > '\(route)'",
+            ]
+        )
+        let port = try freePort()
+        let gpsfake = Process()
+        gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
+        gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "0.02", route]
+        gpsfake.standardOutput = FileHandle.nullDevice
+        gpsfake.standardError = FileHandle.nullDevice
+        try gpsfake.run()
+        defer {
+            // gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
+            kill(-gpsfake.processIdentifier, SIGKILL)
+            gpsfake.waitUntilExit()
+        }
+        let bench = try Bench(port: port)
+        defer { bench.finish() }
+        try waitUntil("twenty fixes") { bench.fixes.value.count >= 20 }
+        let fixes = bench.fixes.value
+        for fix in fixes {
+            // Within the loop, in the order of the walk, with what a receiver reports.
+            #expect((46.458...46.463).contains(fix.latitude))
+            #expect((6.842...6.848).contains(fix.longitude))
+            #expect(fix.mode == .threeDimensional)
+            #expect(fix.altitude.map { (370...385).contains($0) } == true)
+            #expect(fix.receiverTime.map { $0.rfc3339.hasPrefix("2026-06-01T10:0") } == true)
+        }
+        let times = fixes.compactMap { $0.receiverTime?.milliseconds }
+        #expect(times == times.sorted())
+        #expect(Set(times).count == times.count)
+        #expect(bench.board.state.value?.detail.hasPrefix("3D fix") == true)
+        #expect(bench.board.state.value?.device.hasPrefix("127.0.0.1:\(port) /dev/") == true)
+    }
+
+    @Test func absentGPSD_isNamed_andTheProcessLives() throws {
+        let port = try freePort()
+        let bench = try Bench(port: port)
+        defer { bench.finish() }
+        try waitUntil("the failure is told") { bench.failure != nil }
+        #expect(bench.failure?.message.hasPrefix("gpsd at 127.0.0.1:\(port): ") == true)
+        #expect(bench.failure?.message.contains("systemctl status gpsd") == true)
+    }
+
+    @Test func brokenLines_areCountedAndPassedOver_andARestartReconnects() throws {
+        let good =
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-06-01T10:00:0%.000Z","lat":46.5,"lon":6.8,"altMSL":377.0}"#
+        let hostile = [
+            #"{"class":"TPV","mode":"three","lat":"x"}"#,
+            #"{"class":"TPV","mode":3,"lat":99999,"lon":6}"#,
+            #"{"class":"TPV""#, "garbage", String(repeating: "x", count: 10_240 * 2),
+            #"{"class":"SKY","satellites":["#
+                + String(repeating: #"{"PRN":1,"used":true},"#, count: 400) + "{}]}",
+            #"{"class":"TPV","mode":3}"#, "\u{0}\u{1}", #"{"class":"DEVICES","devices":[{}]}"#,
+        ]
+        let server = try LineServer { connection in
+            var lines = [good.replacingOccurrences(of: "%", with: "\(connection)")]
+            lines += hostile
+            lines.append(good.replacingOccurrences(of: "%", with: "\(connection + 5)"))
+            return lines.map { $0 + "\r\n" }.joined()
+        }
+        defer { server.close() }
+        let bench = try Bench(port: server.port)
+        defer { bench.finish() }
+        // Each connection is closed after its lines: two of them show that it comes back.
+        try waitUntil("fixes of two connections") { bench.fixes.value.count >= 3 }
+        #expect(bench.fixes.value.allSatisfy { $0.latitude == 46.5 && $0.longitude == 6.8 })
+        #expect((bench.board.state.value?.dropped ?? 0) > 0)
+        try waitUntil("a restart is counted") { (bench.board.state.value?.restarts ?? 0) >= 1 }
+    }
+
+    @Test func randomLines_neverHarmTheProcess() throws {
+        var random = SeededRandom(state: 7)
+        let seeds = [
+            #"{"class":"TPV","mode":3,"time":"2026-06-01T10:00:00.000Z","lat":46.5,"lon":6.8,"eph":1e400}"#,
+            #"{"class":"SKY","uSat":5,"satellites":[{"PRN":1,"el":3,"az":4,"ss":5,"used":true}]}"#,
+        ]
+        let text = (0..<20_000).map { _ in random.mutated(seeds) }.joined(separator: "\n") + "\n"
+        let end =
+            #"{"class":"TPV","mode":3,"time":"2027-06-01T10:00:00.000Z","lat":1.5,"lon":2.5}"#
+            + "\n"
+        let server = try LineServer { _ in "\n" + text + end + end }
+        defer { server.close() }
+        let bench = try Bench(port: server.port)
+        defer { bench.finish() }
+        try waitUntil("the last line has been read") {
+            bench.board.state.value?.restarts ?? 0 >= 1
+                || bench.fixes.value.contains { $0.latitude == 1.5 }
+        }
+        #expect(
+            bench.fixes.value.allSatisfy {
+                (-90...90).contains($0.latitude) && $0.longitude.isFinite
+            }
+        )
+    }
+}

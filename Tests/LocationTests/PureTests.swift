@@ -1,0 +1,104 @@
+// The parts of the location source that need no gpsd: lines, epochs, limits.
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Location
+
+@Suite struct LocationValueTests {
+    private static let start = Stamp(
+        boot: BootInstant(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
+
+    private func position(_ seconds: Int64?, mode: Int = 3) -> GPSReport.Position {
+        var position = GPSReport.Position(mode: mode)
+        position.time = seconds.map { WallTime(milliseconds: 1_795_235_407_000 + $0 * 1000) }
+        position.latitude = 46.5
+        position.longitude = 6.8
+        return position
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 100])
+    func lines_comeOutWhole_howeverTheyArrive(piece: Int) {
+        var splitter = LineSplitter()
+        var lines: [String] = []
+        let bytes = Array("{\"a\":1}\r\n\n{\"b\":2}\nrest".utf8)
+        for start in stride(from: 0, to: bytes.count, by: piece) {
+            splitter.append(bytes[start..<min(bytes.count, start + piece)]) {
+                lines.append(String(decoding: $0, as: UTF8.self))
+            }
+        }
+        #expect(lines == ["{\"a\":1}", "{\"b\":2}"])
+    }
+
+    @Test func overlongLine_isPassedOverToItsEnd_andCounted() {
+        var splitter = LineSplitter()
+        var lines: [Int] = []
+        splitter.append([UInt8](repeating: 65, count: 20_000) + [10] + [66, 10]) {
+            lines.append($0.count)
+        }
+        #expect(lines == [1])
+        #expect(splitter.overlong == 1)
+    }
+
+    @Test func partialReportsOfOneTime_areOneFix() {
+        var merger = EpochMerger()
+        var first = position(0)
+        first.speed = 1.5
+        var second = position(0)
+        second.altitude = 377
+        #expect(merger.add(first, at: Self.start) == nil)
+        #expect(merger.add(second, at: Self.start.advanced(by: .milliseconds(100))) == nil)
+        let fix = merger.add(position(1), at: Self.start.advanced(by: .seconds(1)))
+        #expect(fix?.speed == 1.5)
+        #expect(fix?.altitude == 377)
+        #expect(fix?.course == nil)
+        #expect(fix?.stamp == Self.start)
+    }
+
+    @Test func epoch_isOverAfterAWhile_withoutAnotherReport() {
+        var merger = EpochMerger()
+        _ = merger.add(position(0), at: Self.start)
+        #expect(merger.flush(now: Self.start.boot + .milliseconds(1499)) == nil)
+        #expect(merger.flush(now: Self.start.boot + .milliseconds(1500)) != nil)
+        #expect(merger.flush(now: Self.start.boot + .seconds(9)) == nil)
+    }
+
+    @Test func reportsWithoutAFix_orFromTheWrongCentury_areNoFixes() {
+        for mode in [0, 1] {
+            var merger = EpochMerger()
+            _ = merger.add(position(0, mode: mode), at: Self.start)
+            #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
+        }
+        var rollover = position(0)
+        rollover.time = WallTime(rfc3339: "1999-08-22T00:00:00Z")
+        var merger = EpochMerger()
+        _ = merger.add(rollover, at: Self.start)
+        #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
+        var nowhere = position(0)
+        nowhere.latitude = nil
+        _ = merger.add(nowhere, at: Self.start)
+        #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
+    }
+
+    @Test func limit_keepsOneFixAnInterval_andOnlyAfterSoManyMetres() {
+        func fix(_ seconds: Int, _ longitude: Double) -> Fix {
+            Fix(
+                stamp: Self.start.advanced(by: .seconds(seconds)),
+                mode: .threeDimensional,
+                latitude: 0,
+                longitude: longitude
+            )
+        }
+        var byTime = FixLimit(interval: .seconds(10), minDistance: 0)
+        let kept = (0...30).filter { byTime.admits(fix($0, 0)) }
+        #expect(kept == [0, 10, 20, 30])
+        var byDistance = FixLimit(interval: .seconds(1), minDistance: 100)
+        // A degree at the equator is 111,195 m: 0.001 of it is 111 m, 0.0005 are 56 m.
+        let moved = [fix(0, 0), fix(10, 0.0005), fix(20, 0.001)].map { byDistance.admits($0) }
+        #expect(moved == [true, false, true])
+        #expect(abs(FixLimit.metres(fix(0, 0), fix(0, 1)) - 111_195) < 1)
+    }
+}
