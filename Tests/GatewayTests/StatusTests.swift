@@ -1,0 +1,140 @@
+// The status report, its screen, and the control socket's commands.
+import Foundation
+import Host
+import Testing
+
+@testable import Gateway
+
+@Suite struct StatusTests {
+    private static let now = WallTime(milliseconds: 1_795_235_407_000)
+
+    private func report(_ change: (inout StatusReport) -> Void = { _ in }) -> StatusReport {
+        var report = StatusReport(
+            version: "1.0",
+            deviceId: "d",
+            state: .healthy,
+            reasons: [],
+            daemon: .init(running: true, pid: 1, uptimeS: 61, rssBytes: 16_700_000, cpuS: 0.5),
+            clock: .init(state: "synced", bootId: "b", offsetS: 0),
+            sources: [
+                "beacons": .init(
+                    state: "loaded",
+                    reason: nil,
+                    code: nil,
+                    lastRecordAt: (Self.now + .seconds(-3)).rfc3339,
+                    records: 7,
+                    ratePerS: 1.25,
+                    dropped: 0,
+                    restarts: 0,
+                    device: "hci0",
+                    detail: "passive scan"
+                )
+            ],
+            streams: [
+                "beacons": .init(
+                    pending: 1,
+                    pendingBytes: 2,
+                    inFlight: 0,
+                    quarantined: 0,
+                    oldestPendingAt: nil,
+                    uploaded: 6,
+                    lastAttemptAt: nil,
+                    lastSuccessAt: nil,
+                    lastError: nil,
+                    nextAttemptAt: nil
+                )
+            ],
+            upload: .init(lastAttemptAt: nil, lastSuccessAt: nil, state: "idle", nextSyncAt: nil),
+            storage: .init(
+                databaseBytes: 1,
+                freeBytes: 2,
+                reusableBytes: 0,
+                writtenBytes: 3,
+                evictedRecords: 0,
+                state: "ok"
+            ),
+            losses: [],
+            recentErrors: []
+        )
+        change(&report)
+        (report.state, report.reasons) = HealthRules.judge(report)
+        return report
+    }
+
+    @Test func report_survivesItsOwnJSON_withEveryAbsentValueAsNull() throws {
+        let report = report()
+        #expect(StatusReport(json: report.json) == report)
+        let text = String(decoding: report.json, as: UTF8.self)
+        #expect(text.contains(#""last_error":null"#))
+        #expect(text.contains(#""rate_per_s":1.25"#))
+        #expect(StatusReport(json: Array("{}".utf8)) == nil)
+    }
+
+    @Test func health_isWhatTheContractSays() {
+        #expect(report().state == .healthy)
+        #expect(report { $0.clock.state = "unsynced" }.state == .degraded)
+        #expect(report { $0.sources["beacons"]?.state = "error" }.state == .degraded)
+        #expect(report { $0.streams["beacons"]?.quarantined = 1 }.state == .degraded)
+        #expect(report { $0.storage.state = "low" }.state == .degraded)
+        #expect(report { $0.storage.state = "critical" }.state == .critical)
+        #expect(report { $0.upload.state = "token refused" }.state == .critical)
+        #expect(report { $0.daemon.running = false }.state == .critical)
+        #expect(
+            [0, 1, 2] == [StatusReport.Health.healthy, .degraded, .critical].map(\.exitStatus)
+        )
+    }
+
+    @Test func screen_staysWithin80By24_whateverIsInTheReport() {
+        let long = String(repeating: "wörter und \u{1B}[31m\n", count: 40)
+        let report = report { report in
+            report.clock.state = long
+            for name in ["location", "audio"] { report.sources[name] = report.sources["beacons"] }
+            report.sources["audio"]?.state = "error"
+            report.sources["audio"]?.reason = long
+            for number in 0..<4 { report.streams[long + "\(number)"] = report.streams["beacons"] }
+            report.streams["beacons"]?.lastError = .init(code: "E001", message: long, at: "x")
+            report.recentErrors = (0..<10).map {
+                .init(code: nil, message: long, at: "2026-11-21T04:30:0\($0).000Z", count: 3)
+            }
+        }
+        let screen = StatusScreen(report, now: Self.now, isColoured: false).text
+        let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count <= 24)
+        #expect(lines.allSatisfy { $0.count <= 80 })
+        #expect(!screen.contains("\u{1B}"))
+    }
+
+    @Test func screen_saysTheStateInColourOnlyWhenAsked() {
+        #expect(
+            StatusScreen(report(), now: Self.now, isColoured: true).text.contains(
+                "\u{1B}[1;32mhealthy"
+            )
+        )
+        let plain = StatusScreen(report(), now: Self.now, isColoured: false).text
+        #expect(plain.hasPrefix("waypost 1.0  healthy  up 61 s, 16.7 MB, 0.5 s CPU\n"))
+        #expect(plain.contains("beacons   loaded    3 s ago      1.3        7  passive scan"))
+    }
+
+    @Test func control_takesItsCommandsAndNothingElse() {
+        for command in ControlCommand.allCases {
+            #expect(ControlCommand(line: Array(command.line.dropLast())) == command)
+        }
+        #expect(ControlCommand(line: Array(#"{ "command" : "sync" }"#.utf8)) == .sync)
+        for line in ["", "status", #"{"command":"rm"}"#, "{}", "\u{0}"] {
+            #expect(ControlCommand(line: Array(line.utf8)) == nil)
+        }
+    }
+
+    @Test func startUpMemory_takesOnlyReadOnlyMappingsOfFiles() {
+        #expect(
+            StartUpMemory.fileMapping("7f0000-7f1000 r-xp 00000000 08:01 12   /usr/lib/libc.so.6")
+                == 0x7f0000..<0x7f1000
+        )
+        for line in [
+            "7f0000-7f1000 rw-p 00000000 08:01 12 /usr/lib/libc.so.6", "7f0000-7f1000 r-xp 0 0:0 0",
+            "7f0000-7f1000 r-xp 0 0:0 0 [vdso]", "Rss: 12 kB", "",
+        ] {
+            #expect(StartUpMemory.fileMapping(line) == nil)
+        }
+    }
+}
