@@ -31,6 +31,7 @@ final class Works: Sendable {
     init(_ context: WorksContext, configuration: Configuration) throws {
         lanes = StateBox([])
         let upload = UploadSettings(context, configuration)
+        Self.checkToken(upload, context)
         uploader = upload.map {
             Uploader(
                 settings: $0,
@@ -49,6 +50,18 @@ final class Works: Sendable {
         }
         if let uploader { try start(uploader, context) }
         try startSources(context, configuration, enrolment: upload)
+    }
+
+    /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
+    private static func checkToken(_ upload: UploadSettings?, _ context: WorksContext) {
+        guard let upload else { return }
+        do {
+            _ = try upload.token()
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            context.board.errors.add(failure, at: context.clock.wall())
+            context.log.error("no uploads", ["why": failure.message])
+        }
     }
 
     /// Stops the sources, then the uploader; returns when all of them have ended.

@@ -11,6 +11,7 @@ import Testing
     private final class Bench {
         let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
         var daemon: Process?
+        var environment: [String: String] = [:]
 
         init(_ more: String = "") throws {
             try FileManager.default.createDirectory(
@@ -47,6 +48,7 @@ import Testing
             process.executableURL = DaemonTests.program
             process.arguments = ["run", "--config", folder + "/waypost.toml"]
             process.standardError = FileHandle.nullDevice
+            process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
             try process.run()
             daemon = process
             let deadline = Date().addingTimeInterval(30)
@@ -176,6 +178,23 @@ import Testing
         #expect(result.status == 78)
         #expect(result.error.contains("audio.bitrate"))
         #expect(result.error.contains("audio.nonsense"))
+    }
+
+    @Test func tokenThatOthersCanRead_isRefusedWithTheCommandToRun() throws {
+        let bench = try Bench()
+        let token = bench.folder + "/token"
+        try "secret".write(toFile: token, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+        bench.environment = [
+            "WAYPOST_UPLOAD_ENDPOINT": "http://127.0.0.1:1/api/ingest",
+            "WAYPOST_UPLOAD_TOKEN_FILE": token,
+        ]
+        try bench.start()
+        let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
+        #expect(
+            errors.contains { ($0["message"] as? String)?.contains("chmod 600 \(token)") == true }
+        )
+        #expect(try !bench.run("status").output.contains("secret"))
     }
 
     @Test func unwritableStateDirectory_isNamed() throws {
