@@ -20,7 +20,9 @@ package struct StatusScreen {
     package var text: String { lines.prefix(Self.height).joined(separator: "\n") + "\n" }
 
     private var lines: [String] {
-        [headline] + reasons + [""] + sources + [""] + streams + [""] + foot + errors
+        var lines = [headline] + reasons
+        for block in [sources, streams, foot] { lines += [""] + block }
+        return lines + errors
     }
 
     private var headline: String {

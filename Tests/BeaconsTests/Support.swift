@@ -83,8 +83,12 @@ enum Event {
         status: UInt8 = 0,
         rssi: Int8 = -60
     ) -> [UInt8] {
-        [status << 5, 0, 1] + Self.address(address) + [1, 1, set, 127, UInt8(bitPattern: rssi)]
-            + [0, 0] + [0, 0, 0, 0, 0, 0, 0] + [UInt8(data.count)] + data
+        var report: [UInt8] = [status << 5, 0, 1]
+        report += Self.address(address)
+        report += [1, 1, set, 127, UInt8(bitPattern: rssi)]
+        report += [UInt8](repeating: 0, count: 9)
+        report.append(UInt8(data.count))
+        return report + data
     }
 
     static func legacy(_ reports: [UInt8]...) -> [UInt8] {

@@ -47,10 +47,8 @@ install_bumble() {
     .build/tools/bin/python3 -c 'import bumble' 2>/dev/null && return 0
     say "installing $bumble into .build/tools (half a minute)"
     mkdir -p .build
-    # An interpreter with its own venv module is needed; Debian's has it in python3-venv.
-    local python=python3
-    "$python" -c 'import ensurepip' 2>/dev/null || python=/usr/bin/python3
-    "$python" -m venv .build/tools
+    # Debian's own interpreter, with python3-venv: one of another kind may be out of other users' reach.
+    /usr/bin/python3 -m venv --clear .build/tools
     .build/tools/bin/python3 -m pip install -q "$bumble"
 }
 

@@ -5,9 +5,11 @@ The queue is read from its own database, the receiver from its files: neither is
 """
 import json
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 
 TABLES = {
     "linux_gpsd_location": "location", "linux_alsa_audio": "chunks",
@@ -106,7 +108,10 @@ def main():
     if arrived["linux_alsa_audio"]:
         longest = max(arrived["linux_alsa_audio"], key=lambda chunk: chunk["duration"])
         print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
-        print(f"  {longest['_folder'] / longest['audio_file']}")
+        # A copy outlives the demo's folder.
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="waypost-sound-")) / "chunk.ogg"
+        shutil.copy(longest["_folder"] / longest["audio_file"], kept)
+        print(f"  {kept}")
     daemon = json.loads((demo / "running.json").read_text())["daemon"]
     print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
     for problem in problems:
