@@ -16,6 +16,8 @@ struct Receipt: Sendable {
 actor Archive {
     private let directory: String
     private let index: Connection
+    /// Held as long as the process lives.
+    private let lock: Int32
 
     init(directory: String) throws {
         self.directory = directory
@@ -23,7 +25,14 @@ actor Archive {
             atPath: directory,
             withIntermediateDirectories: true
         )
-        index = try Connection(path: "\(directory)/.receiver.sqlite", access: .readWrite)
+        lock = try Self.lock(directory)
+        let database = "\(directory)/.receiver.sqlite"
+        if !FileManager.default.fileExists(atPath: database), !Self.dataFiles(directory).isEmpty {
+            throw Trouble(
+                "\(directory) has records but no \(database): restore it, or choose another --data"
+            )
+        }
+        index = try Connection(path: database, access: .readWrite)
         try index.execute("PRAGMA journal_mode=WAL")
         try index.execute("PRAGMA synchronous=FULL")
         try index.execute(
@@ -47,7 +56,9 @@ actor Archive {
 
     /// Stores what is new of a batch; all of it is on the disk when this returns.
     func store(_ batch: IncomingBatch) throws -> Receipt {
-        if let known = try receipt(of: batch.key) { return known }
+        // A key is one gateway's for one stream; two gateways may choose the same.
+        let key = "\(batch.device)/\(batch.stream)/\(batch.key)"
+        if let known = try receipt(of: key) { return known }
         try index.execute("BEGIN IMMEDIATE")
         do {
             let fresh = try claim(batch.records)
@@ -61,7 +72,7 @@ actor Archive {
                 accepted: fresh.count,
                 duplicates: batch.records.count - fresh.count
             )
-            try remember(batch.key, receipt)
+            try remember(key, receipt)
             try index.execute("COMMIT")
             return receipt
         } catch {
@@ -107,7 +118,14 @@ actor Archive {
         try row.bind(file, at: 1)
         try row.bind(length + Int64(lines.count), at: 2)
         try row.run()
-        try Self.sync(path)
+        // The folder and those it may have been made in.
+        var made = folder[...]
+        while let slash = made.lastIndex(of: "/") {
+            try Self.sync("\(directory)/\(made)")
+            made = made[..<slash]
+        }
+        try Self.sync("\(directory)/\(made)")
+        try Self.sync(directory)
     }
 
     /// A record's line; sound goes into a file of its own, which the line names.
@@ -157,20 +175,57 @@ actor Archive {
         guard fsync(number) == 0 else { throw Trouble("fsync", folder) }
     }
 
-    /// Cuts each file to what was committed.
+    /// Cuts each file to what was committed; what was committed and is not there any more is an error.
     private static func recover(_ index: borrowing Connection, _ directory: String) throws {
-        guard let names = FileManager.default.enumerator(atPath: directory) else { return }
-        for case let name as String in names where name.hasSuffix("/records.ndjson") {
-            let path = "\(directory)/\(name)"
-            let committed = try length(of: name, index)
-            guard truncate(path, Int(committed)) == 0 else { throw Trouble("truncate", path) }
+        let row = try index.prepare("SELECT path, length FROM files")
+        var committed: [String: Int64] = [:]
+        while try row.step() { committed[row.text(0)] = row.required(1) }
+        for (file, length) in committed {
+            let path = "\(directory)/\(file)"
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            let size = (attributes[.size] as? NSNumber)?.int64Value ?? 0
+            guard size >= length else {
+                throw Trouble(
+                    "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy"
+                )
+            }
+            guard truncate(path, Int(length)) == 0 else { throw Trouble("truncate", path) }
         }
+        // Files of a first batch that was never committed.
+        for file in dataFiles(directory) where committed[file] == nil {
+            let path = "\(directory)/\(file)"
+            guard truncate(path, 0) == 0 else { throw Trouble("truncate", path) }
+        }
+    }
+
+    /// The record files below a directory, by their paths in it.
+    private static func dataFiles(_ directory: String) -> [String] {
+        guard let names = FileManager.default.enumerator(atPath: directory) else { return [] }
+        return names.compactMap { $0 as? String }.filter {
+            $0.hasPrefix("stream=") && $0.hasSuffix("/records.ndjson")
+        }
+    }
+
+    /// One receiver a directory: a second one's recovery would cut off what the first is writing.
+    private static func lock(_ directory: String) throws -> Int32 {
+        let path = "\(directory)/.receiver.lock"
+        let number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard number >= 0 else { throw Trouble("open", path) }
+        guard flock(number, LOCK_EX | LOCK_NB) == 0 else {
+            close(number)
+            throw Trouble("\(directory): another receiver uses this directory")
+        }
+        return number
     }
 }
 
 /// A file that could not be written.
 struct Trouble: Error, CustomStringConvertible {
     var description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
 
     init(_ call: String, _ path: String) {
         description = "\(call) \(path): \(String(cString: strerror(errno)))"

@@ -4,7 +4,7 @@ import Foundation
 /// One record: what the archive needs to know of it, and its own bytes.
 struct IncomingRecord: Sendable {
     var id: String
-    /// `yyyy-mm-dd` of its own timestamp.
+    /// `yyyy-mm-dd` of its own timestamp, UTC.
     var date: String
     /// Its own timestamp, without what a file name cannot hold.
     var compactTime: String
@@ -75,11 +75,11 @@ struct IncomingBatch: Sendable {
             throw refuse("id is missing or not a plain name")
         }
         guard let time = (fields["timestamp"] ?? fields["timestamp_start"]) as? String,
-            time.utf8.count >= 20, time.utf8.count <= 40, parse(time) != nil
+            time.utf8.count >= 20, time.utf8.count <= 40, let moment = parse(time)
         else { throw refuse("timestamp is missing or not RFC 3339") }
         var record = IncomingRecord(
             id: id,
-            date: String(time.prefix(10)),
+            date: String(moment.formatted(.iso8601).prefix(10)),
             compactTime: String(time.filter { $0.isNumber || $0 == "T" || $0 == "Z" }),
             bytes: Array(raw),
             audio: nil

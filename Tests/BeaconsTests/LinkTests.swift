@@ -2,6 +2,7 @@
 import CLinux
 import Board
 import Foundation
+import Glibc
 import Host
 import Testing
 

@@ -82,6 +82,26 @@ import Testing
         #expect(text == #"{"id":"a","timestamp":"2026-11-21T04:30:07.123Z","value":1.50}"# + "\n")
     }
 
+    @Test func lostIndex_isAnErrorAndNoReasonToEmptyTheFiles() async throws {
+        let receiver = try ReceiverProcess()
+        _ = try await post(receiver, Self.batch(["a"]))
+        #expect(receiver.terminate() == 0)
+        for name in try FileManager.default.contentsOfDirectory(atPath: receiver.folder)
+        where name.hasPrefix(".receiver.sqlite") {
+            try FileManager.default.removeItem(atPath: receiver.folder + "/" + name)
+        }
+        #expect(throws: NeverHappened.self) { try receiver.start() }
+        #expect(try receiver.records("places").count == 1)
+    }
+
+    @Test func keyOfAnotherDevice_isAnotherKey() async throws {
+        let receiver = try ReceiverProcess()
+        _ = try await post(receiver, Self.batch(["a"], device: "d1", key: "k"))
+        let other = try await post(receiver, Self.batch(["b"], device: "d2", key: "k"))
+        #expect(other.reply["accepted"] as? Int == 1)
+        #expect(try receiver.records("places").count == 2)
+    }
+
     @Test func sound_becomesAPlayableFileThatTheRecordNames() async throws {
         let receiver = try ReceiverProcess()
         let extra = #","audio_data":"T2dnUw==","audio_format":"ogg","duration":30.0"#
