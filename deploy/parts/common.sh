@@ -2,10 +2,12 @@
 # shellcheck shell=bash
 
 # Debian packages to build, and those that the tests and the demo use beside them.
+# shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libsqlite3-dev
     libcurl4-openssl-dev libopus-dev libogg-dev zlib1g-dev libzstd-dev libtomlplusplus-dev
 )
+# shellcheck disable=SC2034
 tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools pulseaudio pulseaudio-utils libasound2-plugins
     python3 python3-venv
@@ -19,10 +21,14 @@ fail() {
     exit 1
 }
 
-# Is a package there? libasound2 and a few others carry another name on newer Debians.
+# Is a package there, under its own name or as one that another provides (libasound2 and a few others were
+# renamed on newer Debians)? No pipe into grep -q: that ends the writer early, and pipefail calls it an error.
 has_package() {
-    dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed' ||
-        dpkg-query -W -f '${Status} ${Provides}\n' 2>/dev/null | grep '^install ok' | grep -qw -- "$1"
+    local provided
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" != installed ] || return 0
+    provided=$(dpkg-query -W -f '${db:Status-Status}, ${Provides}\n' | sed -n 's/^installed, //p' |
+        tr ',' '\n' | sed 's/^ *//; s/[ :(].*//' | sort -u)
+    [[ $'\n'$provided$'\n' == *$'\n'"$1"$'\n'* ]]
 }
 
 # Installs what is missing of the packages named; asks for no rights when nothing is.
@@ -38,7 +44,8 @@ install_packages() {
     fi
     say "installing ${missing[*]} (a minute or two)"
     "${root[@]}" apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends \
+    # By env, behind sudo: sudo keeps no variables.
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         "${missing[@]}" >/dev/null
 }
 
