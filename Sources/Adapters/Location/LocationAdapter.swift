@@ -60,11 +60,12 @@ package final class LocationAdapter: Sendable {
             session.meter.loading()
             do {
                 let connection = try GPSDConnection(host: settings.host, port: settings.port)
-                retry.succeeded()
                 try follow(connection, &session, until: stop)
             } catch {
                 session.meter.failed((error as? Failure) ?? Failure("\(error)"))
             }
+            // A gpsd that only accepts and hangs up is no success.
+            if session.hasReported { retry.succeeded() }
             guard !stop.isRaised, !stop.sleep(for: retry.next()) else { break }
             session.meter.restarted()
         }
@@ -77,6 +78,8 @@ package final class LocationAdapter: Sendable {
         var limit: FixLimit
         var merger = EpochMerger()
         var satellites: Int?
+        /// A position report came in this connection.
+        var hasReported = false
         var heardAt = BootInstant(nanoseconds: 0)
         var reportedAt = BootInstant(nanoseconds: 0)
     }
@@ -88,6 +91,8 @@ package final class LocationAdapter: Sendable {
     ) throws {
         var lines = LineSplitter()
         session.merger = EpochMerger()
+        session.satellites = nil
+        session.hasReported = false
         session.heardAt = clock.now()
         session.reportedAt = clock.now()
         session.meter.working("connected, no report yet", now: clock.now())
@@ -143,6 +148,7 @@ package final class LocationAdapter: Sendable {
         switch report {
         case .position(let position):
             session.reportedAt = stamp.boot
+            session.hasReported = true
             describe(position, device, &session, now: stamp.boot)
             if let fix = session.merger.add(position, at: stamp) { keep(fix, &session) }
         case .sky(let used): session.satellites = used
