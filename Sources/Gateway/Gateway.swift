@@ -29,6 +29,12 @@ package struct GatewaySettings: Sendable {
     }
 }
 
+/// What a reload replaces.
+private struct Live: Sendable {
+    var configuration: Configuration
+    var works: Works?
+}
+
 /// One running gateway.
 package final class Gateway {
     private var settings: GatewaySettings
@@ -43,7 +49,7 @@ package final class Gateway {
     private let service: ServiceManager
     private let wantsReload: Wakeup
     /// What is restarted by a reload.
-    private var works: Works?
+    private let live: StateBox<Live>
     private var control: (server: ControlServer, lane: StoppableLane)?
     private var clockLane: StoppableLane?
     private var health: ReliableTimer?
@@ -90,6 +96,7 @@ package final class Gateway {
         }
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
+        live = StateBox(Live(configuration: configuration, works: nil))
         service = ServiceManager(environment: settings.environment)
         wantsReload = try Wakeup()
     }
@@ -127,7 +134,8 @@ package final class Gateway {
         observe()
         let clockWatch = clockWatch
         clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
-        works = try Works(context, configuration: settings.configuration)
+        let works = try Works(context, configuration: settings.configuration)
+        live.update { $0.works = works }
         try startControl()
         health = try ReliableTimer(
             "health",
@@ -139,11 +147,11 @@ package final class Gateway {
 
     /// In the reverse order: first what makes records, last what keeps them.
     private func stop() {
-        works?.stop()
-        works = nil
+        live.value.works?.stop()
+        live.update { $0.works = nil }
         clockLane?.stop()
         accept(.stopped, [:])
-        let snapshot = collector().report().json
+        let snapshot = reporter()().json
         health?.cancel()
         control?.lane.stop()
         subscriptions = []
@@ -156,14 +164,15 @@ package final class Gateway {
     private func reconfigure(_ configuration: Configuration?) {
         guard let configuration else { return }
         service.notify("RELOADING=1")
-        works?.stop()
+        live.value.works?.stop()
         // The queue stays where it is: the directories are fixed for a process's life.
         var kept = configuration
         kept.stateDirectory = settings.configuration.stateDirectory
         kept.runtimeDirectory = settings.configuration.runtimeDirectory
         settings.configuration = kept
         do {
-            works = try Works(context, configuration: kept)
+            let works = try Works(context, configuration: kept)
+            live.update { $0 = Live(configuration: kept, works: works) }
             settings.log.info("configuration reloaded", [:])
         } catch {
             settings.log.error("reload failed", ["why": "\(error)"])
@@ -214,29 +223,34 @@ package final class Gateway {
         min(.seconds(30), service.watchdog ?? .seconds(30))
     }
 
-    private func collector() -> StatusCollector {
-        let works = works
-        let clockWatch = clockWatch
-        return StatusCollector(
-            board: board,
-            queue: queue,
-            clock: clock,
-            clockState: { clockWatch.current },
-            configuration: settings.configuration,
-            deviceID: deviceID,
-            version: settings.version,
-            bootID: bootID,
-            started: started,
-            nextSync: { works?.nextSync }
-        )
+    /// Makes a report of what is now: after a reload, of the new configuration.
+    private func reporter() -> @Sendable () -> StatusReport {
+        let (live, board, queue, clock, clockWatch) = (live, board, queue, clock, clockWatch)
+        let (deviceID, bootID, started) = (deviceID, bootID, started)
+        let version = settings.version
+        return {
+            let now = live.value
+            return StatusCollector(
+                board: board,
+                queue: queue,
+                clock: clock,
+                clockState: { clockWatch.current },
+                configuration: now.configuration,
+                deviceID: deviceID,
+                version: version,
+                bootID: bootID,
+                started: started,
+                nextSync: { now.works?.nextSync }
+            ).report()
+        }
     }
 
     /// The one health timer: the watchdog, the clock, what may be purged, the snapshot.
     private func healthHandler() -> @Sendable () -> Void {
         let (queue, clockWatch, service, ticks) = (queue, clockWatch, service, ticks)
-        let collector = collector()
+        let report = reporter()
+        let live = live
         let directory = settings.configuration.runtimeDirectory
-        let retention = settings.configuration.storage.retention
         return {
             let count = ticks.update { count -> Int in
                 count += 1
@@ -247,24 +261,29 @@ package final class Gateway {
             // The watchdog hears of us only while the writer answers.
             guard (try? queue.perform { _ in true }) == true else { return }
             service.notify("WATCHDOG=1")
+            let retention = live.value.configuration.storage.retention
             for stream in Stream.allCases {
                 _ = try? queue.perform { try $0.purge(stream, retention: retention) }
             }
-            Snapshot.write(collector.report().json, to: directory)
+            Snapshot.write(report().json, to: directory)
             if count % 4 == 1 { StartUpMemory.release() }
         }
     }
 
     private func startControl() throws {
-        let collector = collector()
-        let uploader = works?.uploader
+        let report = reporter()
+        let live = live
         let wantsReload = wantsReload
         let server = try ControlServer(
             path: Self.socketPath(settings.configuration),
             handlers: ControlHandlers(
-                status: { collector.report().json },
+                status: { report().json },
                 sync: { done in
-                    if let uploader { uploader.sync(done) } else { done(false) }
+                    if let uploader = live.value.works?.uploader {
+                        uploader.sync(done)
+                    } else {
+                        done(false)
+                    }
                 },
                 reload: { wantsReload.signal() }
             )

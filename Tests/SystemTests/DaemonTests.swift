@@ -164,6 +164,42 @@ import Testing
         #expect(after.output.contains("daemon not running"))
     }
 
+    @Test func sighup_takesTheNewConfiguration_andKeepsTheOldWhenItIsWrong() throws {
+        let bench = try Bench()
+        try bench.start()
+        let file = bench.folder + "/waypost.toml"
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        let pid = try #require(bench.daemon?.processIdentifier)
+        func waitForStream(_ name: String) throws -> Bool {
+            let deadline = Date().addingTimeInterval(30)
+            while Date() < deadline {
+                if let streams = try bench.json()["streams"] as? [String: Any], streams[name] != nil
+                {
+                    return true
+                }
+            }
+            return false
+        }
+        try (text + "[streams]\nlocation = \"places\"\n").write(
+            toFile: file,
+            atomically: true,
+            encoding: .utf8
+        )
+        kill(pid, SIGHUP)
+        #expect(try waitForStream("places"))
+        try (text + "[streams]\nlocation = 5\n").write(
+            toFile: file,
+            atomically: true,
+            encoding: .utf8
+        )
+        kill(pid, SIGHUP)
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(try waitForStream("places") || waitForStream("linux_gpsd_location"))
+        kill(pid, SIGHUP)
+        #expect(try waitForStream("linux_gpsd_location"))
+        #expect(bench.daemon?.isRunning == true)
+    }
+
     @Test func secondDaemon_isRefusedTheSameStateDirectory() throws {
         let bench = try Bench()
         try bench.start()
