@@ -2,14 +2,15 @@
 """Compares what a demo's queue accepted with what its receiver holds, and shows what arrived.
 
 The queue is read from its own database, the receiver from its files: neither is asked for its opinion.
+Usage: compare.py DEMO KEEP: the demo's folder, and a folder for a picture of the track and a piece of the sound.
 """
 import json
+import math
 import pathlib
 import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 
 TABLES = {
     "linux_gpsd_location": "location", "linux_alsa_audio": "chunks",
@@ -56,6 +57,17 @@ def picture(fixes, width=64, height=12):
     return [line for line in ("".join(chr(0x2800 + c) if c else " " for c in row).rstrip() for row in cells) if line]
 
 
+def drawing(fixes):
+    """The track as an SVG, north up."""
+    across = math.cos(math.radians(fixes[0]["latitude"]))
+    points = [(fix["longitude"] * across * 1e5, -fix["latitude"] * 1e5) for fix in fixes]
+    west, north = min(x for x, _ in points), min(y for _, y in points)
+    size = max(max(x for x, _ in points) - west, max(y for _, y in points) - north, 1)
+    line = " ".join(f"{(x - west) / size * 380 + 10:.1f},{(y - north) / size * 380 + 10:.1f}" for x, y in points)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 400"><rect width="400" height="400" fill="#fff"/>'
+            f'<polyline points="{line}" fill="none" stroke="#06c" stroke-width="3"/></svg>\n')
+
+
 def check(database, directory):
     problems = []
     arrived = {}
@@ -92,7 +104,8 @@ def check_sound(chunks):
 
 
 def main():
-    demo = pathlib.Path(sys.argv[1])
+    demo, keep = map(pathlib.Path, sys.argv[1:3])
+    keep.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(f"file:{demo}/state/queue.sqlite?mode=ro", uri=True)
     arrived, problems = check(database, demo / "received")
     problems += check_sound(arrived["linux_alsa_audio"])
@@ -103,15 +116,15 @@ def main():
         print(f"\nthe walk, {len(fixes)} fixes, north up:")
         print("\n".join(picture(fixes)))
         print(f"https://www.openstreetmap.org/?mlat={last['latitude']}&mlon={last['longitude']}#map=17/{where}")
+        (keep / "track.svg").write_text(drawing(fixes))
+        print(f"  {keep / 'track.svg'}")
     kinds = sorted({record["kind"] + " " + record["beacon_id"] for record in arrived["linux_bluez_beacons"]})
     print("\nbeacons:", *kinds, sep="\n  ")
     if arrived["linux_alsa_audio"]:
         longest = max(arrived["linux_alsa_audio"], key=lambda chunk: chunk["duration"])
+        shutil.copy(longest["_folder"] / longest["audio_file"], keep / "sound.ogg")
         print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
-        # A copy outlives the demo's folder.
-        kept = pathlib.Path(tempfile.mkdtemp(prefix="waypost-sound-")) / "chunk.ogg"
-        shutil.copy(longest["_folder"] / longest["audio_file"], kept)
-        print(f"  {kept}")
+        print(f"  opusdec '{keep / 'sound.ogg'}'")
     daemon = json.loads((demo / "running.json").read_text())["daemon"]
     print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
     for problem in problems:
