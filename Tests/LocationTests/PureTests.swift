@@ -66,6 +66,20 @@ import Testing
         #expect(merger.flush(now: Self.start.boot + .seconds(9)) == nil)
     }
 
+    @Test func lateReportWithoutATime_beginsNoFixOfItsOwn() {
+        var merger = EpochMerger()
+        _ = merger.add(position(0), at: Self.start)
+        #expect(merger.flush(now: Self.start.boot + .seconds(2)) != nil)
+        _ = merger.add(position(nil), at: Self.start.advanced(by: .seconds(2)))
+        #expect(merger.flush(now: Self.start.boot + .seconds(9)) == nil)
+    }
+
+    @Test func receiverThatNeverGivesATime_isKept() {
+        var merger = EpochMerger()
+        _ = merger.add(position(nil), at: Self.start)
+        #expect(merger.flush(now: Self.start.boot + .seconds(2)) != nil)
+    }
+
     @Test func reportsWithoutAFix_orFromTheWrongCentury_areNoFixes() {
         for mode in [0, 1] {
             var merger = EpochMerger()

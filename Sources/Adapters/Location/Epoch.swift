@@ -12,6 +12,9 @@ struct EpochMerger {
 
     private var open: (position: GPSReport.Position, stamp: Stamp)?
 
+    /// The receiver gives times: a report without one belongs to an epoch and never begins one.
+    private var givesTimes = false
+
     /// When the open epoch is over; nil when none is open.
     var deadline: BootInstant? { open.map { $0.stamp.boot + Self.patience } }
 
@@ -22,7 +25,8 @@ struct EpochMerger {
             open = current
             return nil
         }
-        defer { open = (position, stamp) }
+        if position.time != nil { givesTimes = true }
+        defer { open = position.time == nil && givesTimes ? nil : (position, stamp) }
         return finish()
     }
 
