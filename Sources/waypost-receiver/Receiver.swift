@@ -61,13 +61,17 @@ struct Receiver: AsyncParsableCommand {
             maxBody: maxBody,
             isQuiet: quiet
         )
-        // Field uploads are slow: minutes of them are no reason to hang up.
+        // Field uploads are slow: 16 MiB at 5 kB/s take an hour. Without a replay size each body is read
+        // once and in order, which RequestBody relies on.
         let server = HTTPServer(
-            address: try .inet(
-                ip4: address.host == "localhost" ? "127.0.0.1" : address.host,
-                port: address.port
-            ),
-            timeout: 300
+            config: HTTPServer.Configuration(
+                address: try .inet(
+                    ip4: address.host == "localhost" ? "127.0.0.1" : address.host,
+                    port: address.port
+                ),
+                timeout: 3600,
+                sharedRequestReplaySize: 0
+            )
         )
         await ingest.routes(on: server)
         let isStopping = StopFlag()
