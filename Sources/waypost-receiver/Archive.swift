@@ -51,7 +51,7 @@ actor Archive {
         try index.execute("BEGIN IMMEDIATE")
         do {
             let fresh = try claim(batch.records)
-            for (date, records) in Dictionary(grouping: fresh, by: \.date) {
+            for (date, records) in Dictionary(grouping: fresh, by: \.time.date) {
                 try append(
                     records,
                     to: "stream=\(batch.stream)/date=\(date)/device=\(batch.device)"
@@ -113,7 +113,7 @@ actor Archive {
     /// A record's line; sound goes into a file of its own, which the line names.
     private func line(_ record: IncomingRecord, folder: String) throws -> [UInt8] {
         guard let audio = record.audio else { return record.bytes.filter { $0 != 10 && $0 != 13 } }
-        let name = "\(record.compactTime)_\(record.id).\(audio.format)"
+        let name = "\(record.time.compact)_\(record.id).\(audio.format)"
         try Self.write(Array(audio.data), to: "\(folder)/\(name)", at: 0)
         let fields = JSONScanner.members(record.bytes[...]).map { key, value in
             key == "audio_data"

@@ -4,10 +4,7 @@ import Foundation
 /// One record: what the archive needs to know of it, and its own bytes.
 struct IncomingRecord: Sendable {
     var id: String
-    /// `yyyy-mm-dd` of its own timestamp.
-    var date: String
-    /// Its own timestamp, without what a file name cannot hold.
-    var compactTime: String
+    var time: RecordTime
     var bytes: [UInt8]
     /// Decoded sound and its format, for audio.
     var audio: (data: Data, format: String)?
@@ -74,16 +71,10 @@ struct IncomingBatch: Sendable {
         guard let id = fields["id"] as? String, isName(id) else {
             throw refuse("id is missing or not a plain name")
         }
-        guard let time = (fields["timestamp"] ?? fields["timestamp_start"]) as? String,
-            time.utf8.count >= 20, time.utf8.count <= 40, parse(time) != nil
+        guard let text = (fields["timestamp"] ?? fields["timestamp_start"]) as? String,
+            let time = RecordTime(text)
         else { throw refuse("timestamp is missing or not RFC 3339") }
-        var record = IncomingRecord(
-            id: id,
-            date: String(time.prefix(10)),
-            compactTime: String(time.filter { $0.isNumber || $0 == "T" || $0 == "Z" }),
-            bytes: Array(raw),
-            audio: nil
-        )
+        var record = IncomingRecord(id: id, time: time, bytes: Array(raw), audio: nil)
         guard let text = fields["audio_data"] as? String else { return record }
         guard let audio = Data(base64Encoded: text) else {
             throw refuse("audio_data is not base64")
@@ -93,10 +84,5 @@ struct IncomingBatch: Sendable {
         else { throw refuse("audio_format is not ogg, flac, aac or wav") }
         record.audio = (audio, format)
         return record
-    }
-
-    private static func parse(_ time: String) -> Date? {
-        let withFraction = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        return (try? withFraction.parse(time)) ?? (try? Date.ISO8601FormatStyle().parse(time))
     }
 }
