@@ -112,15 +112,20 @@ actor Archive {
 
     /// A record's line; sound goes into a file of its own, which the line names.
     private func line(_ record: IncomingRecord, folder: String) throws -> [UInt8] {
-        guard let audio = record.audio else { return record.bytes.filter { $0 != 10 && $0 != 13 } }
+        guard let audio = record.audio else { return Self.oneLine(record.bytes) }
         let name = "\(record.time.compact)_\(record.id).\(audio.format)"
         try Self.write(Array(audio.data), to: "\(folder)/\(name)", at: 0)
-        let fields = JSONScanner.members(record.bytes[...]).map { key, value in
-            key == "audio_data"
-                ? Array("\"audio_file\":\"\(name)\"".utf8) : Array("\"\(key)\":".utf8) + value
+        let fields = JSONScanner.members(record.bytes[...]).map { member in
+            member.key == "audio_data"
+                ? Array("\"audio_file\":\"\(name)\"".utf8)
+                : member.writtenKey + Array(":".utf8) + member.value
         }
-        return Array("{".utf8) + Array(fields.joined(separator: Array(",".utf8))) + Array("}".utf8)
+        let text = Array("{".utf8) + fields.joined(separator: Array(",".utf8)) + Array("}".utf8)
+        return Self.oneLine(text)
     }
+
+    /// Line ends stand between the parts of JSON only, never within a string.
+    private static func oneLine(_ json: [UInt8]) -> [UInt8] { json.filter { $0 != 10 && $0 != 13 } }
 
     // MARK: Files
 

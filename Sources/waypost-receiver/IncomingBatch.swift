@@ -21,6 +21,9 @@ struct IncomingBatch: Sendable {
     init(key: String, body: [UInt8]) throws {
         guard let object = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
         else { throw Refusal(status: 422, reason: "the body is not a JSON object") }
+        guard !JSONScanner.hasTrailingComma(body) else {
+            throw Refusal(status: 422, reason: "the body is not JSON: a comma before a bracket")
+        }
         guard let stream = object["stream_name"] as? String, Self.isName(stream) else {
             throw Refusal(status: 422, reason: "stream_name is missing or not a plain name")
         }
