@@ -16,6 +16,8 @@ struct Receipt: Sendable {
 actor Archive {
     private let directory: String
     private let index: Connection
+    /// Folders whose names are known to be on the disk.
+    private var durable: Set<String> = []
 
     init(directory: String) throws {
         self.directory = directory
@@ -97,17 +99,30 @@ actor Archive {
 
     private func append(_ records: [IncomingRecord], to folder: String) throws {
         let path = "\(directory)/\(folder)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try makeFolder(folder)
         var lines: [UInt8] = []
         for record in records { lines += try line(record, folder: path) + [10] }
         let file = "\(folder)/records.ndjson"
-        let length = try Self.length(of: file, index)
+        let length = try Self.length(of: file, in: directory, index)
         try Self.write(lines, to: "\(directory)/\(file)", at: length)
         let row = try index.prepare("INSERT OR REPLACE INTO files VALUES (?,?)")
         try row.bind(file, at: 1)
         try row.bind(length + Int64(lines.count), at: 2)
         try row.run()
         try Self.sync(path)
+    }
+
+    /// Makes a folder and those above it, each durable in the one above.
+    private func makeFolder(_ folder: String) throws {
+        var path = directory
+        for part in folder.split(separator: "/") {
+            let parent = path
+            path += "/" + part
+            guard !durable.contains(path) else { continue }
+            guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Trouble("mkdir", path) }
+            try Self.sync(parent)
+            durable.insert(path)
+        }
     }
 
     /// A record's line; sound goes into a file of its own, which the line names.
@@ -129,10 +144,18 @@ actor Archive {
 
     // MARK: Files
 
-    private static func length(of file: String, _ index: borrowing Connection) throws -> Int64 {
+    /// Bytes of a file that are committed and there: a person may have moved or emptied it since.
+    private static func length(
+        of file: String,
+        in directory: String,
+        _ index: borrowing Connection
+    ) throws -> Int64 {
         let row = try index.prepare("SELECT length FROM files WHERE path=?")
         try row.bind(file, at: 1)
-        return try row.step() ? row.required(0) : 0
+        let committed = try row.step() ? row.required(0) : 0
+        var status = stat()
+        guard stat("\(directory)/\(file)", &status) == 0 else { return 0 }
+        return min(committed, Int64(status.st_size))
     }
 
     /// Writes at an offset, cuts off what was behind it, and waits for the disk.
@@ -165,11 +188,14 @@ actor Archive {
     /// Cuts each file to what was committed.
     private static func recover(_ index: borrowing Connection, _ directory: String) throws {
         guard let names = FileManager.default.enumerator(atPath: directory) else { return }
+        // Another receiver on the same files must not commit between the look and the cut.
+        try index.execute("BEGIN IMMEDIATE")
         for case let name as String in names where name.hasSuffix("/records.ndjson") {
             let path = "\(directory)/\(name)"
-            let committed = try length(of: name, index)
+            let committed = try length(of: name, in: directory, index)
             guard truncate(path, Int(committed)) == 0 else { throw Trouble("truncate", path) }
         }
+        try index.execute("COMMIT")
     }
 }
 
