@@ -21,10 +21,20 @@ actor Archive {
 
     init(directory: String) throws {
         self.directory = directory
-        try FileManager.default.createDirectory(
-            atPath: directory,
-            withIntermediateDirectories: true
-        )
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true
+            )
+        } catch {
+            throw StartFailure("--data \(directory) cannot be made a folder", error)
+        }
+        guard access(directory, W_OK | X_OK) == 0 else {
+            throw StartFailure(
+                "--data \(directory) cannot be written",
+                Trouble("access", directory)
+            )
+        }
         index = try Connection(path: "\(directory)/.receiver.sqlite", access: .readWrite)
         try index.execute("PRAGMA journal_mode=WAL")
         try index.execute("PRAGMA synchronous=FULL")
@@ -118,8 +128,9 @@ actor Archive {
         for part in folder.split(separator: "/") {
             let parent = path
             path += "/" + part
-            guard !durable.contains(path) else { continue }
-            guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Trouble("mkdir", path) }
+            let isNew = mkdir(path, 0o755) == 0
+            guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
+            guard isNew || !durable.contains(path) else { continue }
             try Self.sync(parent)
             durable.insert(path)
         }

@@ -46,7 +46,7 @@ struct IngestServer: Sendable {
     /// A refusal, with whatever the client is still sending taken off the connection.
     private static func answer(_ refusal: Refusal, _ body: RequestBody) -> HTTPResponse {
         var response = json(refusal.status, ["error": refusal.reason])
-        if refusal.status == 415 { response.headers[HTTPHeader("Accept-Encoding")] = "gzip, zstd" }
+        response.headers[HTTPHeader("Accept-Encoding")] = refusal.acceptEncoding
         let text = text(["error": refusal.reason])
         response.payload = .httpBody(
             HTTPBodySequence(from: EarlyAnswer(text: text, rest: body), count: text.count)
@@ -54,16 +54,18 @@ struct IngestServer: Sendable {
         return response
     }
 
-    private func authorize(_ request: HTTPRequest) throws {
-        guard let token = request.headers[HTTPHeader("X-Device-Token")], tokens.accepts(token)
-        else {
+    /// The device that the request's token is bound to, "" for any.
+    private func authorize(_ request: HTTPRequest) throws -> String {
+        let token = request.headers[HTTPHeader("X-Device-Token")] ?? ""
+        guard let device = tokens.device(of: token) else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
+        return device
     }
 
     private func verify(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
-        try authorize(request)
-        return Self.json(200, ["ok": true])
+        let device = try authorize(request)
+        return Self.json(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
     }
 
     private func health(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
@@ -79,7 +81,7 @@ struct IngestServer: Sendable {
 
     private func ingest(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
         let started = Date()
-        try authorize(request)
+        let device = try authorize(request)
         let key = try key(request)
         let type = request.headers[.contentType] ?? ""
         guard type.lowercased().hasPrefix("application/json") else {
@@ -91,6 +93,9 @@ struct IngestServer: Sendable {
             encoding: request.headers[HTTPHeader("Content-Encoding")] ?? ""
         )
         let batch = try IncomingBatch(key: key, body: plain)
+        guard device.isEmpty || device == batch.device else {
+            throw Refusal(status: 403, reason: "the token belongs to another device_id")
+        }
         let receipt = try await archive.store(batch)
         let milliseconds = Int(Date().timeIntervalSince(started) * 1000)
         log(
@@ -156,28 +161,5 @@ struct IngestServer: Sendable {
         guard !isQuiet else { return }
         let time = Date().formatted(.iso8601)
         FileHandle.standardError.write(Data("\(time) \(line)\n".utf8))
-    }
-}
-
-/// The tokens that devices may use.
-struct TokenList: Sendable {
-    /// nil: any token that is not empty.
-    private let tokens: Set<String>?
-
-    /// One token a line, `#` for comments; without a file every token is taken.
-    init(file: String?) throws {
-        guard let file else {
-            tokens = nil
-            return
-        }
-        let text = try String(contentsOfFile: file, encoding: .utf8)
-        tokens = Set(
-            text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
-                .filter { !$0.isEmpty && !$0.hasPrefix("#") }
-        )
-    }
-
-    func accepts(_ token: String) -> Bool {
-        tokens?.contains(token) ?? !token.isEmpty
     }
 }
