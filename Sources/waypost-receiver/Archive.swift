@@ -18,13 +18,25 @@ actor Archive {
     private let index: Connection
     /// Held as long as the process lives.
     private let lock: Int32
+    /// Folders whose names are known to be on the disk.
+    private var durable: Set<String> = []
 
     init(directory: String) throws {
         self.directory = directory
-        try FileManager.default.createDirectory(
-            atPath: directory,
-            withIntermediateDirectories: true
-        )
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true
+            )
+        } catch {
+            throw StartFailure("--data \(directory) cannot be made a folder", error)
+        }
+        guard access(directory, W_OK | X_OK) == 0 else {
+            throw StartFailure(
+                "--data \(directory) cannot be written",
+                Trouble("access", directory)
+            )
+        }
         lock = try Self.lock(directory)
         let database = "\(directory)/.receiver.sqlite"
         if !FileManager.default.fileExists(atPath: database), !Self.dataFiles(directory).isEmpty {
@@ -62,7 +74,7 @@ actor Archive {
         try index.execute("BEGIN IMMEDIATE")
         do {
             let fresh = try claim(batch.records)
-            for (date, records) in Dictionary(grouping: fresh, by: \.date) {
+            for (date, records) in Dictionary(grouping: fresh, by: \.time.date) {
                 try append(
                     records,
                     to: "stream=\(batch.stream)/date=\(date)/device=\(batch.device)"
@@ -108,44 +120,64 @@ actor Archive {
 
     private func append(_ records: [IncomingRecord], to folder: String) throws {
         let path = "\(directory)/\(folder)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try makeFolder(folder)
         var lines: [UInt8] = []
         for record in records { lines += try line(record, folder: path) + [10] }
         let file = "\(folder)/records.ndjson"
-        let length = try Self.length(of: file, index)
+        let length = try Self.length(of: file, in: directory, index)
         try Self.write(lines, to: "\(directory)/\(file)", at: length)
         let row = try index.prepare("INSERT OR REPLACE INTO files VALUES (?,?)")
         try row.bind(file, at: 1)
         try row.bind(length + Int64(lines.count), at: 2)
         try row.run()
-        // The folder and those it may have been made in.
-        var made = folder[...]
-        while let slash = made.lastIndex(of: "/") {
-            try Self.sync("\(directory)/\(made)")
-            made = made[..<slash]
+        try Self.sync(path)
+    }
+
+    /// Makes a folder and those above it, each durable in the one above.
+    private func makeFolder(_ folder: String) throws {
+        var path = directory
+        for part in folder.split(separator: "/") {
+            let parent = path
+            path += "/" + part
+            let isNew = mkdir(path, 0o755) == 0
+            guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
+            guard isNew || !durable.contains(path) else { continue }
+            try Self.sync(parent)
+            durable.insert(path)
         }
-        try Self.sync("\(directory)/\(made)")
-        try Self.sync(directory)
     }
 
     /// A record's line; sound goes into a file of its own, which the line names.
     private func line(_ record: IncomingRecord, folder: String) throws -> [UInt8] {
-        guard let audio = record.audio else { return record.bytes.filter { $0 != 10 && $0 != 13 } }
-        let name = "\(record.compactTime)_\(record.id).\(audio.format)"
+        guard let audio = record.audio else { return Self.oneLine(record.bytes) }
+        let name = "\(record.time.compact)_\(record.id).\(audio.format)"
         try Self.write(Array(audio.data), to: "\(folder)/\(name)", at: 0)
-        let fields = JSONScanner.members(record.bytes[...]).map { key, value in
-            key == "audio_data"
-                ? Array("\"audio_file\":\"\(name)\"".utf8) : Array("\"\(key)\":".utf8) + value
+        let fields = JSONScanner.members(record.bytes[...]).map { member in
+            member.key == "audio_data"
+                ? Array("\"audio_file\":\"\(name)\"".utf8)
+                : member.writtenKey + Array(":".utf8) + member.value
         }
-        return Array("{".utf8) + Array(fields.joined(separator: Array(",".utf8))) + Array("}".utf8)
+        let text = Array("{".utf8) + fields.joined(separator: Array(",".utf8)) + Array("}".utf8)
+        return Self.oneLine(text)
     }
+
+    /// Line ends stand between the parts of JSON only, never within a string.
+    private static func oneLine(_ json: [UInt8]) -> [UInt8] { json.filter { $0 != 10 && $0 != 13 } }
 
     // MARK: Files
 
-    private static func length(of file: String, _ index: borrowing Connection) throws -> Int64 {
+    /// Bytes of a file that are committed and there: a person may have moved or emptied it since.
+    private static func length(
+        of file: String,
+        in directory: String,
+        _ index: borrowing Connection
+    ) throws -> Int64 {
         let row = try index.prepare("SELECT length FROM files WHERE path=?")
         try row.bind(file, at: 1)
-        return try row.step() ? row.required(0) : 0
+        let committed = try row.step() ? row.required(0) : 0
+        var status = stat()
+        guard stat("\(directory)/\(file)", &status) == 0 else { return 0 }
+        return min(committed, Int64(status.st_size))
     }
 
     /// Writes at an offset, cuts off what was behind it, and waits for the disk.

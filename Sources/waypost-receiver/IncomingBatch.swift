@@ -4,10 +4,7 @@ import Foundation
 /// One record: what the archive needs to know of it, and its own bytes.
 struct IncomingRecord: Sendable {
     var id: String
-    /// `yyyy-mm-dd` of its own timestamp, UTC.
-    var date: String
-    /// Its own timestamp, without what a file name cannot hold.
-    var compactTime: String
+    var time: RecordTime
     var bytes: [UInt8]
     /// Decoded sound and its format, for audio.
     var audio: (data: Data, format: String)?
@@ -24,6 +21,9 @@ struct IncomingBatch: Sendable {
     init(key: String, body: [UInt8]) throws {
         guard let object = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
         else { throw Refusal(status: 422, reason: "the body is not a JSON object") }
+        guard !JSONScanner.hasTrailingComma(body) else {
+            throw Refusal(status: 422, reason: "the body is not JSON: a comma before a bracket")
+        }
         guard let stream = object["stream_name"] as? String, Self.isName(stream) else {
             throw Refusal(status: 422, reason: "stream_name is missing or not a plain name")
         }
@@ -74,16 +74,10 @@ struct IncomingBatch: Sendable {
         guard let id = fields["id"] as? String, isName(id) else {
             throw refuse("id is missing or not a plain name")
         }
-        guard let time = (fields["timestamp"] ?? fields["timestamp_start"]) as? String,
-            time.utf8.count >= 20, time.utf8.count <= 40, let moment = parse(time)
+        guard let text = (fields["timestamp"] ?? fields["timestamp_start"]) as? String,
+            let time = RecordTime(text)
         else { throw refuse("timestamp is missing or not RFC 3339") }
-        var record = IncomingRecord(
-            id: id,
-            date: String(moment.formatted(.iso8601).prefix(10)),
-            compactTime: String(time.filter { $0.isNumber || $0 == "T" || $0 == "Z" }),
-            bytes: Array(raw),
-            audio: nil
-        )
+        var record = IncomingRecord(id: id, time: time, bytes: Array(raw), audio: nil)
         guard let text = fields["audio_data"] as? String else { return record }
         guard let audio = Data(base64Encoded: text) else {
             throw refuse("audio_data is not base64")
@@ -93,10 +87,5 @@ struct IncomingBatch: Sendable {
         else { throw refuse("audio_format is not ogg, flac, aac or wav") }
         record.audio = (audio, format)
         return record
-    }
-
-    private static func parse(_ time: String) -> Date? {
-        let withFraction = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-        return (try? withFraction.parse(time)) ?? (try? Date.ISO8601FormatStyle().parse(time))
     }
 }

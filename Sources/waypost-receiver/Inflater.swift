@@ -6,6 +6,8 @@ import CZstd
 struct Refusal: Error {
     var status: Int
     var reason: String
+    /// The encodings that would have been taken, where that is what was wrong.
+    var acceptEncoding: String?
 }
 
 /// Undoes `Content-Encoding`.
@@ -21,7 +23,8 @@ enum Inflater {
         default:
             throw Refusal(
                 status: 415,
-                reason: "Content-Encoding \(encoding): gzip and zstd are known"
+                reason: "Content-Encoding \(encoding): gzip and zstd are known",
+                acceptEncoding: "gzip, zstd"
             )
         }
     }
@@ -49,7 +52,7 @@ enum Inflater {
                 output += block.prefix(count)
                 guard output.count <= limit else { throw tooLarge }
             }
-            guard code == Z_STREAM_END else {
+            guard code == Z_STREAM_END, stream.avail_in == 0 else {
                 throw Refusal(status: 400, reason: "the body is not whole gzip")
             }
         }
@@ -79,6 +82,9 @@ enum Inflater {
                 }
                 guard output.count <= limit else { throw tooLarge }
                 rest = code
+            }
+            guard input.pos == input.size else {
+                throw Refusal(status: 400, reason: "bytes follow the end of the zstd body")
             }
         }
         return output

@@ -1,7 +1,7 @@
 // The routes of the receiver (contract, sections 3 and 7).
 import FlyingFox
+import FlyingSocks
 import Foundation
-import Glibc
 
 /// Answers ingest requests.
 struct IngestServer: Sendable {
@@ -15,45 +15,60 @@ struct IngestServer: Sendable {
         await server.appendRoute("/api/ingest") { await answer($0, "POST", ingest) }
         await server.appendRoute("/api/device/verify") { await answer($0, "POST", verify) }
         await server.appendRoute("/healthz") { await answer($0, "GET", health) }
-        await server.appendRoute("*") { _ in
-            Self.json(404, ["error": "no such path; POST /api/ingest"])
+        await server.appendRoute("*") { request in
+            let refusal = Refusal(status: 404, reason: "no such path; POST /api/ingest")
+            return Self.answer(refusal, RequestBody(request))
         }
     }
 
     private func answer(
         _ request: HTTPRequest,
         _ method: String,
-        _ body: @Sendable (HTTPRequest) async throws -> HTTPResponse
+        _ handle: (HTTPRequest, RequestBody) async throws -> HTTPResponse
     ) async -> HTTPResponse {
+        let body = RequestBody(request)
         guard request.method.rawValue == method else {
-            var response = Self.json(405, ["error": "use \(method)"])
+            var response = Self.answer(Refusal(status: 405, reason: "use \(method)"), body)
             response.headers[HTTPHeader("Allow")] = method
             return response
         }
         do {
-            return try await body(request)
+            return try await handle(request, body)
         } catch let refusal as Refusal {
             log("refused \(refusal.status): \(refusal.reason)")
-            return Self.json(refusal.status, ["error": refusal.reason])
+            return Self.answer(refusal, body)
         } catch {
             log("error: \(error)")
-            return Self.json(500, ["error": "\(error)"])
+            return Self.answer(Refusal(status: 500, reason: "\(error)"), body)
         }
     }
 
-    private func authorize(_ request: HTTPRequest) throws {
-        guard let token = request.headers[HTTPHeader("X-Device-Token")], tokens.accepts(token)
-        else {
+    /// A refusal, with whatever the client is still sending taken off the connection.
+    private static func answer(_ refusal: Refusal, _ body: RequestBody) -> HTTPResponse {
+        var response = json(refusal.status, ["error": refusal.reason])
+        response.headers[HTTPHeader("Accept-Encoding")] = refusal.acceptEncoding
+        let text = text(["error": refusal.reason])
+        response.payload = .httpBody(
+            HTTPBodySequence(from: EarlyAnswer(text: text, rest: body), count: text.count)
+        )
+        return response
+    }
+
+    /// The device that the request's token is bound to, "" for any.
+    private func authorize(_ request: HTTPRequest) throws -> String {
+        let token = request.headers[HTTPHeader("X-Device-Token")] ?? ""
+        guard let device = tokens.device(of: token) else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
+        return device
     }
 
-    private func verify(_ request: HTTPRequest) throws -> HTTPResponse {
-        try authorize(request)
-        return Self.json(200, ["ok": true])
+    private func verify(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
+        let device = try authorize(request)
+        return Self.json(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
     }
 
-    private func health(_ request: HTTPRequest) async throws -> HTTPResponse {
+    private func health(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
         let counts = try await archive.counts()
         return Self.json(
             200,
@@ -64,20 +79,23 @@ struct IngestServer: Sendable {
         )
     }
 
-    private func ingest(_ request: HTTPRequest) async throws -> HTTPResponse {
+    private func ingest(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
         let started = Date()
-        try authorize(request)
+        let device = try authorize(request)
         let key = try key(request)
         let type = request.headers[.contentType] ?? ""
         guard type.lowercased().hasPrefix("application/json") else {
             throw Refusal(status: 415, reason: "Content-Type must be application/json")
         }
-        let wire = try await body(request)
+        let wire = try await read(body, of: request)
         let plain = try Inflater.inflate(
             wire,
             encoding: request.headers[HTTPHeader("Content-Encoding")] ?? ""
         )
         let batch = try IncomingBatch(key: key, body: plain)
+        guard device.isEmpty || device == batch.device else {
+            throw Refusal(status: 403, reason: "the token belongs to another device_id")
+        }
         let receipt = try await archive.store(batch)
         let milliseconds = Int(Date().timeIntervalSince(started) * 1000)
         log(
@@ -103,55 +121,45 @@ struct IngestServer: Sendable {
         return key
     }
 
-    private func body(_ request: HTTPRequest) async throws -> [UInt8] {
+    private func read(_ body: RequestBody, of request: HTTPRequest) async throws -> [UInt8] {
         let tooLarge = Refusal(status: 413, reason: "the body is larger than \(maxBody) bytes")
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maxBody {
             throw tooLarge
         }
         var bytes: [UInt8] = []
-        for try await part in request.bodySequence {
+        while let part = try await next(of: body) {
             bytes += part
             guard bytes.count <= maxBody else { throw tooLarge }
         }
         return bytes
     }
 
+    /// A body that ends early or is badly framed is the client's fault.
+    private func next(of body: RequestBody) async throws -> Data? {
+        do {
+            return try await body.next()
+        } catch {
+            throw Refusal(status: 400, reason: "the body could not be read to its end")
+        }
+    }
+
     private static func json(_ status: Int, _ object: [String: Any]) -> HTTPResponse {
-        let data =
-            (try? JSONSerialization.data(withJSONObject: object, options: .sortedKeys)) ?? Data()
-        return HTTPResponse(
+        HTTPResponse(
             statusCode: HTTPStatusCode(status, phrase: ""),
             headers: [.contentType: "application/json"],
-            body: data + Data("\n".utf8)
+            body: text(object)
         )
+    }
+
+    private static func text(_ object: [String: Any]) -> Data {
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        let data = try? JSONSerialization.data(withJSONObject: object, options: options)
+        return (data ?? Data()) + Data("\n".utf8)
     }
 
     private func log(_ line: String) {
         guard !isQuiet else { return }
         let time = Date().formatted(.iso8601)
         FileHandle.standardError.write(Data("\(time) \(line)\n".utf8))
-    }
-}
-
-/// The tokens that devices may use.
-struct TokenList: Sendable {
-    /// nil: any token that is not empty.
-    private let tokens: Set<String>?
-
-    /// One token a line, `#` for comments; without a file every token is taken.
-    init(file: String?) throws {
-        guard let file else {
-            tokens = nil
-            return
-        }
-        let text = try String(contentsOfFile: file, encoding: .utf8)
-        tokens = Set(
-            text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
-                .filter { !$0.isEmpty && !$0.hasPrefix("#") }
-        )
-    }
-
-    func accepts(_ token: String) -> Bool {
-        tokens?.contains(token) ?? !token.isEmpty
     }
 }

@@ -1,20 +1,61 @@
 // Where the parts of a JSON text lie, so that records can be kept exactly as they were sent.
+import Foundation
 
 /// Finds extents in text that a real parser has accepted already.
 struct JSONScanner {
-    /// The members of an object: each key with the extent of its value.
-    static func members(_ object: ArraySlice<UInt8>) -> [(key: String, value: ArraySlice<UInt8>)] {
+    /// A member of an object: its key, and how key and value were written.
+    struct Member {
+        var key: String
+        var writtenKey: ArraySlice<UInt8>
+        var value: ArraySlice<UInt8>
+    }
+
+    static func members(_ object: ArraySlice<UInt8>) -> [Member] {
         parts(object).compactMap { part in
             guard let end = stringEnd(part),
                 let colon = part[end...].firstIndex(of: UInt8(ascii: ":"))
             else { return nil }
-            let key = String(decoding: part[(part.startIndex + 1)..<(end - 1)], as: UTF8.self)
-            return (key, trim(part[(colon + 1)...]))
+            let written = part[..<end]
+            return Member(
+                key: text(written),
+                writtenKey: written,
+                value: trim(part[(colon + 1)...])
+            )
         }
     }
 
     /// The elements of an array.
     static func elements(_ array: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] { parts(array) }
+
+    /// A comma before a closing bracket: the parser takes it, other readers of the files do not.
+    static func hasTrailingComma(_ text: [UInt8]) -> Bool {
+        var index = 0
+        var last: UInt8 = 0
+        while index < text.count {
+            let byte = text[index]
+            if byte == UInt8(ascii: "\"") {
+                index = stringEnd(text[index...]) ?? text.count
+                last = byte
+                continue
+            }
+            let isClosing = byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
+            if isClosing, last == UInt8(ascii: ",") { return true }
+            if !isBlank(byte) { last = byte }
+            index += 1
+        }
+        return false
+    }
+
+    /// A string as it reads: `\u0061` is `a`.
+    private static func text(_ string: ArraySlice<UInt8>) -> String {
+        let plain = String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
+        guard string.contains(UInt8(ascii: "\\")) else { return plain }
+        let read = try? JSONSerialization.jsonObject(
+            with: Data(string),
+            options: .fragmentsAllowed
+        )
+        return read as? String ?? plain
+    }
 
     /// What stands between the commas of the outermost object or array.
     private static func parts(_ text: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
@@ -64,8 +105,11 @@ struct JSONScanner {
     }
 
     private static func trim(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        let blank: (UInt8) -> Bool = { [9, 10, 13, 32].contains($0) }
-        guard let last = text.lastIndex(where: { !blank($0) }) else { return [] }
-        return text[...last].drop(while: blank)
+        guard let last = text.lastIndex(where: { !isBlank($0) }) else { return [] }
+        return text[...last].drop(while: isBlank)
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 32 || byte == 10 || byte == 13 || byte == 9
     }
 }

@@ -23,7 +23,8 @@ struct Receiver: AsyncParsableCommand {
     @Option(help: "Where the files go.") var data = "./waypost-data"
     @Option(help: "A file of device tokens, one a line; without it any token is taken.")
     var tokens: String?
-    @Option(help: "Largest body on the wire, in bytes.") var maxBody = 16 << 20
+    @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
+    var maxBody = ByteSize(bytes: 16 << 20)
     @Flag(help: "No line a batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and end.") var summary = false
     @Flag(help: "With --summary: one JSON object.") var json = false
@@ -31,7 +32,7 @@ struct Receiver: AsyncParsableCommand {
     mutating func validate() throws {
         if address == nil {
             throw ValidationError(
-                "--listen takes ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
+                "--listen takes IPV4-ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
             )
         }
     }
@@ -40,17 +41,29 @@ struct Receiver: AsyncParsableCommand {
         guard let colon = listen.lastIndex(of: ":"),
             let port = UInt16(listen[listen.index(after: colon)...])
         else { return nil }
-        return (String(listen[..<colon]), port)
+        let host = listen[..<colon] == "localhost" ? "127.0.0.1" : String(listen[..<colon])
+        var binary = in_addr()
+        return inet_pton(AF_INET, host, &binary) == 1 ? (host, port) : nil
     }
 
     mutating func run() async throws {
         guard !summary else { return print(try Summary(directory: data).text(json: json)) }
         do {
             try await serve()
+        } catch let failure as StartFailure {
+            Self.complain("\(failure)")
+            throw ExitCode(78)
+        } catch SocketError.failed(_, _, let reason) {
+            Self.complain("cannot listen on \(listen): \(reason)")
+            throw ExitCode(1)
         } catch {
-            FileHandle.standardError.write(Data("waypost-receiver: \(error)\n".utf8))
+            Self.complain("\(error)")
             throw ExitCode(1)
         }
+    }
+
+    private static func complain(_ text: String) {
+        FileHandle.standardError.write(Data("waypost-receiver: \(text)\n".utf8))
     }
 
     private func serve() async throws {
@@ -58,38 +71,41 @@ struct Receiver: AsyncParsableCommand {
         let ingest = IngestServer(
             archive: try Archive(directory: data),
             tokens: try TokenList(file: tokens),
-            maxBody: maxBody,
+            maxBody: maxBody.bytes,
             isQuiet: quiet
         )
-        // Field uploads are slow: minutes of them are no reason to hang up.
+        // Field uploads are slow: 16 MiB at 5 kB/s take an hour. Without a replay size each body is read
+        // once and in order, which RequestBody relies on.
         let server = HTTPServer(
-            address: try .inet(
-                ip4: address.host == "localhost" ? "127.0.0.1" : address.host,
-                port: address.port
-            ),
-            timeout: 300
+            config: HTTPServer.Configuration(
+                address: try .inet(
+                    ip4: address.host,
+                    port: address.port
+                ),
+                timeout: 3600,
+                sharedRequestReplaySize: 0,
+                logger: .disabled
+            )
         )
         await ingest.routes(on: server)
         let isStopping = StopFlag()
         let signals = stopOnSignals(server, isStopping)
         defer { signals.forEach { $0.cancel() } }
-        let running = Task { try await server.run() }
-        do {
+        let hasTokens = tokens != nil
+        let announcing = Task { [data] in
             try await server.waitUntilListening()
-        } catch {
-            // The reason is in what `run` throws: the port is taken, most often.
-            try await running.value
+            await Self.announce(server, data: data, hasTokens: hasTokens)
         }
-        await announce(server)
+        defer { announcing.cancel() }
         do {
-            try await running.value
+            try await server.run()
         } catch is CancellationError {
         } catch  where isStopping.isSet {
         }
     }
 
-    private func announce(_ server: HTTPServer) async {
-        var place = listen
+    private static func announce(_ server: HTTPServer, data: String, hasTokens: Bool) async {
+        var place = ""
         if case .ip4(let host, port: let port)? = await server.listeningAddress {
             place = "\(host):\(port)"
         }
@@ -97,7 +113,7 @@ struct Receiver: AsyncParsableCommand {
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
         )
-        if tokens == nil {
+        if !hasTokens {
             FileHandle.standardError.write(Data("no --tokens: any device token is taken\n".utf8))
         }
     }
