@@ -6,7 +6,7 @@
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1]
+    static let steps = [version1, version2]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -76,6 +76,11 @@ enum Schema {
             attempts INTEGER NOT NULL, clock_map INTEGER NOT NULL, sent_at INTEGER NOT NULL,
             synced INTEGER NOT NULL, app_version TEXT NOT NULL, error TEXT,
             done_boot INTEGER, done_boottime INTEGER);
+        """
+
+    /// Who vouched for a wall time.
+    private static let version2 = """
+        ALTER TABLE clock_map ADD COLUMN source TEXT;
         """
 }
 

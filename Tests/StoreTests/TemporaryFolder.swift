@@ -19,12 +19,13 @@ final class TemporaryFolder {
 
     func queue(
         commitInterval: Duration = .seconds(1),
+        bootID: String = "boot",
         clock: any HostClock = SystemClock()
     ) throws -> Queue {
         try Queue(
             settings: QueueSettings(
                 path: database,
-                bootID: "boot",
+                bootID: bootID,
                 commitInterval: commitInterval,
                 clock: clock,
                 appVersion: "test"
