@@ -97,6 +97,9 @@ package final class Queue: Sendable {
         return false
     }
 
+    /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.
+    package var hasRoom: Bool { mailbox.count < Self.mailboxLimit / 2 }
+
     /// Records that `accept` refused since the start.
     package var refusedRecords: [Stream: Int] { refused.withLock { $0 } }
 
