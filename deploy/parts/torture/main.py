@@ -7,6 +7,9 @@ import argparse
 import importlib
 import sys
 
+# No compiled files among the sources; before the imports of our own.
+sys.dont_write_bytecode = True
+
 from bench import Settings
 from report import Progress, Row, show
 
