@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -49,26 +50,29 @@ def capture(path, count, per_second=0, burst=1, first=0):
 
 
 class Sound:
-    """A sound server with a source that hums, for ALSA's pulse plugin: paced as a microphone is."""
+    """A sound server with a microphone that hums, for ALSA's pulse plugin."""
 
     def __init__(self, folder):
         home = folder / "pulse"
         home.mkdir(mode=0o700)
-        self.configuration = folder / "asound.conf"
         address = f"unix:{home}/native"
-        self.configuration.write_text(
+        (folder / "asound.conf").write_text(
             f'</usr/share/alsa/alsa.conf>\npcm.field {{ type pulse server "{address}" device "field" }}\n')
         environment = dict(os.environ, XDG_RUNTIME_DIR=str(home), HOME=str(home))
-        self.process = subprocess.Popen(
+        quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(
             ["pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no",
-             "--load=module-sine-source source_name=field rate=16000 frequency=440",
-             f"--load=module-native-protocol-unix socket={home}/native auth-anonymous=1"],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait("the sound server", lambda: (home / "native").exists())
+             f"--load=module-pipe-source source_name=field file={home}/pipe rate=16000 channels=1 format=s16le",
+             f"--load=module-native-protocol-unix socket={home}/native auth-anonymous=1"], env=environment, **quiet)
+        self.processes = [server]
+        wait("the sound server", lambda: (home / "native").exists() and (home / "pipe").exists())
+        hum = pathlib.Path(__file__).with_name("hum.py")
+        self.processes.append(subprocess.Popen([sys.executable, hum, home / "pipe"], **quiet))
 
     def end(self):
-        self.process.terminate()
-        self.process.wait()
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
 
 def wait(what, condition, limit=20.0):
