@@ -175,8 +175,10 @@ final class Works: Sendable {
             let adapter = BeaconAdapter(
                 settings: BeaconSettings(configuration.beacons),
                 board: publisher,
-                clock: clock
-            ) { queue.accept($0) }
+                clock: clock,
+                hasRoom: { queue.hasRoom },
+                accept: { queue.accept($0) }
+            )
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {

@@ -115,6 +115,9 @@ package final class Queue: Sendable {
         return false
     }
 
+    /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.
+    package var hasRoom: Bool { core.mailbox.count < Self.mailboxLimit / 2 }
+
     /// Losses that are not in the database yet.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 
