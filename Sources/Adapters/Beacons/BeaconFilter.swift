@@ -71,6 +71,19 @@ struct RateLimit {
         var times: [BootInstant] = []
         var next = 0
         var newest: BootInstant
+
+        /// In place: with the whole `RateLimit` at hand, each call would copy the table it is in.
+        mutating func admits(at now: BootInstant, count: Int, stretch: Duration) -> Bool {
+            if times.count < count {
+                times.append(now)
+            } else {
+                guard now - times[next] >= stretch else { return false }
+                times[next] = now
+                next = (next + 1) % count
+            }
+            newest = now
+            return true
+        }
     }
 
     /// This many may be kept in each `stretch`.
@@ -92,19 +105,7 @@ struct RateLimit {
             kept[key] = Kept(times: [now], newest: now)
             return true
         }
-        return admits(&kept.values[index], at: now)
-    }
-
-    private func admits(_ beacon: inout Kept, at now: BootInstant) -> Bool {
-        if beacon.times.count < count {
-            beacon.times.append(now)
-        } else {
-            guard now - beacon.times[beacon.next] >= stretch else { return false }
-            beacon.times[beacon.next] = now
-            beacon.next = (beacon.next + 1) % count
-        }
-        beacon.newest = now
-        return true
+        return kept.values[index].admits(at: now, count: count, stretch: stretch)
     }
 
     private mutating func forget(before moment: BootInstant) {
