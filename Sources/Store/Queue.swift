@@ -75,7 +75,7 @@ package final class Queue: Sendable {
     // Each `accept` returns false, and counts the record as refused, when the writer is too far behind.
 
     @discardableResult package func accept(_ sighting: Sighting) -> Bool {
-        post(.sighting(sighting), .beacons)
+        post(.sighting(sighting), .beacons, patient: true)
     }
 
     @discardableResult package func accept(_ fix: Fix) -> Bool { post(.fix(fix), .location) }
@@ -91,8 +91,9 @@ package final class Queue: Sendable {
 
     package func end(run: Int64) { _ = mailbox.post(.end(run), urgent: true) }
 
-    private func post(_ job: Job, _ stream: Stream) -> Bool {
-        if mailbox.post(job) { return true }
+    /// A patient record is inserted with others, at the latest when the open transaction is committed.
+    private func post(_ job: Job, _ stream: Stream, patient: Bool = false) -> Bool {
+        if mailbox.post(job, patient: patient) { return true }
         refused.withLock { $0[stream, default: 0] += 1 }
         return false
     }
