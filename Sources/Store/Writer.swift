@@ -24,7 +24,7 @@ package final class Writer {
     let connection: Connection
     let clock: any HostClock
     let appVersion: String
-    var counters: [Stream: StreamCounters] = [:]
+    var counters = PerStream<StreamCounters>()
     var clockMap = ClockMap()
     /// The row of `boots` for this boot.
     var boot: Int64 = 0
@@ -145,11 +145,12 @@ package final class Writer {
 
     /// Gives out the next sequence number of a stream.
     func nextSequence(_ stream: Stream, bytes: Int) -> Int64 {
-        let sequence = counters[stream, default: StreamCounters()].next
-        counters[stream]?.next += 1
-        counters[stream]?.bytes += Int64(bytes)
-        counters[stream]?.inserted += 1
-        return sequence
+        var counters = counters[stream] ?? StreamCounters()
+        defer { self.counters[stream] = counters }
+        counters.next += 1
+        counters.bytes += Int64(bytes)
+        counters.inserted += 1
+        return counters.next - 1
     }
 
     func insert(_ fix: Fix) throws {
@@ -172,10 +173,10 @@ package final class Writer {
 
     func insert(_ sighting: Sighting) throws {
         try begin()
-        let beacon = try identities.row(of: sighting.identity, connection: connection) {
-            [counters] in
-            counters[.beacons]?.next ?? 1
-        }
+        let beacon = try identities.row(
+            of: sighting.identity,
+            next: counters[.beacons]?.next ?? 1
+        )
         let payload = sighting.data.isEmpty ? sighting.telemetry.packed : sighting.data
         let sequence = nextSequence(.beacons, bytes: 24 + payload.count)
         try insertSighting.bind(sequence, at: 1)
