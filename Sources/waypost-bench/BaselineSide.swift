@@ -39,7 +39,8 @@ final class BaselinePlan {
             rows_per_commit: Int64(task.rowsPerCommit),
             boottime: Workload.start.boot.milliseconds,
             wall: Workload.start.wall.milliseconds,
-            interval: Workload.interval.milliseconds
+            interval: Workload.interval.milliseconds,
+            is_live: task.isLive ? 1 : 0
         )
     }
 

@@ -1,5 +1,6 @@
 // The bench's advertisements as a controller sends them, in a capture that the beacon source reads.
 import Glibc
+import Host
 
 /// Writes HCI advertising events in btsnoop format (datalink 1002, H4).
 enum CaptureFile {
@@ -11,7 +12,7 @@ enum CaptureFile {
         var bytes = Array("btsnoop".utf8) + [0]
         bytes += Workload.bigEndian(1, 4) + Workload.bigEndian(1002, 4)
         for index in 0..<rows {
-            append(record(index), to: &bytes)
+            append(record(index), at: index, to: &bytes)
             guard bytes.count > 1 << 16 || index == rows - 1 else { continue }
             guard fwrite(bytes, 1, bytes.count, file) == bytes.count else {
                 throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
@@ -20,12 +21,13 @@ enum CaptureFile {
         }
     }
 
-    private static func append(_ packet: [UInt8], to bytes: inout [UInt8]) {
+    private static func append(_ packet: [UInt8], at index: Int, to bytes: inout [UInt8]) {
         bytes += Workload.bigEndian(packet.count, 4)
         bytes += Workload.bigEndian(packet.count, 4)
-        // Flags: received, event; no drops; no time, for it is replayed as fast as it goes.
+        // Flags: received, event; no drops; the time in microseconds.
         bytes += Workload.bigEndian(3, 4)
-        bytes += [UInt8](repeating: 0, count: 12)
+        bytes += [0, 0, 0, 0]
+        bytes += Workload.bigEndian(index * Int(Workload.interval.milliseconds) * 1000, 8)
         bytes += packet
     }
 

@@ -59,7 +59,8 @@ final class Workers {
             "waypost-bench", "worker", side.rawValue, "--database", task.database, "--rows",
             "\(task.rows)", "--rows-per-commit", "\(task.rowsPerCommit)",
         ]
-        var arguments = words.map { strdup($0) } + [nil]
+        let flags = task.isLive ? ["--live"] : []
+        var arguments = (words + flags).map { strdup($0) } + [nil]
         // From /proc, because C's `environ` is a variable that any thread may change.
         var environment =
             ProcessFile.text("/proc/self/environ").split(separator: "\0")

@@ -12,6 +12,8 @@ struct SideTask: Sendable {
     var rows: Int
     /// 0: a commit a second, as the gateway does.
     var rowsPerCommit: Int
+    /// In real time, a sighting an interval, as a site gives them.
+    var isLive = false
 
     func queue() throws -> Queue {
         try Queue(
@@ -98,8 +100,11 @@ enum QueueSide {
     static func path(_ task: SideTask) throws -> Figures {
         let capture = task.database + ".btsnoop"
         try CaptureFile.write(to: capture, rows: task.rows)
-        let clock = PacedClock()
-        var settings = BeaconSettings(origin: .capture(path: capture, speed: 0))
+        let paced = PacedClock()
+        let clock: any HostClock = task.isLive ? SystemClock() : paced
+        var settings = BeaconSettings(
+            origin: .capture(path: capture, speed: task.isLive ? 1 : 0)
+        )
         settings.allow = Workload.allow
         let stop = try StopSignal()
         let figures = try Figures.measure(rows: task.rows) { [settings] in
@@ -111,7 +116,7 @@ enum QueueSide {
                 clock: clock
             ) { sighting in
                 feeder.give(sighting)
-                clock.advance()
+                paced.advance()
                 return true
             }
             adapter.run(until: stop)

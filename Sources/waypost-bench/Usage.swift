@@ -11,6 +11,8 @@ struct Usage {
     let blockBytes: Double
     /// Bytes given to write(2) and its kin (`wchar`).
     let writtenBytes: Double
+    /// Times a thread had gone to sleep and was woken (`ru_nvcsw`).
+    let wakeUps: Double
 
     static func now() -> Usage {
         var time = timespec()
@@ -25,7 +27,8 @@ struct Usage {
             wall: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9,
             cpu: Double(micros) / 1e6,
             blockBytes: io["write_bytes"] ?? 0,
-            writtenBytes: io["wchar"] ?? 0
+            writtenBytes: io["wchar"] ?? 0,
+            wakeUps: Double(usage.ru_nvcsw)
         )
     }
 }
@@ -116,6 +119,7 @@ struct Figures {
         figures["cpu_us_per_row"] = (after.cpu - before.cpu) * 1e6 / Double(rows)
         figures["block_bytes_per_row"] = (after.blockBytes - before.blockBytes) / Double(rows)
         figures["wchar_per_row"] = (after.writtenBytes - before.writtenBytes) / Double(rows)
+        figures["wake_ups_per_row"] = (after.wakeUps - before.wakeUps) / Double(rows)
         return figures
     }
 }

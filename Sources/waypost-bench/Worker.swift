@@ -37,9 +37,15 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "The database file.") var database: String
     @Option(help: "How many sightings.") var rows: Int
     @Option(help: "Sightings a commit; 0: a commit a second.") var rowsPerCommit = 0
+    @Flag(help: "In real time.") var live = false
 
     mutating func run() throws {
-        let task = SideTask(database: database, rows: rows, rowsPerCommit: rowsPerCommit)
+        let task = SideTask(
+            database: database,
+            rows: rows,
+            rowsPerCommit: rowsPerCommit,
+            isLive: live
+        )
         Output.write(try side.run(task).text)
     }
 }

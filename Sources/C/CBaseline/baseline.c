@@ -34,16 +34,22 @@ static int64_t nanoseconds_now(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void wait_until(int64_t nanoseconds) {
+    struct timespec due = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &due, 0) != 0) {}
+}
+
 static int run(baseline *self, insert_row insert) {
     const waypost_baseline_plan *plan = self->plan;
     int code = sqlite3_exec(self->database, "BEGIN IMMEDIATE", 0, 0, 0);
-    int64_t begun = nanoseconds_now(), since_commit = 0;
+    int64_t start = nanoseconds_now(), begun = start, since_commit = 0;
     for (int64_t index = 0; index < plan->rows && code == SQLITE_OK; index++) {
+        if (plan->is_live) wait_until(start + index * plan->interval * 1000000);
         code = insert(self, &plan->cycle[(size_t)index % plan->cycle_count], index);
         since_commit++;
-        int is_due = plan->rows_per_commit > 0
-                         ? since_commit == plan->rows_per_commit
-                         : since_commit % 256 == 0 && nanoseconds_now() - begun >= 1000000000;
+        int is_due = plan->rows_per_commit > 0 ? since_commit == plan->rows_per_commit
+                                               : (plan->is_live || since_commit % 256 == 0) &&
+                                                     nanoseconds_now() - begun >= 1000000000;
         if (!is_due || code != SQLITE_OK) continue;
         code = sqlite3_exec(self->database, "COMMIT; BEGIN IMMEDIATE", 0, 0, 0);
         begun = nanoseconds_now();

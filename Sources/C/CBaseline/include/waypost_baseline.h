@@ -38,6 +38,8 @@ typedef struct {
     int64_t boottime;
     int64_t wall;
     int64_t interval;
+    /// Waits until each row's time has come; else as fast as it goes.
+    int is_live;
 } waypost_baseline_plan;
 
 /// Inserts the rows as Waypost stores them; 0, or a SQLite code with its words in `error`.
