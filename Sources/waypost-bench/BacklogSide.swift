@@ -100,16 +100,14 @@ private struct Drain {
     var batches = 0
     var figures = Figures()
     private var seen = Figures()
-    private var began = 0.0
-    private var last = (wall: 0.0, records: 0)
+    private var last = (wall: 0.0, records: 0, rate: 0.0)
 
     init(rows: Int) {
         self.rows = rows
     }
 
     mutating func begin() {
-        began = Usage.now().wall
-        last.wall = began
+        last.wall = Usage.now().wall
     }
 
     mutating func passed(_ count: Int) {
@@ -124,12 +122,16 @@ private struct Drain {
 
     /// The speed since the mark before, and the memory at its highest up to here.
     private mutating func look(_ mark: Int) {
-        let now = Usage.now().wall
-        let rate = Double(records - last.records) / max(now - last.wall, 1e-9)
+        // A batch that passes several marks at once has one speed.
+        if records > last.records {
+            let now = Usage.now().wall
+            let rate = Double(records - last.records) / max(now - last.wall, 1e-9)
+            last = (now, records, rate)
+        }
+        let rate = last.rate
         seen["at_\(mark)_records_per_s"] = rate
         seen["at_\(mark)_resident_bytes"] = Resident.current
         seen["at_\(mark)_resident_peak_bytes"] = Resident.peak
-        last = (now, records)
         let peak = (Resident.peak / 1e6 * 10).rounded() / 10
         Output.progress("drain: \(mark) %, \(Int(rate)) records/s, \(peak) MB at most")
     }

@@ -19,14 +19,18 @@ struct QueueCommand: ParsableCommand {
     var rounds = 3
     @Option(help: "Pending sightings in the backlog, 0 for none. (default: 25 times the rows)")
     var backlog: Int?
+    @Option(help: "Seconds of sightings in real time, 0 for none.")
+    var live = 10
     @Option(help: "Where the databases are made: on the disk that is to be measured.")
     var directory = "/var/tmp"
     @Flag(help: "One JSON object instead of the table.")
     var json = false
 
     mutating func validate() throws {
-        guard rows >= 100, rounds >= 1, backlog ?? 0 >= 0 else {
-            throw ValidationError("--rows from 100, --rounds from 1, --backlog from 0")
+        guard (100...1 << 40).contains(rows), rounds >= 1, backlog ?? 0 >= 0, live >= 0 else {
+            throw ValidationError(
+                "--rows from 100, --rounds from 1, --backlog and --live from 0"
+            )
         }
     }
 
@@ -34,38 +38,39 @@ struct QueueCommand: ParsableCommand {
         let workers = try Workers()
         let scratch = try ScratchFolder(in: directory)
         var report = QueueReport(machine: Machine(folder: directory), rows: rows, rounds: rounds)
-        // A commit is a hundred rows in the one, a second in the other.
-        report.paced = try compare(rows / 100 * 100, rowsPerCommit: 100, workers, scratch)
-        report.fullSpeed = try compare(rows * 5, rowsPerCommit: 0, workers, scratch)
+        let paced = rows / 100 * 100
+        report.paced = try compare("100 a commit", workers, scratch) {
+            SideTask(database: $0, rows: paced, rowsPerCommit: 100)
+        }
+        report.fullSpeed = try compare("full speed", workers, scratch) {
+            SideTask(database: $0, rows: rows * 5, rowsPerCommit: 0)
+        }
+        let liveRows = Int(Duration.seconds(live) / Workload.interval)
+        if liveRows > 0 {
+            report.live = try compare("real time", sides: [.typed, .path], workers, scratch) {
+                SideTask(database: $0, rows: liveRows, rowsPerCommit: 0, isLive: true)
+            }
+        }
         report.journal = try rounds(.journal, rows * 5, workers, scratch)
         let backlog = backlog ?? rows * 25
         if backlog > 0 { report.backlog = try measureBacklog(backlog, workers, scratch) }
         Output.write(json ? report.json : report.table)
     }
 
-    /// All four sides in turn, so that a disk that slows down slows all of them.
+    /// The sides in turn, so that a disk that slows down slows all of them.
     private func compare(
-        _ rows: Int,
-        rowsPerCommit: Int,
+        _ title: String,
+        sides: [Side] = [.typed, .queue, .path, .json],
         _ workers: Workers,
-        _ scratch: ScratchFolder
+        _ scratch: ScratchFolder,
+        _ task: (_ database: String) -> SideTask
     ) throws -> [Side: Figures] {
-        let sides: [Side] = [.typed, .queue, .path, .json]
         var runs: [Side: [Figures]] = [:]
-        let rhythm = rowsPerCommit > 0 ? "\(rowsPerCommit) a commit" : "full speed"
         for round in 1...rounds {
             for side in sides {
-                Output.progress("\(rhythm), round \(round) of \(rounds): \(side.title)")
-                runs[side, default: []].append(
-                    try workers.run(
-                        side,
-                        SideTask(
-                            database: scratch.database(),
-                            rows: rows,
-                            rowsPerCommit: rowsPerCommit
-                        )
-                    )
-                )
+                Output.progress("\(title), round \(round) of \(rounds): \(side.title)")
+                let figures = try workers.run(side, task(scratch.database()))
+                runs[side, default: []].append(figures)
                 scratch.clear()
             }
         }

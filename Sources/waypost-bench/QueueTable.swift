@@ -11,6 +11,7 @@ extension QueueReport {
         }
         text += section("100 sightings a commit", paced)
         text += section("full speed, a commit a second", fullSpeed)
+        text += section("real time, a commit a second", live)
         text += "\n" + header("journal under a reader that never rests")
         text += row("rows/s", journal["rows_per_s"], nil)
         text += row("largest -wal, MiB", journal["journal_peak_bytes"].map { $0 / 1_048_576 }, nil)
@@ -27,19 +28,15 @@ extension QueueReport {
         let base = sides[.typed]
         var text = ""
         for (name, side) in [("accept", Side.queue), ("whole path", .path)] {
+            guard let own = sides[side] else { continue }
             text += "\n" + header("\(name), \(title)")
-            let own = sides[side]
-            text += row("rows/s", own?["rows_per_s"], base?["rows_per_s"])
-            text += row("CPU us/row", own?["cpu_us_per_row"], base?["cpu_us_per_row"])
-            text += row("bytes written/row", own?[bytesFigure], base?[bytesFigure])
-            guard side == .path else {
-                let bytes = sides[.json]?["record_bytes"] ?? 0
-                text += row(
-                    "  C with JSON rows of \(Self.text(bytes)) B",
-                    own?[bytesFigure],
-                    sides[.json]?[bytesFigure]
-                )
-                continue
+            text += row("rows/s", own["rows_per_s"], base?["rows_per_s"])
+            text += row("CPU us/row", own["cpu_us_per_row"], base?["cpu_us_per_row"])
+            text += row("wake-ups/row", own["wake_ups_per_row"], base?["wake_ups_per_row"])
+            text += row("bytes written/row", own[bytesFigure], base?[bytesFigure])
+            if side == .queue, let json = sides[.json], let bytes = json["record_bytes"] {
+                let title = "  beside C with JSON rows of \(Self.text(bytes)) B"
+                text += row(title, own[bytesFigure], json[bytesFigure])
             }
             text += row("memory, peak MB", megabytes(own, "peak"), megabytes(base, "peak"))
             text += row("memory, end MB", megabytes(own, "end"), megabytes(base, "end"))

@@ -116,10 +116,10 @@ static int work(baseline *self, const char *path, int is_json) {
     int code = sqlite3_open_v2(path, &self->database,
                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, 0);
     if (code == SQLITE_OK) code = sqlite3_exec(self->database, pragmas, 0, 0, 0);
-    if (code == SQLITE_OK) {
-        code = sqlite3_exec(self->database, is_json ? json_tables : typed_tables, 0, 0, 0);
-    }
+    if (code == SQLITE_OK) code = sqlite3_exec(self->database, "BEGIN IMMEDIATE", 0, 0, 0);
+    if (code == SQLITE_OK) code = sqlite3_exec(self->database, is_json ? json_tables : typed_tables, 0, 0, 0);
     if (code == SQLITE_OK && !is_json) code = insert_beacons(self);
+    if (code == SQLITE_OK) code = sqlite3_exec(self->database, "COMMIT", 0, 0, 0);
     if (code == SQLITE_OK) {
         const char *sql =
             is_json ? "INSERT INTO sightings VALUES (?,?)" : "INSERT INTO sightings VALUES (?,?,?,?,?,?,?)";
