@@ -52,17 +52,18 @@ final class ClockWatch: Sendable {
         wakeup = try Wakeup()
         let isSynced = vouches(nil)
         let stamp = clock.steadyStamp()
-        let (already, anchor) = try queue.perform { writer in
+        // While the disk refuses, the note is owed.
+        let noted = try? queue.perform { writer in
             try writer.noteClock(stamp, synced: isSynced)
-            return (writer.clockSyncedThisBoot(), writer.clockAnchor())
+            return (isSynced: writer.clockSyncedThisBoot(), anchor: writer.clockAnchor())
         }
         known = StateBox(
             Known(
-                state: ClockState(isSynced: already, steppedSeconds: 0),
+                state: ClockState(isSynced: noted?.isSynced ?? isSynced, steppedSeconds: 0),
                 seen: stamp,
                 wasVouchedFor: isSynced,
-                notedAt: stamp.boot,
-                anchor: anchor
+                notedAt: noted == nil ? nil : stamp.boot,
+                anchor: noted?.anchor
             )
         )
     }

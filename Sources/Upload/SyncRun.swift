@@ -14,9 +14,10 @@ final class SyncRun {
     private let board: Publisher<UploadReport>
     private let stop: StopSignal
     private let transport: Transport
-    private var reader: Reader
+    /// nil until the first sync: the disk may refuse at the start.
+    private var openReader: Reader?
     /// The database that the reader is of.
-    private var epoch: Int
+    private var epoch = -1
     private var report = UploadReport()
     private var backoff = Backoff()
     /// When a tick that waits for the clock's first sync has waited long enough.
@@ -45,8 +46,6 @@ final class SyncRun {
         self.board = board
         self.stop = stop
         transport = try Transport(settings.transport)
-        epoch = queue.epoch
-        reader = try queue.reader()
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
 
@@ -71,7 +70,6 @@ final class SyncRun {
         publish()
         var isDone = true
         do {
-            try followDatabase()
             let token = try settings.token()
             streams: for stream in Self.order {
                 switch try send(stream, token: token) {
@@ -116,11 +114,13 @@ final class SyncRun {
     }
 
     /// Another database took the place of the one that was read, or reading it failed.
-    private func followDatabase() throws {
+    private func reader() throws -> Reader {
         let newest = queue.epoch
-        guard newest != epoch else { return }
-        reader = try queue.reader()
+        if let openReader, newest == epoch { return openReader }
+        let reader = try queue.reader()
+        openReader = reader
         epoch = newest
+        return reader
     }
 
     private func nextBatch(_ stream: Stream, through end: Int64?) throws -> Batch? {
@@ -129,7 +129,7 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let last = try RecordSource(reader: reader, clockMap: range.clockMap)
+        let last = try RecordSource(reader: reader(), clockMap: range.clockMap)
             .lastFitting(range, limit: settings.maxBatchBytes)
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
@@ -142,7 +142,7 @@ final class SyncRun {
             streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
             deviceID: settings.deviceID,
             compression: settings.compression,
-            reader: reader
+            reader: reader()
         ).request()
         let now = clock.stamp()
         report.lastAttemptAt = now
