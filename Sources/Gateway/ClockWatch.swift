@@ -139,16 +139,16 @@ final class ClockWatch: Sendable {
             return synced && !known.state.isSynced
         }
         if isFirst { tellSync(stamp, by: source) }
-        guard
-            let anchor = try? queue.perform({ writer in
-                try writer.noteClock(stamp, synced: synced, by: source)
-                try writer.pruneClockMap()
-                return writer.clockAnchor()
-            })
-        else { return }
+        // The anchor in a box of its own: none is no failure.
+        let written = try? queue.perform { writer in
+            try writer.noteClock(stamp, synced: synced, by: source)
+            try writer.pruneClockMap()
+            return [writer.clockAnchor()]
+        }
+        guard let written else { return }
         let now = clock.now()
         known.update { known in
-            known.anchor = anchor
+            known.anchor = written[0]
             known.notedAt = now
         }
     }

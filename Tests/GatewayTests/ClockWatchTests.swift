@@ -181,6 +181,23 @@ import Testing
         #expect(try database.integer("SELECT count(*) FROM clock_map") ?? 99 <= 3)
     }
 
+    @Test(arguments: [true, false])
+    func looksInBetween_noteNothing(synced: Bool) throws {
+        let bench = try Bench(Self.now, synced: synced)
+        func newest() throws -> Int64 {
+            try bench.queue.perform { try $0.commit() }
+            let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+            return try database.integer("SELECT max(id) FROM clock_map") ?? 0
+        }
+        let before = try newest()
+        for _ in 0..<19 { bench.pass(.seconds(30)) }
+        #expect(try newest() == before)
+        bench.pass(.seconds(30))
+        #expect(try newest() == before + 1)
+        bench.pass(.seconds(599))
+        #expect(try newest() == before + 1)
+    }
+
     // MARK: A receiver
 
     @Test func receiversTime_datesABootThatNobodyElseSyncs() throws {
