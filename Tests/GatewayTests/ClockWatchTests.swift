@@ -198,6 +198,25 @@ import Testing
         #expect(try newest() == before + 1)
     }
 
+    @Test func databaseThatTakesADamagedOnesPlace_datesThisBootAsBefore() throws {
+        let bench = try Bench(Self.wrong)
+        bench.receiver(says: Self.now)
+        let before = try #require(try bench.anchor())
+        // Nothing of the old one can be read.
+        let file = bench.folder + "/queue.sqlite"
+        let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: size))
+        try handle.close()
+        let epoch = bench.queue.epoch
+        bench.queue.reportDamage("a test", epoch: epoch)
+        try waitUntil("the new database") { bench.queue.epoch != epoch }
+        bench.pass(.seconds(30))
+        #expect(try bench.anchor() == before)
+        #expect(try bench.queue.perform { $0.clockSyncedThisBoot() })
+        #expect(try bench.resolved().wall == Self.now + .seconds(30))
+    }
+
     // MARK: A receiver
 
     @Test func receiversTime_datesABootThatNobodyElseSyncs() throws {
