@@ -82,7 +82,7 @@ enum Schema {
             done_boot INTEGER, done_boottime INTEGER);
         """
 
-    /// The loss ledger; what a salvage has taken over, and whose the records were; batches of state 3 (evicted).
+    /// The loss ledger; what a salvage has taken over, and whose the records were; who vouched for a wall time.
     private static let version2 = """
         CREATE TABLE losses(stream INTEGER NOT NULL, kind TEXT NOT NULL, records INTEGER NOT NULL,
             told INTEGER NOT NULL, first_boot INTEGER NOT NULL, first_boottime INTEGER NOT NULL,

@@ -284,27 +284,6 @@ extension Stream {
     }
 }
 
-/// Reads the clock map up to and with entry `last`.
-func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
-    var map = ClockMap()
-    let rows = try connection.prepare(
-        "SELECT id, boot, boottime, wall, synced FROM clock_map WHERE id<=? ORDER BY id"
-    )
-    try rows.bind(last, at: 1)
-    while try rows.step() {
-        map.add(
-            ClockMap.Entry(
-                id: rows.required(0),
-                boot: rows.required(1),
-                boottime: rows.required(2),
-                wall: rows.required(3),
-                synced: rows.required(4) != 0
-            )
-        )
-    }
-    return map
-}
-
 /// Reads how the ids of the database's records are made.
 func loadRecordIDs(_ connection: borrowing Connection) throws -> RecordIDs {
     let statement = try connection.prepare("SELECT generation FROM database")
