@@ -41,6 +41,7 @@ let package = Package(
     products: [
         .executable(name: "waypost", targets: ["waypost"]),
         .executable(name: "waypost-receiver", targets: ["waypost-receiver"]),
+        .executable(name: "waypost-bench", targets: ["waypost-bench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -63,6 +64,8 @@ let package = Package(
             path: "Sources/C/CTOML",
             linkerSettings: [.linkedLibrary("tomlplusplus")]
         ),
+
+        .target(name: "CBaseline", dependencies: ["CSQLite"], path: "Sources/C/CBaseline"),
 
         module("Host", ["CLinux"]),
         module("Board", ["Host"]),
@@ -102,6 +105,14 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "waypost-bench",
+            dependencies: [
+                "Host", "Board", "Store", "Beacons", "Upload", "CLinux", "CBaseline",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
 
         tests("Host", ["Host"]),
         tests("Store", ["Store", "Host", "Board", "CSQLite"]),
@@ -112,7 +123,7 @@ let package = Package(
         tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CLinux"]),
         tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
         tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
-        tests("System", ["waypost", "Host", "Gateway"]),
+        tests("System", ["waypost", "waypost-bench", "Host", "Gateway"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -3,10 +3,16 @@ internal import CLinux
 internal import Glibc
 
 /// A first-in first-out queue with a limit; the one reader may wait on it with a deadline.
+///
+/// A patient element does not wake a reader that has a deadline: it waits for company.
 package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     // Unchecked because `elements` is guarded by a pthread mutex, which the compiler cannot see;
     // Synchronization.Mutex has no condition variable to wait on.
     private var elements: [Element] = []
+    /// Whether one of them is to be seen at once.
+    private var isHasty = false
+    /// Whether the reader waits for company, too.
+    private var isPatient = false
     private let limit: Int
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let filled: UnsafeMutablePointer<pthread_cond_t>
@@ -31,15 +37,24 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         mutex.deallocate()
     }
 
+    /// Patient elements that wake a reader with a deadline: few enough to be handled in a millisecond.
+    private static var company: Int { 256 }
+
+    private var isEnough: Bool {
+        isPatient && !isHasty ? elements.count >= Self.company : !elements.isEmpty
+    }
+
     /// Appends unless the queue is at its limit; false then.
     ///
-    /// `urgent` ignores the limit.
-    package func post(_ element: Element, urgent: Bool = false) -> Bool {
+    /// `urgent` ignores the limit; `patient` may wait until the reader's deadline.
+    package func post(_ element: Element, urgent: Bool = false, patient: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         guard urgent || elements.count < limit else { return false }
+        let wasEnough = isEnough
         elements.append(element)
-        if elements.count == 1 { pthread_cond_signal(filled) }
+        if !patient { isHasty = true }
+        if !wasEnough, isEnough { pthread_cond_signal(filled) }
         return true
     }
 
@@ -56,14 +71,16 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         let deadline = timeout.map(Self.deadline)
-        while elements.isEmpty {
+        isPatient = deadline != nil
+        while !isEnough {
             guard var deadline else {
                 pthread_cond_wait(filled, mutex)
                 continue
             }
             // Only ETIMEDOUT ends the wait; other wake-ups look again.
-            guard pthread_cond_timedwait(filled, mutex, &deadline) != ETIMEDOUT else { return }
+            if pthread_cond_timedwait(filled, mutex, &deadline) == ETIMEDOUT { break }
         }
+        isHasty = false
         swap(&elements, &batch)
     }
 

@@ -38,17 +38,13 @@ final class IdentityCache {
     /// The row of an identity, written if it is new.
     ///
     /// `next` is the sequence number about to be used.
-    func row(
-        of identity: BeaconIdentity,
-        connection: borrowing Connection,
-        next: () -> Int64
-    ) throws -> Int64 {
+    func row(of identity: BeaconIdentity, next: Int64) throws -> Int64 {
         uses &+= 1
         if let index = entries.index(forKey: identity) {
             entries.values[index].used = uses
             return entries.values[index].row
         }
-        if entries.count >= Self.limit { try evict(next: next()) }
+        if entries.count >= Self.limit { try evict(next: next) }
         try insert.bind(Int64(identity.kind.rawValue), at: 1)
         try insert.bind(identity.beaconID, at: 2)
         try insert.bind(Int64(identity.address.value), at: 3)

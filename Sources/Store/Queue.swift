@@ -1,6 +1,6 @@
 // The queue: where every source puts its records and the uploader finds them.
 package import Board
-package import Host
+internal import Host
 internal import Synchronization
 
 /// The one queue, on one thread with one writing connection.
@@ -70,7 +70,7 @@ package final class Queue: Sendable {
     // Each `accept` returns false, and counts the record as lost, when the writer is too far behind.
 
     @discardableResult package func accept(_ sighting: Sighting) -> Bool {
-        core.post(.sighting(sighting), sighting.stamp, .beacons)
+        core.post(.sighting(sighting), sighting.stamp, .beacons, patient: true)
     }
 
     @discardableResult package func accept(_ fix: Fix) -> Bool {
@@ -101,18 +101,6 @@ package final class Queue: Sendable {
                 + (detail.isEmpty ? "" : " (\(detail))"),
             code: .storageFull
         )
-    }
-
-    /// Takes a record as soon as there is room for it, for a source that can wait: a replay.
-    ///
-    /// False once `stop` is raised or the queue is closed.
-    package func acceptWaiting(_ sighting: Sighting, until stop: StopSignal) -> Bool {
-        while !stop.isRaised {
-            if core.mailbox.post(.sighting(sighting)) { return true }
-            // The mailbox is full: it is empty again when this returns.
-            guard (try? perform { _ in true }) != nil else { return false }
-        }
-        return false
     }
 
     /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.

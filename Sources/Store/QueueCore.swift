@@ -90,8 +90,9 @@ final class QueueCore: Sendable {
         _ = mailbox.post(.stop, urgent: true)
     }
 
-    func post(_ job: Job, _ stamp: Stamp, _ stream: Stream) -> Bool {
-        if mailbox.post(job) { return true }
+    /// A patient record is inserted with others, at the latest when the open transaction is committed.
+    func post(_ job: Job, _ stamp: Stamp, _ stream: Stream, patient: Bool = false) -> Bool {
+        if mailbox.post(job, patient: patient) { return true }
         losses.withLock {
             $0.add(Loss(.overrun, stream, records: 1, from: stamp, to: stamp))
         }

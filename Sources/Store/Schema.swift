@@ -13,6 +13,8 @@ enum Schema {
     /// Opens the writer's connection and brings the database to the newest version.
     static func open(path: String) throws -> Connection {
         let connection = try Connection(path: path, access: .readWrite)
+        // A commit writes whole pages: small ones, for a hundred sightings are 3 kB. Before all else.
+        try connection.execute("PRAGMA page_size=1024")
         // Must come before the first table, or freed pages could never be given back.
         try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         try connection.execute("PRAGMA journal_mode=WAL")
@@ -21,6 +23,8 @@ enum Schema {
         // Debian's build zeroes every freed page otherwise, which doubles what a delete writes.
         try connection.execute("PRAGMA secure_delete=FAST")
         try connection.execute("PRAGMA journal_size_limit=4194304")
+        // In pages; 4 MB as with pages of the usual size, or checkpoints would be four times as many.
+        try connection.execute("PRAGMA wal_autocheckpoint=4000")
         // Half a megabyte of page cache: rows are appended, so more would only cost memory.
         try connection.execute("PRAGMA cache_size=-512")
         try migrate(connection)

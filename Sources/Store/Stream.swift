@@ -7,3 +7,14 @@ package enum Stream: Int, Sendable, CaseIterable {
     case beacons = 3
     case events = 4
 }
+
+/// A value for each stream, found without hashing: it is looked up for every record.
+struct PerStream<Value> {
+    /// By the stream's number; 0 is no stream.
+    private var values = [Value?](repeating: nil, count: Stream.allCases.count + 1)
+
+    subscript(stream: Stream) -> Value? {
+        get { values[stream.rawValue] }
+        set { values[stream.rawValue] = newValue }
+    }
+}

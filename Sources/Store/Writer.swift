@@ -22,7 +22,7 @@ struct StreamCounters {
 
 /// What the writer remembers of the database; taken back with a transaction that fails.
 struct WriterMemory {
-    var counters: [Stream: StreamCounters] = [:]
+    var counters = PerStream<StreamCounters>()
     var clockMap = ClockMap()
     var bootIsSynced = false
     var chunker = Chunker()
@@ -44,6 +44,8 @@ package final class Writer {
     var boot: Int64 = 0
     let identities: IdentityCache
     var recordIDs: RecordIDs
+    /// Bytes of a page of the database.
+    let pageBytes: Int64
     /// When an event last told of losses.
     var toldAt: BootInstant?
 
@@ -58,6 +60,7 @@ package final class Writer {
 
     init(path: String, bootID: String, clock: any HostClock, appVersion: String) throws {
         connection = try Schema.open(path: path)
+        pageBytes = max(512, try connection.integer("PRAGMA page_size") ?? 4096)
         self.clock = clock
         self.appVersion = appVersion
         insertFix = try connection.prepare(
@@ -71,7 +74,7 @@ package final class Writer {
         try load(bootID: bootID)
     }
 
-    var counters: [Stream: StreamCounters] {
+    var counters: PerStream<StreamCounters> {
         get { memory.counters }
         _modify { yield &memory.counters }
     }
@@ -184,11 +187,12 @@ package final class Writer {
 
     /// Gives out the next sequence number of a stream.
     func nextSequence(_ stream: Stream, bytes: Int) -> Int64 {
-        let sequence = counters[stream, default: StreamCounters()].next
-        counters[stream]?.next += 1
-        counters[stream]?.bytes += Int64(bytes)
-        counters[stream]?.inserted += 1
-        return sequence
+        var counters = counters[stream] ?? StreamCounters()
+        defer { self.counters[stream] = counters }
+        counters.next += 1
+        counters.bytes += Int64(bytes)
+        counters.inserted += 1
+        return counters.next - 1
     }
 
     func insert(_ fix: Fix, boot: Int64? = nil) throws {
@@ -211,10 +215,10 @@ package final class Writer {
 
     func insert(_ sighting: Sighting, boot: Int64? = nil) throws {
         try begin()
-        let beacon = try identities.row(of: sighting.identity, connection: connection) {
-            [counters] in
-            counters[.beacons]?.next ?? 1
-        }
+        let beacon = try identities.row(
+            of: sighting.identity,
+            next: counters[.beacons]?.next ?? 1
+        )
         let payload = sighting.data.isEmpty ? sighting.telemetry.packed : sighting.data
         let sequence = nextSequence(.beacons, bytes: 24 + payload.count)
         try insertSighting.bind(sequence, at: 1)

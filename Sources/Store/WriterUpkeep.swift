@@ -41,8 +41,7 @@ extension Writer {
 
     /// Bytes of the database file that new records can use again.
     package func reusableBytes() throws -> Int64 {
-        let pages = try connection.integer("PRAGMA freelist_count") ?? 0
-        return pages * (try connection.integer("PRAGMA page_size") ?? 4096)
+        (try connection.integer("PRAGMA freelist_count") ?? 0) * pageBytes
     }
 
     /// Ids of the database's records.

@@ -48,7 +48,7 @@ final class StreamedBody: RequestBody {
 
 extension BatchBody {
     /// The body as a request: from memory where it is small, produced twice where it is not.
-    func request() throws -> any RequestBody {
+    package func request() throws -> any RequestBody {
         let (length, bytes) = try measure()
         return bytes.map { MemoryBody($0) } ?? StreamedBody(self, length: length)
     }

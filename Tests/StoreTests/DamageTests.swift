@@ -52,6 +52,16 @@ import Testing
         try data.write(to: URL(fileURLWithPath: folder.database))
     }
 
+    /// Fills a page with something else.
+    private func overwrite(
+        _ page: Int64,
+        of data: inout Data,
+        _ database: borrowing Connection
+    ) throws {
+        let size = Int(try database.integer("PRAGMA page_size") ?? 4096)
+        for index in 0..<size { data[Int(page - 1) * size + index] = 0xA5 }
+    }
+
     private func setAside(_ folder: TemporaryFolder) throws -> [String] {
         try folder.files.filter { $0.contains(".corrupt-") && !$0.hasSuffix("-wal") }
     }
@@ -106,10 +116,10 @@ import Testing
         let database = try Connection(path: folder.database, access: .readOnly)
         let page = try #require(
             try database.integer(
-                "SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1 OFFSET 8"
+                "SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1 OFFSET 40"
             )
         )
-        for index in 0..<4096 { data[Int(page - 1) * 4096 + index] = 0xA5 }
+        try overwrite(page, of: &data, database)
         try write(data, folder)
 
         let queue = try folder.queue()
@@ -156,7 +166,7 @@ import Testing
         let page = try #require(
             try database.integer("SELECT pageno FROM dbstat WHERE name='location' LIMIT 1")
         )
-        for index in 0..<4096 { data[Int(page - 1) * 4096 + index] = 0xA5 }
+        try overwrite(page, of: &data, database)
         try write(data, folder)
 
         let queue = try folder.queue()

@@ -15,38 +15,47 @@ package struct BeaconFilter: Sendable {
     /// Deny wins; an empty allow list admits all.
     package func admits(_ identity: BeaconIdentity) -> Bool {
         guard !(allow.isEmpty && deny.isEmpty) else { return true }
-        let names = [
-            identity.address.description.lowercased(), identity.beaconID.lowercased(),
-            "kind:\(identity.kind.name)",
-        ].map { Array($0.utf8) }
-        func anyMatches(_ patterns: [[UInt8]]) -> Bool {
-            patterns.contains { pattern in
-                names.contains { Self.matches(pattern[...], $0[...]) }
-            }
+        return !anyMatches(deny, identity) && (allow.isEmpty || anyMatches(allow, identity))
+    }
+
+    /// `kind:NAME` of each kind, by its number.
+    private static let kinds: [[UInt8]] = (0...(BeaconKind.allCases.map(\.rawValue).max() ?? 0))
+        .map { number in BeaconKind(rawValue: number).map { Array("kind:\($0.name)".utf8) } ?? [] }
+
+    private func anyMatches(_ patterns: [[UInt8]], _ identity: BeaconIdentity) -> Bool {
+        // The kind first: the other names have to be made, and often it decides alone.
+        let kind = Self.kinds[identity.kind.rawValue]
+        if patterns.contains(where: { Self.matches($0[...], kind[...]) }) { return true }
+        guard !patterns.isEmpty else { return false }
+        let names = [Self.folded(identity.address.description), Self.folded(identity.beaconID)]
+        return patterns.contains { pattern in
+            names.contains { Self.matches(pattern[...], $0[...]) }
         }
-        return !anyMatches(deny) && (allow.isEmpty || anyMatches(allow))
+    }
+
+    /// Lower case; addresses and ids are ASCII.
+    private static func folded(_ text: String) -> [UInt8] {
+        text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
     }
 
     /// Whether the text fits, where `*` stands for any run of characters.
     ///
     /// Never more than their lengths multiplied in time: only the last `*` is gone back to.
     static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
-        var pattern = pattern
-        var text = text
-        var star: (pattern: ArraySlice<UInt8>, text: ArraySlice<UInt8>)?
+        var (at, place) = (pattern.startIndex, text.startIndex)
+        var star: (at: Int, place: Int)?
         while true {
-            if pattern.first == UInt8(ascii: "*") {
-                pattern = pattern.dropFirst()
-                star = (pattern, text)
-            } else if let expected = pattern.first, expected == text.first {
-                pattern = pattern.dropFirst()
-                text = text.dropFirst()
-            } else if pattern.isEmpty, text.isEmpty {
+            if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
+                at += 1
+                star = (at, place)
+            } else if at < pattern.endIndex, place < text.endIndex, pattern[at] == text[place] {
+                at += 1
+                place += 1
+            } else if at == pattern.endIndex, place == text.endIndex {
                 return true
-            } else if let last = star, !last.text.isEmpty {
-                star = (last.pattern, last.text.dropFirst())
-                pattern = last.pattern
-                text = last.text.dropFirst()
+            } else if let last = star, last.place < text.endIndex {
+                star = (last.at, last.place + 1)
+                (at, place) = (last.at, last.place + 1)
             } else {
                 return false
             }
@@ -71,6 +80,19 @@ struct RateLimit {
         var times: [BootInstant] = []
         var next = 0
         var newest: BootInstant
+
+        /// In place: with the whole `RateLimit` at hand, each call would copy the table it is in.
+        mutating func admits(at now: BootInstant, count: Int, stretch: Duration) -> Bool {
+            if times.count < count {
+                times.append(now)
+            } else {
+                guard now - times[next] >= stretch else { return false }
+                times[next] = now
+                next = (next + 1) % count
+            }
+            newest = now
+            return true
+        }
     }
 
     /// This many may be kept in each `stretch`.
@@ -92,19 +114,7 @@ struct RateLimit {
             kept[key] = Kept(times: [now], newest: now)
             return true
         }
-        return admits(&kept.values[index], at: now)
-    }
-
-    private func admits(_ beacon: inout Kept, at now: BootInstant) -> Bool {
-        if beacon.times.count < count {
-            beacon.times.append(now)
-        } else {
-            guard now - beacon.times[beacon.next] >= stretch else { return false }
-            beacon.times[beacon.next] = now
-            beacon.next = (beacon.next + 1) % count
-        }
-        beacon.newest = now
-        return true
+        return kept.values[index].admits(at: now, count: count, stretch: stretch)
     }
 
     private mutating func forget(before moment: BootInstant) {

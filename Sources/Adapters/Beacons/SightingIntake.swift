@@ -7,10 +7,21 @@ struct SightingIntake {
     /// Payloads remembered with what they decode to: most beacons repeat themselves.
     private static let cacheLimit = 4096
 
+    /// A sender and the length of its payload: what comes in turn (Eddystone UID, TLM) differs in length.
     private struct Key: Hashable {
-        var address: BluetoothAddress
-        var type: AddressType
-        var data: ArraySlice<UInt8>
+        private let packed: UInt64
+
+        init(_ report: AdvertisingReport) {
+            // 48 bits of address, 2 of type, 14 of length: data is at most 1650 bytes long.
+            let type = UInt64(report.addressType.rawValue)
+            packed = report.address.value | type << 48 | UInt64(report.data.count & 0x3FFF) << 50
+        }
+    }
+
+    /// The last payload of a key.
+    private struct Known {
+        var data: [UInt8]
+        var admitted: [Admitted]
     }
 
     /// A decoded beacon that the lists admit.
@@ -23,7 +34,7 @@ struct SightingIntake {
     private let filter: BeaconFilter
     private let keepsUnknown: Bool
     private var rate: RateLimit
-    private var cache: [Key: [Admitted]] = [:]
+    private var cache: [Key: Known] = [:]
 
     init(_ settings: BeaconSettings) {
         filter = BeaconFilter(allow: settings.allow, deny: settings.deny)
@@ -51,9 +62,23 @@ struct SightingIntake {
     }
 
     private mutating func decode(_ report: AdvertisingReport) -> [Admitted] {
-        let key = Key(address: report.address, type: report.addressType, data: report.data)
-        if let known = cache[key] { return known }
-        let admitted = Advertisement.decode(report.data, unknown: keepsUnknown).map { beacon in
+        let key = Key(report)
+        if let index = cache.index(forKey: key) {
+            if cache.values[index].data[...] == report.data { return cache.values[index].admitted }
+            let admitted = admit(report)
+            // Not `Array(report.data)`: the room is there, and a slice would keep the whole packet.
+            cache.values[index].data.replaceSubrange(0..., with: report.data)
+            cache.values[index].admitted = admitted
+            return admitted
+        }
+        let admitted = admit(report)
+        if cache.count >= Self.cacheLimit { cache.removeAll(keepingCapacity: true) }
+        cache[key] = Known(data: Array(report.data), admitted: admitted)
+        return admitted
+    }
+
+    private func admit(_ report: AdvertisingReport) -> [Admitted] {
+        Advertisement.decode(report.data, unknown: keepsUnknown).map { beacon in
             Admitted(
                 identity: BeaconIdentity(
                     kind: beacon.kind,
@@ -66,9 +91,5 @@ struct SightingIntake {
                 data: beacon.data
             )
         }.filter { filter.admits($0.identity) }
-        if cache.count >= Self.cacheLimit { cache.removeAll(keepingCapacity: true) }
-        // A slice would keep the whole packet it was cut from.
-        cache[Key(address: key.address, type: key.type, data: Array(key.data)[...])] = admitted
-        return admitted
     }
 }

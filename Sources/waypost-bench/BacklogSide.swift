@@ -1,0 +1,146 @@
+// A backlog: a database full of pending sightings, opened and drained as the uploader drains it.
+import Glibc
+import Host
+import Store
+import Upload
+
+enum BacklogSide {
+    /// Shares of the backlog, in percent, at which the drain is looked at.
+    static let marks = [10, 50, 100]
+
+    /// Makes the database, by the writer itself at full speed.
+    static func fill(_ task: SideTask) throws -> Figures {
+        let cycle = try Workload.sightings()
+        var figures = try Figures.measure(rows: task.rows) {
+            let queue = try task.queue()
+            QueueSide.feed(queue, cycle, task)
+            queue.close()
+        }
+        try task.check()
+        figures["database_bytes"] = Double(fileSize(task.database))
+        return figures
+    }
+
+    /// Opens the queue, first from the disk and then from the page cache.
+    static func open(_ task: SideTask) throws -> Figures {
+        dropFromCache(task.database)
+        var figures = Figures()
+        for name in ["open_cold_ms", "open_warm_ms"] {
+            let before = Usage.now()
+            let queue = try task.queue()
+            figures[name] = (Usage.now().wall - before.wall) * 1000
+            queue.close()
+        }
+        return figures
+    }
+
+    /// Freezes batch after batch, makes each body and drops it, marks each uploaded.
+    static func drain(_ task: SideTask) throws -> Figures {
+        let queue = try task.queue()
+        defer { queue.close() }
+        let reader = try queue.reader()
+        var drain = Drain(rows: task.rows)
+        drain.figures = try Figures.measure(rows: task.rows) {
+            drain.begin()
+            while let batch = try nextBatch(queue, reader) {
+                drain.bodyBytes += try produce(batch, reader)
+                try queue.perform { try $0.uploaded(batch) }
+                drain.passed(batch.records)
+            }
+        }
+        guard drain.records == task.rows else {
+            throw BenchFailure("\(task.database): \(drain.records) of \(task.rows) were drained")
+        }
+        return drain.result()
+    }
+
+    /// As SyncRun does it: look, fit, freeze.
+    private static func nextBatch(_ queue: Queue, _ reader: Reader) throws -> Batch? {
+        guard let range = try queue.perform({ try $0.pending(.beacons) }) else { return nil }
+        let last = try RecordSource(reader: reader, clockMap: range.clockMap)
+            .lastFitting(range, limit: 8 << 20)
+        return try queue.perform { try $0.freeze(range, through: last) }
+    }
+
+    /// The bytes of the body that would go out.
+    private static func produce(_ batch: Batch, _ reader: Reader) throws -> Int {
+        let body = try BatchBody(
+            batch: batch,
+            streamName: "linux_bluez_beacons",
+            deviceID: "00000000-0000-4000-8000-000000000000",
+            compression: .gzip,
+            reader: reader
+        ).request()
+        var bytes = 0
+        while case let piece = try body.read(atMost: 64 << 10), !piece.isEmpty {
+            bytes += piece.count
+        }
+        return bytes
+    }
+
+    /// So that the next read comes from the disk.
+    private static func dropFromCache(_ path: String) {
+        guard let file = fopen(path, "r+") else { return }
+        defer { fclose(file) }
+        fsync(fileno(file))
+        posix_fadvise(fileno(file), 0, 0, POSIX_FADV_DONTNEED)
+    }
+
+    static func fileSize(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : 0
+    }
+}
+
+/// How a drain is going.
+private struct Drain {
+    let rows: Int
+    var records = 0
+    var bodyBytes = 0
+    var batches = 0
+    var figures = Figures()
+    private var seen = Figures()
+    private var last = (wall: 0.0, records: 0, rate: 0.0)
+
+    init(rows: Int) {
+        self.rows = rows
+    }
+
+    mutating func begin() {
+        last.wall = Usage.now().wall
+    }
+
+    mutating func passed(_ count: Int) {
+        let before = records
+        records += count
+        batches += 1
+        for mark in BacklogSide.marks
+        where before < rows * mark / 100 && records >= rows * mark / 100 {
+            look(mark)
+        }
+    }
+
+    /// The speed since the mark before, and the memory at its highest up to here.
+    private mutating func look(_ mark: Int) {
+        // A batch that passes several marks at once has one speed.
+        if records > last.records {
+            let now = Usage.now().wall
+            let rate = Double(records - last.records) / max(now - last.wall, 1e-9)
+            last = (now, records, rate)
+        }
+        let rate = last.rate
+        seen["at_\(mark)_records_per_s"] = rate
+        seen["at_\(mark)_resident_bytes"] = Resident.current
+        seen["at_\(mark)_resident_peak_bytes"] = Resident.peak
+        let peak = (Resident.peak / 1e6 * 10).rounded() / 10
+        Output.progress("drain: \(mark) %, \(Int(rate)) records/s, \(peak) MB at most")
+    }
+
+    func result() -> Figures {
+        var result = figures
+        for (name, value) in seen.values { result[name] = value }
+        result["batches"] = Double(batches)
+        result["body_bytes_per_row"] = Double(bodyBytes) / Double(rows)
+        return result
+    }
+}

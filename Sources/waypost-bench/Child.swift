@@ -1,0 +1,96 @@
+// A worker process: started, listened to, ended with the bench.
+import CLinux
+import Glibc
+import Host
+
+/// Runs workers, and ends them when a signal ends the bench.
+final class Workers {
+    private let signals: Int32
+
+    init() throws {
+        signals = waypost_take_signals()
+        guard signals >= 0 else { throw SystemError("signalfd", code: -signals) }
+    }
+
+    /// Runs one side and gives its figures.
+    ///
+    /// Throws when the worker fails (it says why on standard error), and when a signal comes.
+    func run(_ side: Side, _ task: SideTask) throws -> Figures {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw SystemError.last("pipe") }
+        let output = Descriptor(owning: ends[0])
+        let process: pid_t
+        do {
+            defer { close(ends[1]) }
+            process = try start(side, task, output: ends[1], notFor: ends[0])
+        }
+        guard let text = read(output.number) else {
+            kill(process, SIGKILL)
+            waitpid(process, nil, 0)
+            throw BenchFailure("ended by a signal")
+        }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        guard status == 0 else { throw BenchFailure("the \(side) side failed (status \(status))") }
+        return Figures(text: text)
+    }
+
+    private func start(
+        _ side: Side,
+        _ task: SideTask,
+        output: Int32,
+        notFor other: Int32
+    ) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addclose(&actions, other)
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        posix_spawn_file_actions_addclose(&actions, output)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The bench blocks the signals it listens for; a worker takes them as usual.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        let words = [
+            "waypost-bench", "worker", side.rawValue, "--database", task.database, "--rows",
+            "\(task.rows)", "--rows-per-commit", "\(task.rowsPerCommit)",
+        ]
+        let flags = task.isLive ? ["--live"] : []
+        var arguments = (words + flags).map { strdup($0) } + [nil]
+        // From /proc, because C's `environ` is a variable that any thread may change.
+        var environment =
+            ProcessFile.text("/proc/self/environ").split(separator: "\0")
+            .map { strdup(String($0)) } + [nil]
+        defer { for text in arguments + environment { free(text) } }
+        var process = pid_t()
+        let code = posix_spawn(
+            &process,
+            "/proc/self/exe",
+            &actions,
+            &attributes,
+            &arguments,
+            &environment
+        )
+        guard code == 0 else { throw SystemError("posix_spawn", on: side.rawValue, code: code) }
+        return process
+    }
+
+    /// All that comes until the worker ends; nil when a signal came first.
+    private func read(_ output: Int32) -> String? {
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 4096)
+        while true {
+            var entries = [PollEntry(output), PollEntry(signals)]
+            _ = wait(for: &entries)
+            if entries[1].isReady { return nil }
+            guard entries[0].isReady else { continue }
+            let count = Glibc.read(output, &block, block.count)
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            if count > 0 { bytes += block.prefix(count) }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// What `waypost-bench queue` found: a table for people, an object for programs.
+import Store
+
+/// The figures of one run of the bench.
+struct QueueReport {
+    struct Backlog {
+        var records: Int
+        var fill: Figures
+        var open: Figures
+        var drain: Figures
+    }
+
+    /// A promise of the design, and what was measured.
+    struct Goal {
+        var name: String
+        var measured: Double
+        var limit: Double
+        var unit: String
+
+        var isMet: Bool { measured <= limit }
+    }
+
+    var machine: Machine
+    var rows: Int
+    var rounds: Int
+    /// 100 sightings a commit.
+    var paced: [Side: Figures] = [:]
+    /// A commit a second.
+    var fullSpeed: [Side: Figures] = [:]
+    /// A commit a second, some 143 sightings each.
+    var live: [Side: Figures] = [:]
+    var journal = Figures()
+    var backlog: Backlog?
+
+    init(machine: Machine, rows: Int, rounds: Int) {
+        self.machine = machine
+        self.rows = rows
+        self.rounds = rounds
+    }
+
+    /// File systems without a disk below count no bytes there; what was written is named instead.
+    var bytesFigure: String {
+        (paced[.typed]?["block_bytes_per_row"] ?? 0) > 0 ? "block_bytes_per_row" : "wchar_per_row"
+    }
+
+    var goals: [Goal] {
+        var goals = [
+            Goal(
+                name: "bytes written/sighting, 100 a commit",
+                measured: paced[.queue]?[bytesFigure] ?? 0,
+                limit: 200,
+                unit: "B"
+            )
+        ]
+        for (title, sides) in [
+            ("as at a site", live), ("100 a commit", paced), ("full speed", fullSpeed),
+        ] {
+            guard let path = sides[.path]?["cpu_us_per_row"],
+                let base = sides[.typed]?["cpu_us_per_row"], base > 0
+            else { continue }
+            let name = "CPU of the whole path, \(title)"
+            goals.append(Goal(name: name, measured: path / base, limit: 1.5, unit: "x C"))
+        }
+        let largest = (journal["journal_peak_bytes"] ?? 0) / 1_048_576
+        goals.append(
+            Goal(name: "journal under a reader", measured: largest, limit: 16, unit: "MiB")
+        )
+        guard let backlog else { return goals }
+        goals += [
+            Goal(
+                name: "opening the backlog",
+                measured: backlog.open["open_cold_ms"] ?? 0,
+                limit: 300,
+                unit: "ms"
+            ),
+            Goal(
+                name: "draining it, memory at most",
+                measured: (backlog.drain["resident_peak_bytes"] ?? 0) / 1e6,
+                limit: 32,
+                unit: "MB"
+            ),
+        ]
+        return goals
+    }
+}
+
+// MARK: For programs
+
+extension QueueReport {
+    /// One object on one line.
+    var json: String {
+        var json = JSONText()
+        json.object {
+            $0.field("bench", "queue")
+            $0.field("cpu", machine.cpu)
+            $0.field("cores", Int64(machine.cores))
+            $0.field("file_system", machine.fileSystem)
+            $0.field("disk", machine.disk)
+            $0.field("rows", Int64(rows))
+            $0.field("rounds", Int64(rounds))
+            $0.field("bytes_figure", bytesFigure)
+            for (name, rhythm, sides) in [
+                ("paced", "100 a commit", paced), ("full_speed", "a commit a second", fullSpeed),
+                ("live", "a commit a second", live),
+            ] where !sides.isEmpty {
+                $0.key(name)
+                Self.write(sides, rhythm, to: &$0)
+            }
+            $0.key("journal")
+            Self.write(journal, to: &$0)
+            if let backlog {
+                $0.key("backlog")
+                Self.write(backlog, to: &$0)
+            }
+            $0.key("goals")
+            $0.array { for goal in goals { Self.write(goal, to: &$0) } }
+        }
+        return String(decoding: json.bytes, as: UTF8.self) + "\n"
+    }
+
+    private static func write(
+        _ sides: [Side: Figures],
+        _ rhythm: String,
+        to json: inout JSONText
+    ) {
+        json.object {
+            $0.field("rhythm", rhythm)
+            for side in [Side.queue, .path, .typed, .json] {
+                guard let figures = sides[side] else { continue }
+                $0.key(side == .typed ? "c" : side == .json ? "c_json" : side.rawValue)
+                write(figures, to: &$0)
+            }
+            for side in [Side.queue, .path] {
+                guard let own = sides[side], let base = sides[.typed] else { continue }
+                $0.key("\(side)_ratio")
+                write(own, over: base, to: &$0)
+            }
+        }
+    }
+
+    private static func write(_ figures: Figures, to json: inout JSONText) {
+        json.object { object in
+            for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
+                object.field(name, value)
+            }
+        }
+    }
+
+    private static func write(_ figures: Figures, over base: Figures, to json: inout JSONText) {
+        json.object { object in
+            for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
+                guard let divisor = base[name], divisor > 0 else { continue }
+                object.field(name, value / divisor)
+            }
+        }
+    }
+
+    private static func write(_ backlog: Backlog, to json: inout JSONText) {
+        json.object {
+            $0.field("records", Int64(backlog.records))
+            $0.key("fill")
+            write(backlog.fill, to: &$0)
+            $0.key("open")
+            write(backlog.open, to: &$0)
+            $0.key("drain")
+            write(backlog.drain, to: &$0)
+        }
+    }
+
+    private static func write(_ goal: Goal, to json: inout JSONText) {
+        json.object {
+            $0.field("name", goal.name)
+            $0.field("measured", goal.measured)
+            $0.field("limit", goal.limit)
+            $0.field("unit", goal.unit)
+            $0.field("met", goal.isMet)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// Waypost's side: sightings into the queue, from values or from a controller's bytes.
+import Beacons
+import Board
+import Glibc
+import Host
+import Store
+import Synchronization
+
+/// What a side is to do.
+struct SideTask: Sendable {
+    var database: String
+    var rows: Int
+    /// 0: a commit a second, as the gateway does.
+    var rowsPerCommit: Int
+    /// In real time, a sighting an interval, as a site gives them.
+    var isLive = false
+
+    func queue() throws -> Queue {
+        try Queue(
+            settings: QueueSettings(path: database, bootID: "bench", appVersion: "bench")
+        )
+    }
+
+    /// Fails unless the database has all the rows.
+    func check() throws {
+        let connection = try Connection(path: database, access: .readOnly)
+        let found = try connection.integer("SELECT count(*) FROM sightings") ?? 0
+        guard found == rows else {
+            throw BenchFailure("\(database): \(found) rows were stored instead of \(rows)")
+        }
+    }
+}
+
+/// Gives sightings to a queue without losing one, and asks for a commit when it is time.
+final class Feeder: Sendable {
+    private let queue: Queue
+    private let rowsPerCommit: Int
+    private let fed = Atomic(0)
+
+    init(_ queue: Queue, rowsPerCommit: Int) {
+        self.queue = queue
+        self.rowsPerCommit = rowsPerCommit
+    }
+
+    /// Waits where the gateway would count a loss: the bench wants every row.
+    func give(_ sighting: Sighting) {
+        while !queue.accept(sighting) { usleep(200) }
+        let count = fed.wrappingAdd(1, ordering: .relaxed).newValue
+        guard rowsPerCommit > 0, count % rowsPerCommit == 0 else { return }
+        // Returns when all before it is on the disk; a failure shows in the number of rows.
+        try? queue.perform { _ in }
+    }
+}
+
+/// Time that passes by the sightings, while each reading costs what the kernel's clock costs.
+final class PacedClock: HostClock {
+    private let passed = Atomic<Int64>(0)
+
+    func now() -> BootInstant {
+        _ = SystemClock().now()
+        return Workload.start.boot + elapsed
+    }
+
+    func wall() -> WallTime {
+        _ = SystemClock().wall()
+        return Workload.start.wall + elapsed
+    }
+
+    private var elapsed: Duration { .nanoseconds(passed.load(ordering: .relaxed)) }
+
+    /// On to the next sighting.
+    func advance() { passed.wrappingAdd(Workload.interval.nanoseconds, ordering: .relaxed) }
+}
+
+enum QueueSide {
+    /// `Queue.accept` from this thread to committed rows.
+    static func accept(_ task: SideTask) throws -> Figures {
+        let cycle = try Workload.sightings()
+        let figures = try Figures.measure(rows: task.rows) {
+            let queue = try task.queue()
+            feed(queue, cycle, task)
+            queue.close()
+        }
+        try task.check()
+        return figures
+    }
+
+    static func feed(_ queue: Queue, _ cycle: [Sighting], _ task: SideTask) {
+        let feeder = Feeder(queue, rowsPerCommit: task.rowsPerCommit)
+        var stamp = Workload.start
+        for index in 0..<task.rows {
+            var sighting = cycle[index % cycle.count]
+            sighting.stamp = stamp
+            stamp = stamp.advanced(by: Workload.interval)
+            feeder.give(sighting)
+        }
+    }
+
+    /// The whole path: a controller's bytes, parsed, decoded, filtered, and into the queue.
+    static func path(_ task: SideTask) throws -> Figures {
+        let capture = task.database + ".btsnoop"
+        try CaptureFile.write(to: capture, rows: task.rows)
+        let paced = PacedClock()
+        let clock: any HostClock = task.isLive ? SystemClock() : paced
+        var settings = BeaconSettings(
+            origin: .capture(path: capture, speed: task.isLive ? 1 : 0)
+        )
+        settings.allow = Workload.allow
+        let stop = try StopSignal()
+        let figures = try Figures.measure(rows: task.rows) { [settings] in
+            let queue = try task.queue()
+            let feeder = Feeder(queue, rowsPerCommit: task.rowsPerCommit)
+            let adapter = BeaconAdapter(
+                settings: settings,
+                board: Publisher<SourceReport>(),
+                clock: clock
+            ) { sighting in
+                feeder.give(sighting)
+                paced.advance()
+                return true
+            }
+            adapter.run(until: stop)
+            queue.close()
+        }
+        try task.check()
+        return figures
+    }
+}

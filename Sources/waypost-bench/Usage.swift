@@ -1,0 +1,125 @@
+// What a process has used: time, CPU, bytes written, memory.
+import Glibc
+
+/// The kernel's figures for this process at one moment.
+struct Usage {
+    /// Seconds on CLOCK_MONOTONIC.
+    let wall: Double
+    /// Seconds of user and system time, all threads (getrusage(2)).
+    let cpu: Double
+    /// Bytes that went to the block layer (proc(5), `write_bytes`); 0 on tmpfs and the like.
+    let blockBytes: Double
+    /// Bytes given to write(2) and its kin (`wchar`).
+    let writtenBytes: Double
+    /// Times a thread had gone to sleep and was woken (`ru_nvcsw`).
+    let wakeUps: Double
+
+    static func now() -> Usage {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        let micros =
+            (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000
+            + Int(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
+        let io = ProcessFile.fields("/proc/self/io")
+        return Usage(
+            wall: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9,
+            cpu: Double(micros) / 1e6,
+            blockBytes: io["write_bytes"] ?? 0,
+            writtenBytes: io["wchar"] ?? 0,
+            wakeUps: Double(usage.ru_nvcsw)
+        )
+    }
+}
+
+/// Resident memory of this process in bytes.
+enum Resident {
+    static var current: Double { (ProcessFile.fields("/proc/self/status")["VmRSS"] ?? 0) * 1024 }
+
+    /// The highest since the start or the last `forgetPeak`.
+    static var peak: Double { (ProcessFile.fields("/proc/self/status")["VmHWM"] ?? 0) * 1024 }
+
+    /// The peak begins again at what is resident now (proc(5), `clear_refs`).
+    static func forgetPeak() {
+        guard let file = fopen("/proc/self/clear_refs", "w") else { return }
+        fputs("5", file)
+        fclose(file)
+    }
+}
+
+/// Small files of /proc and /sys.
+enum ProcessFile {
+    /// The first 64 kB; empty where it cannot be read.
+    static func text(_ path: String) -> String {
+        guard let file = fopen(path, "r") else { return "" }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+
+    /// The number after each `name:`.
+    static func fields(_ path: String) -> [String: Double] {
+        var fields: [String: Double] = [:]
+        for line in text(path).split(separator: "\n") {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2,
+                let word = parts[1].split(whereSeparator: { $0 == " " || $0 == "\t" }).first
+            else { continue }
+            fields[String(parts[0])] = Double(word)
+        }
+        return fields
+    }
+}
+
+/// Figures by name, as a worker gives them to the bench.
+struct Figures {
+    private(set) var values: [String: Double] = [:]
+
+    subscript(name: String) -> Double? {
+        get { values[name] }
+        set { values[name] = newValue }
+    }
+
+    /// A line a figure.
+    var text: String {
+        values.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+    }
+
+    init() {}
+
+    init(text: String) {
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if words.count == 2 { values[String(words[0])] = Double(words[1]) }
+        }
+    }
+
+    /// Each figure's median over several runs.
+    init(medianOf runs: [Figures]) {
+        for name in Set(runs.flatMap(\.values.keys)) {
+            let sorted = runs.compactMap { $0[name] }.sorted()
+            let upper = sorted[sorted.count / 2]
+            let lower = sorted[(sorted.count - 1) / 2]
+            values[name] = (lower + upper) / 2
+        }
+    }
+
+    /// What `work` used for `rows` rows.
+    static func measure(rows: Int, _ work: () throws -> Void) rethrows -> Figures {
+        Resident.forgetPeak()
+        let before = Usage.now()
+        try work()
+        let after = Usage.now()
+        var figures = Figures()
+        figures["resident_end_bytes"] = Resident.current
+        figures["resident_peak_bytes"] = Resident.peak
+        figures["rows_per_s"] = Double(rows) / max(after.wall - before.wall, 1e-9)
+        figures["cpu_us_per_row"] = (after.cpu - before.cpu) * 1e6 / Double(rows)
+        figures["block_bytes_per_row"] = (after.blockBytes - before.blockBytes) / Double(rows)
+        figures["wchar_per_row"] = (after.writtenBytes - before.writtenBytes) / Double(rows)
+        figures["wake_ups_per_row"] = (after.wakeUps - before.wakeUps) / Double(rows)
+        return figures
+    }
+}
