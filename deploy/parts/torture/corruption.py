@@ -46,8 +46,9 @@ class Damage:
 
     def page_lost(self, state):
         def change(data):
-            page = self.random.randrange(len(data) // 4096) * 4096
-            data[page:page + 4096] = self.random.choice((bytes(4096), self.random.randbytes(4096)))
+            size = int.from_bytes(data[16:18], "big")
+            page = self.random.randrange(len(data) // size) * size
+            data[page:page + size] = self.random.choice((bytes(size), self.random.randbytes(size)))
         self.edit(state / "queue.sqlite", change)
 
     def cut_short(self, state):
@@ -203,8 +204,7 @@ class Corruption:
             end = time.monotonic() + self.settings.seconds
             while True:
                 for kind in kinds:
-                    is_journal = kind.__name__.startswith("journal")
-                    self.round(kind.__name__, kind, killed if is_journal or self.settings.random.random() < 0.3 else stopped)
+                    self.round(kind.__name__, kind, killed if kind.__name__.startswith("journal") else stopped)
                     self.settings.progress.show(self.row, kind.__name__)
                 if time.monotonic() > end:
                     break
