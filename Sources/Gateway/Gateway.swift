@@ -82,15 +82,15 @@ package final class Gateway {
             .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
         let path = Self.databasePath(configuration.stateDirectory)
         do {
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: path,
-                    bootID: bootID,
-                    commitInterval: configuration.storage.commitInterval,
-                    clock: clock,
-                    appVersion: settings.version
-                )
+            var queueSettings = QueueSettings(
+                path: path,
+                bootID: bootID,
+                commitInterval: configuration.storage.commitInterval,
+                clock: clock,
+                appVersion: settings.version
             )
+            queueSettings.limits = StorageLimits(configuration.storage)
+            queue = try Queue(settings: queueSettings)
         } catch {
             throw Failure("\(path): \(error)")
         }
@@ -154,8 +154,8 @@ package final class Gateway {
         let snapshot = reporter()().json
         health?.cancel()
         control?.lane.stop()
-        subscriptions = []
         queue.close()
+        subscriptions = []
         Snapshot.write(snapshot, to: settings.configuration.stateDirectory)
         Snapshot.write(snapshot, to: settings.configuration.runtimeDirectory)
         settings.log.info("stopped", [:])
@@ -170,6 +170,7 @@ package final class Gateway {
         kept.stateDirectory = settings.configuration.stateDirectory
         kept.runtimeDirectory = settings.configuration.runtimeDirectory
         settings.configuration = kept
+        queue.limit(StorageLimits(kept.storage))
         do {
             let works = try Works(context, configuration: kept)
             live.update { $0 = Live(configuration: kept, works: works) }
@@ -265,6 +266,7 @@ package final class Gateway {
             for stream in Stream.allCases {
                 _ = try? queue.perform { try $0.purge(stream, retention: retention) }
             }
+            queue.checkStorage()
             Snapshot.write(report().json, to: directory)
             if count % 4 == 1 { StartUpMemory.release() }
         }
@@ -339,11 +341,30 @@ package final class Gateway {
                 }
             }
         )
+        let level = StateBox(StorageLevel.ok)
         subscriptions.append(
             queue.storage.subscribe { state in
-                guard case .error(let failure, _) = state else { return }
-                errors.add(failure, at: clock.wall())
-                log.error("storage", ["why": failure.description])
+                switch state {
+                case .error(let failure, _):
+                    errors.add(failure, at: clock.wall())
+                    log.error("storage", ["why": failure.description])
+                case .loaded(let report):
+                    guard
+                        level.update({ last in
+                            defer { last = report.level }
+                            return last != report.level
+                        })
+                    else { return }
+                    guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
+                    log.warning("storage", ["why": report.detail])
+                    if report.level != .low {
+                        errors.add(
+                            Failure(report.detail, code: .storageFull),
+                            at: clock.wall()
+                        )
+                    }
+                case .unknown, .loading: break
+                }
             }
         )
     }

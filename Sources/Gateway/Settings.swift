@@ -48,6 +48,16 @@ extension AudioSettings {
     }
 }
 
+extension StorageLimits {
+    init(_ configuration: Configuration.Storage) {
+        self.init(
+            maxSize: Int64(configuration.maxSize),
+            warnFree: Int64(configuration.warnFree),
+            criticalFree: Int64(configuration.criticalFree)
+        )
+    }
+}
+
 extension UploadSettings {
     /// nil without an endpoint.
     init?(_ context: WorksContext, _ configuration: Configuration) {

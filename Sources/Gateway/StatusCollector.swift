@@ -62,7 +62,7 @@ struct StatusCollector: Sendable {
             streams: streams(statistics),
             upload: uploadFigures(),
             storage: storage,
-            losses: losses(statistics),
+            losses: losses(),
             recentErrors: board.errors.recent.map {
                 StatusReport.RecentError(
                     code: $0.failure.code?.rawValue,
@@ -72,7 +72,7 @@ struct StatusCollector: Sendable {
                 )
             }
         )
-        (report.state, report.reasons) = HealthRules.judge(report)
+        (report.state, report.reasons) = HealthRules.judge(report, storageNotes)
         return report
     }
 
@@ -178,41 +178,73 @@ struct StatusCollector: Sendable {
         _ figures: ProcessFigures,
         _ statistics: [StreamStatistics]
     ) -> StatusReport.Storage {
-        let directory = configuration.stateDirectory
-        let database = Gateway.databasePath(directory)
-        let reusable = (try? queue.perform { try $0.reusableBytes() }) ?? 0
-        let free = FileSpace.free(directory) + reusable
-        var state = "ok"
-        if free < configuration.storage.warnFree { state = "low" }
-        if free < configuration.storage.criticalFree { state = "critical" }
-        if case .error = queue.storage.state { state = "error" }
+        let state = queue.storage.state
+        let report = state.value
+        var level = report?.level.rawValue ?? "ok"
+        if case .error = state { level = "error" }
+        let path = Gateway.databasePath(configuration.stateDirectory)
+        let reusable = report?.room.reusableBytes ?? 0
         return StatusReport.Storage(
-            databaseBytes: FileSpace.size(database) + FileSpace.size(database + "-wal"),
-            freeBytes: free,
+            databaseBytes: FileSpace.size(path) + FileSpace.size(path + "-wal"),
+            freeBytes: FileSpace.free(configuration.stateDirectory) + reusable,
             reusableBytes: reusable,
             writtenBytes: figures.writtenBytes,
             evictedRecords: statistics.reduce(0) { $0 + $1.evicted },
-            state: state
+            state: level
         )
     }
 
-    /// Records that sources heard and that could not be kept, since the start.
-    private func losses(_ statistics: [StreamStatistics]) -> [StatusReport.Loss] {
-        queue.refusedRecords.map { stream, count in
+    /// What only the queue can say in words.
+    private var storageNotes: HealthRules.StorageNotes {
+        var notes = HealthRules.StorageNotes()
+        notes.setAside = queue.setAside
+        switch queue.storage.state {
+        case .unknown, .loading: break
+        case .loaded(let report): notes.detail = report.detail
+        case .error(let failure, _): notes.detail = failure.message
+        }
+        return notes
+    }
+
+    /// What was lost since the database was made, and what is not entered yet.
+    private func losses() -> [StatusReport.Loss] {
+        let entered = (try? queue.perform { try $0.losses() }) ?? []
+        let known = entered.map {
             StatusReport.Loss(
-                stream: configuration.streams[stream],
-                kind: "overrun",
-                records: count,
-                from: wall(started),
-                to: wall(clock.now())
+                stream: configuration.streams[$0.stream],
+                kind: $0.kind.rawValue,
+                records: $0.records,
+                from: $0.from.rfc3339,
+                to: $0.to.rfc3339
             )
         }
+        let new = queue.newLosses.map {
+            StatusReport.Loss(
+                stream: configuration.streams[$0.stream],
+                kind: $0.kind.rawValue,
+                records: Int($0.records),
+                from: wall($0.from.boot),
+                to: wall($0.to.boot)
+            )
+        }
+        return known + new
     }
 }
 
 /// What makes a gateway degraded or critical (contract, section 1).
 enum HealthRules {
-    static func judge(_ report: StatusReport) -> (StatusReport.Health, [String]) {
+    /// Of the storage, what `status --json` has no field for.
+    struct StorageNotes {
+        /// Why the state is not `ok`.
+        var detail = ""
+        /// Databases that were set aside as damaged.
+        var setAside: [String] = []
+    }
+
+    static func judge(
+        _ report: StatusReport,
+        _ storage: StorageNotes = StorageNotes()
+    ) -> (StatusReport.Health, [String]) {
         var critical: [String] = []
         var degraded: [String] = []
         if !report.daemon.running { critical.append("daemon not running") }
@@ -220,10 +252,17 @@ enum HealthRules {
             critical.append("token refused")
         }
         switch report.storage.state {
-        case "critical": critical.append("storage nearly full")
-        case "error": critical.append("records do not reach the disk")
-        case "low": degraded.append("little storage left")
+        case "critical": critical.append("storage nearly full: \(storage.detail)")
+        case "error": critical.append("records do not reach the disk: \(storage.detail)")
+        case "full": degraded.append("storage \(storage.detail)")
+        case "low": degraded.append("little storage left: \(storage.detail)")
         default: break
+        }
+        for path in storage.setAside {
+            critical.append(
+                "database set aside as corrupt: \(path); what could be read was taken over: "
+                    + "keep a copy if you want one, then delete it"
+            )
         }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
@@ -241,21 +280,6 @@ enum HealthRules {
         let state: StatusReport.Health =
             !critical.isEmpty ? .critical : degraded.isEmpty ? .healthy : .degraded
         return (state, critical + degraded)
-    }
-}
-
-/// Room on a file system.
-enum FileSpace {
-    /// Bytes that the process may still use.
-    static func free(_ path: String) -> Int64 {
-        var figures = statvfs()
-        guard statvfs(path, &figures) == 0 else { return 0 }
-        return Int64(figures.f_bavail) * Int64(figures.f_frsize)
-    }
-
-    static func size(_ path: String) -> Int64 {
-        var figures = stat()
-        return stat(path, &figures) == 0 ? Int64(figures.st_size) : 0
     }
 }
 

@@ -78,10 +78,25 @@ package struct StatusScreen {
             fit(
                 "storage   \(storage.state): database \(bytes(storage.databaseBytes)), "
                     + "\(bytes(storage.freeBytes)) free, \(bytes(storage.writtenBytes)) written"
-            ),
+            )
+        ] + losses + [
             fit("clock     \(report.clock.state)"),
             fit("upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"),
         ]
+    }
+
+    private var losses: [String] {
+        report.losses.map { loss in
+            fit(
+                "lost      \(loss.records) of \(loss.stream), \(loss.kind), "
+                    + "\(minute(loss.from)) to \(minute(loss.to))"
+            )
+        }
+    }
+
+    /// `2026-11-21 07:30` of a timestamp.
+    private func minute(_ time: String) -> String {
+        time.prefix(16).split(separator: "T").joined(separator: " ")
     }
 
     private var errors: [String] {

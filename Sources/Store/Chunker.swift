@@ -39,6 +39,9 @@ struct Chunker {
 
     init() {}
 
+    /// The first segment that a chunk to come will have.
+    var firstNeeded: Int64? { notes.first?.id }
+
     /// Goes on with a run after a restart: the segments that no chunk has, after those it shares.
     init(resuming run: AudioRun, notes: [SegmentNote], shared: Int) {
         self.run = run

@@ -26,10 +26,29 @@ package struct Connection: ~Copyable {
         self.handle = handle
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 5000)
+        // A reader that closes last would delete the journal by its name, which may be another's by then.
+        if access == .readOnly { keepJournal() }
     }
 
     deinit {
         sqlite3_close_v2(handle)
+    }
+
+    /// Closing it will neither write the journal back nor delete it.
+    func keepJournal() { _ = waypost_keep_journal(handle) }
+
+    /// Has SQLite call `handler` every so many steps of its machine; not 0 from it ends the statement.
+    func interrupt(
+        every steps: Int32,
+        _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Int32)?,
+        _ context: UnsafeMutableRawPointer?
+    ) {
+        sqlite3_progress_handler(handle, steps, handler, context)
+    }
+
+    /// How long a statement waits for another connection's lock.
+    func waitForOthers(milliseconds: Int32) {
+        sqlite3_busy_timeout(handle, milliseconds)
     }
 
     /// Runs statements that return nothing.

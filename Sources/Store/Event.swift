@@ -30,21 +30,26 @@ package struct Event: Sendable, Equatable {
     package var source: String
     package var detail: [(key: String, value: EventValue)]
     package var stamp: Stamp
+    /// Records that never came to be, if it tells of such; they are entered in the loss ledger.
+    package var loss: Loss?
 
     package init(
         _ kind: EventKind,
         source: String,
         detail: [(key: String, value: EventValue)] = [],
-        stamp: Stamp
+        stamp: Stamp,
+        loss: Loss? = nil
     ) {
         self.kind = kind
         self.source = source
         self.detail = detail
         self.stamp = stamp
+        self.loss = loss
     }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.kind == right.kind && left.source == right.source && left.stamp == right.stamp
+            && left.loss == right.loss
             && left.detail.elementsEqual(right.detail, by: ==)
     }
 }

@@ -10,164 +10,147 @@ package final class Queue: Sendable {
     /// Records that may be under way to the writer before more are refused (and counted).
     package static let mailboxLimit = 20_000
 
-    private let mailbox: Mailbox<Job>
-    private let nextRun: Atomic<Int64>
-    private let refused = Mutex([Stream: Int]())
-    private let lane: Mutex<LaneSlot>
-    private let settings: QueueSettings
+    private let core: QueueCore
+    private let caretaker: Caretaker
+    private let lanes: Mutex<Lanes>
     /// Loaded while records reach the disk; an error when they do not.
-    package let storage: Publisher<String>
+    package var storage: Publisher<StorageReport> { core.storage }
 
-    private struct LaneSlot: ~Copyable {
-        var lane: Lane?
+    private struct Lanes: ~Copyable {
+        var writer: Lane?
+        var caretaker: Lane?
     }
 
     /// Opens the database, made if it is not there, and starts the writer.
     ///
-    /// Throws what SQLite or the file system said: nothing has been started then.
+    /// A damaged database is set aside and a new one begun. Throws what SQLite or the file system said
+    /// otherwise: nothing has been started then.
     package init(settings: QueueSettings) throws {
-        let mailbox = Mailbox<Job>(limit: Self.mailboxLimit)
-        let storage = Publisher<String>()
-        let opened = Mailbox<Result<Int64, any Error>>(limit: 1)
-        var lane: Lane? = try Lane("queue") {
+        let core = QueueCore(settings: settings)
+        let caretaker = try Caretaker(core: core)
+        let opened = Mailbox<(any Error)?>(limit: 1)
+        var writer: Lane? = try Lane("queue") {
             do {
-                let writer = try Writer(
-                    path: settings.path,
-                    bootID: settings.bootID,
-                    clock: settings.clock,
-                    appVersion: settings.appVersion
-                )
-                let runs = try writer.connection.integer("SELECT max(id) FROM runs") ?? 0
-                _ = opened.post(.success(runs + 1))
-                WriterLoop(writer: writer, mailbox: mailbox, storage: storage, settings: settings)
-                    .run()
+                let database = try DatabaseFile.open(settings)
+                core.opened(database, caretaker: caretaker)
+                _ = opened.post(nil)
+                WriterLoop(writer: database.writer, core: core, caretaker: caretaker).run()
             } catch {
-                _ = opened.post(.failure(error))
+                _ = opened.post(error)
             }
         }
-        var answers: [Result<Int64, any Error>] = []
+        var answers: [(any Error)?] = []
         opened.takeAll(into: &answers, timeout: nil)
-        guard let first = try answers.first?.get() else {
-            throw SQLiteError(code: 21, message: "the writer gave no answer", statement: "")
+        if let error = answers.first ?? QueueClosed() {
+            writer.take()?.join()
+            throw error
         }
-        self.mailbox = mailbox
-        self.storage = storage
-        self.settings = settings
-        nextRun = Atomic(first)
-        self.lane = Mutex(LaneSlot(lane: lane.take()))
-        storage.loaded(settings.path)
+        self.core = core
+        self.caretaker = caretaker
+        var care: Lane? = try Lane("caretaker") { caretaker.run() }
+        lanes = Mutex(Lanes(writer: writer.take(), caretaker: care.take()))
+        core.storage.loaded(StorageReport(path: settings.path))
     }
 
     /// Commits what there is, ends the writer and closes the database.
     ///
     /// The queue takes no more after it.
     package func close() {
-        guard let lane = lane.withLock({ $0.lane.take() }) else { return }
-        _ = mailbox.post(.stop, urgent: true)
-        lane.join()
+        guard let care = lanes.withLock({ $0.caretaker.take() }) else { return }
+        caretaker.stop()
+        care.join()
+        guard let writer = lanes.withLock({ $0.writer.take() }) else { return }
+        core.close()
+        writer.join()
     }
 
     /// An id for a new run of sound, unique in this database.
-    package func newRunID() -> Int64 {
-        nextRun.wrappingAdd(1, ordering: .relaxed).oldValue
-    }
+    package func newRunID() -> Int64 { core.newRunID() }
 
-    // Each `accept` returns false, and counts the record as refused, when the writer is too far behind.
+    // Each `accept` returns false, and counts the record as lost, when the writer is too far behind.
 
     @discardableResult package func accept(_ sighting: Sighting) -> Bool {
-        post(.sighting(sighting), .beacons, patient: true)
+        core.post(.sighting(sighting), sighting.stamp, .beacons, patient: true)
     }
 
-    @discardableResult package func accept(_ fix: Fix) -> Bool { post(.fix(fix), .location) }
+    @discardableResult package func accept(_ fix: Fix) -> Bool {
+        core.post(.fix(fix), fix.stamp, .location)
+    }
 
-    @discardableResult package func accept(_ event: Event) -> Bool { post(.event(event), .events) }
+    @discardableResult package func accept(_ event: Event) -> Bool {
+        core.post(.event(event), event.stamp, .events)
+    }
 
     /// Sound comes as `begin(run)`, its segments in order, `end(run:)`.
-    package func begin(_ run: AudioRun) { _ = mailbox.post(.begin(run), urgent: true) }
+    package func begin(_ run: AudioRun) { _ = core.mailbox.post(.begin(run), urgent: true) }
 
+    /// Also false while there is no room for sound: see `soundRefusal`.
     @discardableResult package func accept(_ segment: Segment) -> Bool {
-        post(.segment(segment), .audio)
+        if core.soundIsHeld.load(ordering: .relaxed) { return false }
+        return core.post(.segment(segment), segment.start, .audio)
     }
 
-    package func end(run: Int64) { _ = mailbox.post(.end(run), urgent: true) }
+    package func end(run: Int64) { _ = core.mailbox.post(.end(run), urgent: true) }
 
-    /// A patient record is inserted with others, at the latest when the open transaction is committed.
-    private func post(_ job: Job, _ stream: Stream, patient: Bool = false) -> Bool {
-        if mailbox.post(job, patient: patient) { return true }
-        refused.withLock { $0[stream, default: 0] += 1 }
+    /// Why no sound is taken now; nil while it is.
+    package var soundRefusal: Failure? {
+        guard core.soundIsHeld.load(ordering: .relaxed) else { return nil }
+        let detail = storage.state.value?.detail ?? ""
+        return Failure(
+            "no sound is recorded, storage is nearly full; free some space"
+                + (detail.isEmpty ? "" : " (\(detail))"),
+            code: .storageFull
+        )
+    }
+
+    /// Takes a record as soon as there is room for it, for a source that can wait: a replay.
+    ///
+    /// False once `stop` is raised or the queue is closed.
+    package func acceptWaiting(_ sighting: Sighting, until stop: StopSignal) -> Bool {
+        while !stop.isRaised {
+            if core.mailbox.post(.sighting(sighting)) { return true }
+            // The mailbox is full: it is empty again when this returns.
+            guard (try? perform { _ in true }) != nil else { return false }
+        }
         return false
     }
 
-    /// Records that `accept` refused since the start.
-    package var refusedRecords: [Stream: Int] { refused.withLock { $0 } }
+    /// Losses that are not in the database yet.
+    package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 
     /// Runs `body` on the writer's thread, after everything accepted before, and waits for its result.
     ///
-    /// What it changes is on the disk when this returns.
+    /// What it changes is on the disk when this returns; nothing of it when it throws.
     package func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
-        let reply = Mailbox<Result<Value, any Error>>(limit: 1)
-        let job = Job.work { writer in
-            _ = reply.post(
-                Result {
-                    guard let writer else { throw QueueClosed() }
-                    return try body(writer)
-                }
-            )
-        }
-        guard lane.withLock({ $0.lane != nil }) else { throw QueueClosed() }
-        _ = mailbox.post(job, urgent: true)
-        var answers: [Result<Value, any Error>] = []
-        reply.takeAll(into: &answers, timeout: nil)
-        guard let answer = answers.first else { throw QueueClosed() }
-        return try answer.get()
+        try core.perform(body)
     }
+
+    /// Looks at the room there is, and deletes what has to go.
+    package func checkStorage() { _ = core.mailbox.post(.check, urgent: true) }
+
+    /// Other limits from now on.
+    package func limit(_ limits: StorageLimits) {
+        _ = core.mailbox.post(.limit(limits), urgent: true)
+    }
+
+    /// A reader found the database damaged that had this `epoch` when it was opened.
+    package func reportDamage(_ words: String, epoch: Int) {
+        _ = core.mailbox.post(.damaged(words, epoch: epoch), urgent: true)
+    }
+
+    /// Counts databases: readers of an older one must be opened again.
+    package var epoch: Int { core.epoch.load(ordering: .acquiring) }
+
+    /// Databases that were set aside as damaged and are still there.
+    package var setAside: [String] { DatabaseFile.setAside(beside: core.settings.path) }
 
     /// A read-only connection of its own, for one thread.
-    package func reader() throws -> Reader { try Reader(path: settings.path) }
-}
-
-/// What a queue needs to know.
-package struct QueueSettings: Sendable {
-    /// The database file.
-    package var path: String
-    /// Names this boot (`/proc/sys/kernel/random/boot_id`).
-    package var bootID: String
-    package var commitInterval: Duration
-    package var clock: any HostClock
-    /// Sent with each batch.
-    package var appVersion: String
-
-    package init(
-        path: String,
-        bootID: String,
-        commitInterval: Duration = .seconds(1),
-        clock: any HostClock = SystemClock(),
-        appVersion: String
-    ) {
-        self.path = path
-        self.bootID = bootID
-        self.commitInterval = commitInterval
-        self.clock = clock
-        self.appVersion = appVersion
-    }
+    package func reader() throws -> Reader { try Reader(path: core.settings.path) }
 }
 
 /// The queue was closed while something still wanted it.
 package struct QueueClosed: Error, CustomStringConvertible {
     package var description: String { "the queue is closed" }
-}
-
-/// What the writer is asked to do.
-enum Job: Sendable {
-    case sighting(Sighting)
-    case fix(Fix)
-    case event(Event)
-    case begin(AudioRun)
-    case segment(Segment)
-    case end(Int64)
-    /// Called with nil when the queue closes before its turn.
-    case work(@Sendable (Writer?) -> Void)
-    case stop
 }

@@ -8,6 +8,8 @@ package struct Stored<Record> {
     package var record: Record
 }
 
+extension Stored: Sendable where Record: Sendable {}
+
 /// A chunk of sound: a record of the audio stream, by reference to its segments.
 package struct Chunk: Sendable, Equatable {
     package var codec: AudioCodec
@@ -34,12 +36,27 @@ package final class Reader {
     private let chunk: Statement
     private let segment: Statement
     private var identities: [Int64: BeaconIdentity] = [:]
-    package let recordIDs: RecordIDs
+    package private(set) var recordIDs: RecordIDs
+    private var salvaged: Int64 = 0
 
-    init(path: String) throws {
+    /// False for a damaged database that does not tell its ids any more.
+    let hasIDs: Bool
+
+    convenience init(path: String) throws { try self.init(path, isDamaged: false) }
+
+    /// Opens a database that was set aside.
+    convenience init(salvaging path: String) throws { try self.init(path, isDamaged: true) }
+
+    private init(_ path: String, isDamaged: Bool) throws {
         connection = try Connection(path: path, access: .readOnly)
         try connection.execute("PRAGMA cache_size=-256")
-        recordIDs = try Writer.recordIDs(connection)
+        if isDamaged, let ids = try? loadRecordIDs(connection) {
+            recordIDs = ids
+            hasIDs = true
+        } else {
+            recordIDs = isDamaged ? RecordIDs(generation: []) : try loadRecordIDs(connection)
+            hasIDs = !isDamaged
+        }
         fixes = try connection.prepare(
             "SELECT * FROM location WHERE id BETWEEN ? AND ? ORDER BY id"
         )
@@ -56,6 +73,14 @@ package final class Reader {
             """
         )
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
+    }
+
+    /// Looks again whose records were salvaged: a salvage may be going on.
+    package func refreshIDs() throws {
+        let now = try connection.integer("SELECT ifnull(sum(last), 0) + count(*) FROM origins") ?? 0
+        guard now != salvaged else { return }
+        salvaged = now
+        recordIDs = try loadRecordIDs(connection)
     }
 
     /// The clock map as it was when entry `last` was its newest.
@@ -193,5 +218,89 @@ package final class Reader {
             boot: BootInstant(nanoseconds: row.required(column) &* 1_000_000),
             wall: WallTime(milliseconds: row.required(column + 1))
         )
+    }
+}
+
+// MARK: For a damaged database
+
+extension Reader {
+    func boots() throws -> [Int64: String] {
+        var boots: [Int64: String] = [:]
+        let rows = try connection.prepare("SELECT id, boot_id FROM boots")
+        while try rows.step() { boots[rows.required(0)] = rows.text(1) }
+        return boots
+    }
+
+    func clockEntries() throws -> [ClockMap.Entry] {
+        var entries: [ClockMap.Entry] = []
+        let rows = try connection.prepare(
+            "SELECT id, boot, boottime, wall, synced FROM clock_map ORDER BY id"
+        )
+        while try rows.step() {
+            entries.append(
+                ClockMap.Entry(
+                    id: rows.required(0),
+                    boot: rows.required(1),
+                    boottime: rows.required(2),
+                    wall: rows.required(3),
+                    synced: rows.required(4) != 0
+                )
+            )
+        }
+        return entries
+    }
+
+    func edge(_ function: String, _ stream: Stream) throws -> Int64? {
+        try connection.integer("SELECT \(function)(id) FROM \(stream.table)")
+    }
+
+    func ranges(_ sql: String, _ value: Int64) throws -> [ClosedRange<Int64>] {
+        let rows = try connection.prepare(sql)
+        try rows.bind(value, at: 1)
+        var ranges: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            guard rows.required(0) <= rows.required(1) else { continue }
+            ranges.append(rows.required(0)...rows.required(1))
+        }
+        return ranges
+    }
+
+    func count(_ stream: Stream, _ range: ClosedRange<Int64>) throws -> Int {
+        let sql = "SELECT count(*) FROM \(stream.table) WHERE id BETWEEN ? AND ?"
+        return Int(try connection.integer(sql, range.lowerBound, range.upperBound) ?? 0)
+    }
+
+    func lastRun() throws -> AudioRun? { try loadLastRun(connection) }
+
+    func lastChunkedSegment(run: Int64) throws -> Int64? {
+        try connection.integer("SELECT max(first_segment+segments-1) FROM chunks WHERE run=?", run)
+    }
+
+    func segments(
+        run: Int64,
+        after id: Int64,
+        _ body: (
+            _ id: Int64, _ boot: Int64, _ start: Stamp, _ frames: Int, _ meanSquare: Double,
+            _ data: [UInt8]
+        ) throws -> Void
+    ) throws {
+        let rows = try connection.prepare(
+            """
+            SELECT id, boot, boottime, wall, frames, mean_square, data FROM segments
+            WHERE id>? AND run=? ORDER BY id LIMIT 61
+            """
+        )
+        try rows.bind(id, at: 1)
+        try rows.bind(run, at: 2)
+        while try rows.step() {
+            try body(
+                rows.required(0),
+                rows.required(1),
+                stamp(rows, boottime: 2),
+                Int(rows.required(4)),
+                rows.number(5) ?? 0,
+                rows.data(6)
+            )
+        }
     }
 }

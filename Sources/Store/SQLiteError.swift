@@ -20,6 +20,20 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
     /// No room: the disk or the configured size is full.
     package var isFull: Bool { primaryCode == SQLITE_FULL }
 
+    /// The file is not a sound database (any more).
+    package var isDamage: Bool {
+        [SQLITE_CORRUPT, SQLITE_NOTADB].contains(primaryCode)
+            || code == SQLITE_IOERR | (2 << 8)  // SQLITE_IOERR_SHORT_READ, a macro Swift cannot import
+    }
+
+    /// At the start: a database without the tables it should have.
+    var isForeign: Bool { primaryCode == SQLITE_ERROR }
+
+    /// The disk did not do it.
+    var isDisk: Bool {
+        [SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_FULL].contains(primaryCode)
+    }
+
     package var description: String {
         let place = statement.isEmpty ? "" : " - while executing `\(statement)`"
         return "SQLite error \(code): \(message)\(place)"

@@ -6,7 +6,7 @@
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1]
+    static let steps = [version1, version2]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -23,8 +23,6 @@ enum Schema {
         // Debian's build zeroes every freed page otherwise, which doubles what a delete writes.
         try connection.execute("PRAGMA secure_delete=FAST")
         try connection.execute("PRAGMA journal_size_limit=4194304")
-        // In pages; 4 MB as with pages of the usual size, or checkpoints would be four times as many.
-        try connection.execute("PRAGMA wal_autocheckpoint=4000")
         // Half a megabyte of page cache: rows are appended, so more would only cost memory.
         try connection.execute("PRAGMA cache_size=-512")
         try migrate(connection)
@@ -33,6 +31,10 @@ enum Schema {
 
     private static func migrate(_ connection: borrowing Connection) throws {
         let version = try connection.integer("PRAGMA user_version") ?? 0
+        // No Waypost will have had so many versions: a damaged header.
+        guard version < 10_000, version >= 0 else {
+            throw SQLiteError(code: 11, message: "schema version \(version)", statement: "")
+        }
         guard version <= newest else { throw SchemaTooNew(version: version, newest: newest) }
         for step in steps.indices.dropFirst(Int(max(0, version))) {
             try connection.execute("BEGIN IMMEDIATE")
@@ -80,6 +82,22 @@ enum Schema {
             attempts INTEGER NOT NULL, clock_map INTEGER NOT NULL, sent_at INTEGER NOT NULL,
             synced INTEGER NOT NULL, app_version TEXT NOT NULL, error TEXT,
             done_boot INTEGER, done_boottime INTEGER);
+        """
+
+    /// The loss ledger; what a salvage has taken over, and whose the records were; batches of state 3 (evicted).
+    private static let version2 = """
+        CREATE TABLE losses(stream INTEGER NOT NULL, kind TEXT NOT NULL, records INTEGER NOT NULL,
+            told INTEGER NOT NULL, first_boot INTEGER NOT NULL, first_boottime INTEGER NOT NULL,
+            first_wall INTEGER NOT NULL, open_boot INTEGER NOT NULL, open_boottime INTEGER NOT NULL,
+            open_wall INTEGER NOT NULL, last_boot INTEGER NOT NULL, last_boottime INTEGER NOT NULL,
+            last_wall INTEGER NOT NULL, PRIMARY KEY(stream, kind)) WITHOUT ROWID;
+        CREATE TABLE salvages(path TEXT NOT NULL, stream INTEGER NOT NULL, through INTEGER NOT NULL,
+            records INTEGER NOT NULL, lost INTEGER NOT NULL, done INTEGER NOT NULL,
+            PRIMARY KEY(path, stream)) WITHOUT ROWID;
+        CREATE TABLE origins(stream INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            generation BLOB NOT NULL, old_first INTEGER NOT NULL,
+            PRIMARY KEY(stream, first)) WITHOUT ROWID;
+        ALTER TABLE clock_map ADD COLUMN source TEXT;
         """
 }
 

@@ -15,6 +15,19 @@ struct StreamCounters {
     /// Stored bytes of the records since the start, for an average.
     var bytes: Int64 = 0
     var inserted: Int64 = 0
+
+    /// Records that no batch has yet.
+    var waiting: Int64 { next - 1 - frozenThrough }
+}
+
+/// What the writer remembers of the database; taken back with a transaction that fails.
+struct WriterMemory {
+    var counters = PerStream<StreamCounters>()
+    var clockMap = ClockMap()
+    var bootIsSynced = false
+    var chunker = Chunker()
+    /// The ledger holds losses that no event has told of.
+    var untold = false
 }
 
 /// Owns the writing connection.
@@ -24,14 +37,15 @@ package final class Writer {
     let connection: Connection
     let clock: any HostClock
     let appVersion: String
-    var counters = PerStream<StreamCounters>()
-    var clockMap = ClockMap()
+    private var memory = WriterMemory()
+    /// As it was at the last commit.
+    private var committed = WriterMemory()
     /// The row of `boots` for this boot.
     var boot: Int64 = 0
-    var bootIsSynced = false
     let identities: IdentityCache
-    var chunker = Chunker()
-    private(set) var recordIDs: RecordIDs
+    var recordIDs: RecordIDs
+    /// When an event last told of losses.
+    var toldAt: BootInstant?
 
     /// When the open transaction began; nil when there is none.
     private var opened: BootInstant?
@@ -57,8 +71,33 @@ package final class Writer {
         try load(bootID: bootID)
     }
 
+    var counters: PerStream<StreamCounters> {
+        get { memory.counters }
+        _modify { yield &memory.counters }
+    }
+
+    var clockMap: ClockMap {
+        get { memory.clockMap }
+        _modify { yield &memory.clockMap }
+    }
+
+    var bootIsSynced: Bool {
+        get { memory.bootIsSynced }
+        set { memory.bootIsSynced = newValue }
+    }
+
+    var chunker: Chunker {
+        get { memory.chunker }
+        _modify { yield &memory.chunker }
+    }
+
+    var untold: Bool {
+        get { memory.untold }
+        set { memory.untold = newValue }
+    }
+
     private func load(bootID: String) throws {
-        recordIDs = try Self.recordIDs(connection)
+        recordIDs = try loadRecordIDs(connection)
         let findBoot = try connection.prepare(
             "INSERT INTO boots(boot_id) VALUES (?1) ON CONFLICT DO UPDATE SET boot_id=?1 RETURNING id"
         )
@@ -72,15 +111,9 @@ package final class Writer {
                 boot
             ) != nil
         for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
+        untold = try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
+        committed = memory
         try recoverSound()
-    }
-
-    static func recordIDs(_ connection: borrowing Connection) throws -> RecordIDs {
-        let statement = try connection.prepare("SELECT generation FROM database")
-        guard try statement.step() else {
-            throw SQLiteError(code: 11, message: "no generation in the database", statement: "")
-        }
-        return RecordIDs(generation: statement.data(0))
     }
 
     private func loadCounters(_ stream: Stream) throws -> StreamCounters {
@@ -97,6 +130,12 @@ package final class Writer {
         let newest = try connection.integer("SELECT max(id) FROM \(stream.table)") ?? 0
         counters.next = max(newest, purged) + 1
         let frozen = try connection.integer("SELECT max(last) FROM batches WHERE stream=?", id) ?? 0
+        if stream == .audio {
+            // Chunks differ a thousandfold in size between codecs: only their own size tells.
+            let newest = "SELECT bytes FROM chunks ORDER BY id DESC LIMIT 50"
+            counters.bytes = try connection.integer("SELECT sum(bytes) FROM (\(newest))") ?? 0
+            counters.inserted = try connection.integer("SELECT count(*) FROM (\(newest))") ?? 0
+        }
         counters.frozenThrough = max(frozen, purged)
         let sum = "SELECT sum(last-first+1) FROM batches WHERE stream=? AND state=?"
         counters.ready = try connection.integer(sum, id, Batch.State.ready.rawValue) ?? 0
@@ -120,16 +159,16 @@ package final class Writer {
         try connection.execute("COMMIT")
         opened = nil
         wantsCommit = false
+        committed = memory
     }
 
-    /// Forgets everything since the last commit, and counts again from what is on the disk.
+    /// Forgets everything since the last commit.
     func rollback() throws {
         opened = nil
         wantsCommit = false
-        if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+        memory = committed
         identities.forgetAll()
-        chunker = Chunker()
-        for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
+        if !connection.isAutocommit { try connection.execute("ROLLBACK") }
     }
 
     /// How long until the open transaction must be committed; nil when there is none.
@@ -153,11 +192,11 @@ package final class Writer {
         return counters.next - 1
     }
 
-    func insert(_ fix: Fix) throws {
+    func insert(_ fix: Fix, boot: Int64? = nil) throws {
         try begin()
         let sequence = nextSequence(.location, bytes: 48)
         try insertFix.bind(sequence, at: 1)
-        try bind(fix.stamp, insertFix, from: 2)
+        try bind(fix.stamp, of: boot, insertFix, from: 2)
         try insertFix.bind(Int64(fix.mode.rawValue), at: 5)
         try insertFix.bind(scaled(fix.latitude, 1e7), at: 6)
         try insertFix.bind(scaled(fix.longitude, 1e7), at: 7)
@@ -171,7 +210,7 @@ package final class Writer {
         try insertFix.run()
     }
 
-    func insert(_ sighting: Sighting) throws {
+    func insert(_ sighting: Sighting, boot: Int64? = nil) throws {
         try begin()
         let beacon = try identities.row(
             of: sighting.identity,
@@ -182,26 +221,46 @@ package final class Writer {
         try insertSighting.bind(sequence, at: 1)
         try insertSighting.bind(beacon, at: 2)
         try insertSighting.bind(sighting.rssi.map(Int64.init), at: 3)
-        try bind(sighting.stamp, insertSighting, from: 4)
+        try bind(sighting.stamp, of: boot, insertSighting, from: 4)
         try insertSighting.bind(payload.isEmpty ? nil : payload, at: 7)
         try insertSighting.run()
     }
 
     func insert(_ event: Event) throws {
         try begin()
-        let detail = EventDetail.encode(event.detail)
+        try insertEvent(
+            event.stamp,
+            kind: event.kind.rawValue,
+            source: event.source,
+            detail: EventDetail.encode(event.detail)
+        )
+        if let loss = event.loss { try noteTold(loss) }
+    }
+
+    func insertEvent(
+        _ stamp: Stamp,
+        boot: Int64? = nil,
+        kind: String,
+        source: String,
+        detail: String
+    ) throws {
         let sequence = nextSequence(.events, bytes: 40 + detail.utf8.count)
         try insertEvent.bind(sequence, at: 1)
-        try bind(event.stamp, insertEvent, from: 2)
-        try insertEvent.bind(event.kind.rawValue, at: 5)
-        try insertEvent.bind(event.source, at: 6)
+        try bind(stamp, of: boot, insertEvent, from: 2)
+        try insertEvent.bind(kind, at: 5)
+        try insertEvent.bind(source, at: 6)
         try insertEvent.bind(detail, at: 7)
         try insertEvent.run()
     }
 
     /// Binds boot, boottime and wall to three parameters in a row.
-    func bind(_ stamp: Stamp, _ statement: borrowing Statement, from index: Int32) throws {
-        try statement.bind(boot, at: index)
+    func bind(
+        _ stamp: Stamp,
+        of boot: Int64? = nil,
+        _ statement: borrowing Statement,
+        from index: Int32
+    ) throws {
+        try statement.bind(boot ?? self.boot, at: index)
         try statement.bind(stamp.boot.milliseconds, at: index + 1)
         try statement.bind(stamp.wall.milliseconds, at: index + 2)
     }
@@ -245,4 +304,28 @@ func loadClockMap(_ connection: borrowing Connection, through last: Int64) throw
         )
     }
     return map
+}
+
+/// Reads how the ids of the database's records are made.
+func loadRecordIDs(_ connection: borrowing Connection) throws -> RecordIDs {
+    let statement = try connection.prepare("SELECT generation FROM database")
+    guard try statement.step() else {
+        throw SQLiteError(code: 11, message: "no generation in the database", statement: "")
+    }
+    var ids = RecordIDs(generation: statement.data(0))
+    guard try connection.integer("PRAGMA user_version") ?? 0 >= 2 else { return ids }
+    let rows = try connection.prepare("SELECT * FROM origins ORDER BY stream, first")
+    while try rows.step() {
+        guard let stream = Stream(rawValue: Int(rows.required(0))) else { continue }
+        ids.add(
+            RecordIDs.Origin(
+                first: rows.required(1),
+                last: rows.required(2),
+                generation: rows.data(3),
+                oldFirst: rows.required(4)
+            ),
+            stream
+        )
+    }
+    return ids
 }

@@ -11,7 +11,6 @@ extension Writer {
 
     /// What a stream holds that no batch has yet; all of it is committed when this returns.
     package func pending(_ stream: Stream) throws -> PendingRange? {
-        try commit()
         guard let counters = counters[stream], counters.next - 1 > counters.frozenThrough else {
             return nil
         }
@@ -25,7 +24,10 @@ extension Writer {
     }
 
     /// Freezes the first records of a pending range, up to `last`, under a new key.
-    package func freeze(_ range: PendingRange, through last: Int64) throws -> Batch {
+    ///
+    /// nil when some of them are not there any more.
+    package func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
+        guard range.first == (counters[range.stream]?.frozenThrough ?? 0) + 1 else { return nil }
         let batch = try insert(
             Batch(
                 id: 0,

@@ -5,7 +5,7 @@ extension Writer {
     func begin(_ run: AudioRun) throws {
         try endRun()
         try begin()
-        let statement = try connection.prepare("INSERT INTO runs VALUES (?,?,?,?,?,?)")
+        let statement = try connection.prepare("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?)")
         try statement.bind(run.id, at: 1)
         try statement.bind(Int64(run.codec.rawValue), at: 2)
         try statement.bind(Int64(run.rate), at: 3)
@@ -50,6 +50,9 @@ extension Writer {
         guard let run, let first = chunk.segments.first else { return }
         try begin()
         if let minimum = run.minimumLevel, SoundLevel.decibels(chunk.meanSquare) < minimum {
+            let next = counters[.audio]?.next ?? 1
+            let last = chunk.segments.last ?? first
+            try removeSegments(run: run.id, first.id...last.id, ofChunks: next...next)
             return try connection.run(
                 "UPDATE streams SET not_kept=not_kept+1 WHERE id=?",
                 Int64(Stream.audio.rawValue)
@@ -74,20 +77,7 @@ extension Writer {
 
     /// A run that a crash cut off: its last segments, in no chunk yet, become a short one.
     func recoverSound() throws {
-        let runs = try connection.prepare(
-            "SELECT id, codec, rate, device, preskip, overlap_segments FROM runs ORDER BY id DESC LIMIT 1"
-        )
-        guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))) else {
-            return
-        }
-        let run = AudioRun(
-            id: runs.required(0),
-            codec: codec,
-            rate: Int(runs.required(2)),
-            device: runs.text(3),
-            preskip: Int(runs.required(4)),
-            overlapSegments: Int(runs.required(5))
-        )
+        guard let run = try loadLastRun(connection) else { return }
         let chunked =
             try connection.integer(
                 "SELECT max(first_segment+segments-1) FROM chunks WHERE run=?",
@@ -127,4 +117,22 @@ extension Writer {
         }
         return notes
     }
+}
+
+/// The run that was recorded last.
+func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
+    let runs = try connection.prepare(
+        "SELECT id, codec, rate, device, preskip, overlap_segments FROM runs ORDER BY id DESC LIMIT 1"
+    )
+    guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))) else {
+        return nil
+    }
+    return AudioRun(
+        id: runs.required(0),
+        codec: codec,
+        rate: Int(runs.required(2)),
+        device: runs.text(3),
+        preskip: Int(runs.required(4)),
+        overlapSegments: Int(runs.required(5))
+    )
 }

@@ -18,6 +18,7 @@ package final class RecordSource {
     package init(reader: Reader, clockMap last: Int64) throws {
         self.reader = reader
         clockMap = try reader.clockMap(through: last)
+        try reader.refreshIDs()
     }
 
     /// Calls `body` with each record in order until it returns false; the bytes are good for that call.

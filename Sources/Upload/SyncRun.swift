@@ -14,7 +14,9 @@ final class SyncRun {
     private let board: Publisher<UploadReport>
     private let stop: StopSignal
     private let transport: Transport
-    private let reader: Reader
+    private var reader: Reader
+    /// The database that the reader is of.
+    private var epoch: Int
     private var report = UploadReport()
     private var backoff = Backoff()
 
@@ -41,6 +43,7 @@ final class SyncRun {
         self.board = board
         self.stop = stop
         transport = try Transport(settings.transport)
+        epoch = queue.epoch
         reader = try queue.reader()
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
@@ -63,6 +66,7 @@ final class SyncRun {
         publish()
         var isDone = true
         do {
+            try followDatabase()
             let token = try settings.token()
             streams: for stream in Self.order {
                 switch try send(stream, token: token) {
@@ -74,6 +78,11 @@ final class SyncRun {
                 }
             }
         } catch {
+            // A damaged database is replaced; the next sync reads the new one.
+            if (error as? SQLiteError)?.isDamage == true {
+                queue.reportDamage("\(error)", epoch: epoch)
+            }
+            epoch = -1
             fail((error as? Failure) ?? Failure("\(error)"), stream: nil, after: nil)
             isDone = false
         }
@@ -101,6 +110,14 @@ final class SyncRun {
         return .endSync
     }
 
+    /// Another database took the place of the one that was read, or reading it failed.
+    private func followDatabase() throws {
+        let newest = queue.epoch
+        guard newest != epoch else { return }
+        reader = try queue.reader()
+        epoch = newest
+    }
+
     private func nextBatch(_ stream: Stream, through end: Int64?) throws -> Batch? {
         if let ready = try queue.perform({ try $0.nextReady(stream) }) { return ready }
         guard let end, var range = try queue.perform({ try $0.pending(stream) }), range.first <= end
@@ -109,7 +126,9 @@ final class SyncRun {
         let frozen = range
         let last = try RecordSource(reader: reader, clockMap: range.clockMap)
             .lastFitting(range, limit: settings.maxBatchBytes)
+        // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
+            ?? nextBatch(stream, through: end)
     }
 
     private func send(_ batch: Batch, token: String) throws -> Next {

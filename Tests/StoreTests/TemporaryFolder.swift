@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import Store
+import Testing
 
 /// A folder of a test's own, gone with it.
 final class TemporaryFolder {
@@ -19,17 +20,25 @@ final class TemporaryFolder {
 
     func queue(
         commitInterval: Duration = .seconds(1),
-        clock: any HostClock = SystemClock()
+        clock: any HostClock = SystemClock(),
+        limits: StorageLimits = StorageLimits(),
+        freeSpace: (@Sendable (String) -> Int64)? = nil
     ) throws -> Queue {
-        try Queue(
-            settings: QueueSettings(
-                path: database,
-                bootID: "boot",
-                commitInterval: commitInterval,
-                clock: clock,
-                appVersion: "test"
-            )
+        var settings = QueueSettings(
+            path: database,
+            bootID: "boot",
+            commitInterval: commitInterval,
+            clock: clock,
+            appVersion: "test"
         )
+        settings.limits = limits
+        if let freeSpace { settings.freeSpace = freeSpace }
+        return try Queue(settings: settings)
+    }
+
+    /// Names of the files in it, sorted.
+    var files: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
     }
 }
 
@@ -47,5 +56,76 @@ func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () t
     while try !condition() {
         guard clock.now() < deadline else { throw NeverHappened(what: what) }
         usleep(2000)
+    }
+}
+
+/// A moment that tests start from.
+let testStart = Stamp(
+    boot: BootInstant(nanoseconds: 1_000_000_000_000),
+    wall: WallTime(milliseconds: 1_795_235_407_000)
+)
+
+/// The sighting of one of ten beacons.
+func testSighting(_ number: Int) -> Sighting {
+    Sighting(
+        identity: BeaconIdentity(
+            kind: .iBeacon,
+            beaconID: "f7826da6/1/\(number % 10)",
+            address: BluetoothAddress(value: UInt64(number % 10)),
+            addressType: .randomStatic,
+            txPower: -59
+        ),
+        rssi: -60,
+        stamp: testStart.advanced(by: .milliseconds(Int64(number)))
+    )
+}
+
+/// A run of sound and `count` segments of it, each `bytes` long.
+func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number: Int = 0) {
+    let run = AudioRun(id: queue.newRunID(), codec: .opus, rate: 16_000, device: "mic")
+    queue.begin(run)
+    for index in 0..<count {
+        queue.accept(
+            Segment(
+                run: run.id,
+                frames: 32_000,
+                start: testStart.advanced(by: .seconds(2 * (number + index))),
+                meanSquare: 0.01,
+                data: [UInt8](repeating: UInt8(truncatingIfNeeded: number + index), count: bytes)
+            )
+        )
+    }
+    queue.end(run: run.id)
+}
+
+/// What holds of each stream at any time: nothing accepted is unaccounted for, and the rows are there.
+func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
+    let figures = try queue.perform { try $0.statistics() }
+    let database = try Connection(path: folder.database, access: .readOnly)
+    let tables: [Store.Stream: String] = [
+        .location: "location", .audio: "chunks", .beacons: "sightings", .events: "events",
+    ]
+    for stream in figures {
+        let table = tables[stream.stream] ?? ""
+        let id = Int64(stream.stream.rawValue)
+        let highest = max(
+            try database.integer("SELECT max(id) FROM \(table)") ?? 0,
+            try database.integer("SELECT purged_through FROM streams WHERE id=?", id) ?? 0
+        )
+        #expect(stream.accepted == Int(highest), "\(stream)")
+        #expect(
+            stream.accepted
+                == stream.uploaded + stream.pending + stream.quarantined + stream.evicted
+        )
+        // Rows that are not uploaded: pending and quarantined, each there.
+        let rows =
+            try database.integer(
+                """
+                SELECT count(*) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+                WHERE stream=? AND state=1 AND r.id BETWEEN first AND last)
+                """,
+                id
+            ) ?? 0
+        #expect(Int(rows) == stream.pending + stream.quarantined, "\(stream)")
     }
 }

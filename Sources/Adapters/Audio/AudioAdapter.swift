@@ -33,6 +33,8 @@ package struct SoundSink: Sendable {
     package var newRunID: @Sendable () -> Int64
     package var begin: @Sendable (AudioRun) -> Void
     package var accept: @Sendable (Segment) -> Bool
+    /// Why no sound is taken now; nil while it is.
+    package var refusal: @Sendable () -> Failure?
     package var end: @Sendable (Int64) -> Void
     package var event: @Sendable (Event) -> Void
 
@@ -40,12 +42,14 @@ package struct SoundSink: Sendable {
         newRunID: @escaping @Sendable () -> Int64,
         begin: @escaping @Sendable (AudioRun) -> Void,
         accept: @escaping @Sendable (Segment) -> Bool,
+        refusal: @escaping @Sendable () -> Failure? = { nil },
         end: @escaping @Sendable (Int64) -> Void,
         event: @escaping @Sendable (Event) -> Void
     ) {
         self.newRunID = newRunID
         self.begin = begin
         self.accept = accept
+        self.refusal = refusal
         self.end = end
         self.event = event
     }
@@ -55,6 +59,7 @@ package struct SoundSink: Sendable {
             newRunID: { queue.newRunID() },
             begin: { queue.begin($0) },
             accept: { queue.accept($0) },
+            refusal: { queue.soundRefusal },
             end: { queue.end(run: $0) },
             event: { queue.accept($0) }
         )
@@ -96,6 +101,7 @@ package final class AudioAdapter: Sendable {
         while !stop.isRaised {
             meter.loading()
             do {
+                if let refusal = sink.refusal() { throw refusal }
                 let pcm = try open()
                 let capture = try Capture(settings: settings, device: pcm.device, sink: sink)
                 do {
@@ -169,9 +175,10 @@ package final class AudioAdapter: Sendable {
                 guard sink.accept(segment) else {
                     meter.drop()
                     capture.refused(segment)
-                    throw Failure(
-                        "audio: the queue is too far behind the microphone; is the disk slow?"
-                    )
+                    throw sink.refusal()
+                        ?? Failure(
+                            "audio: the queue is too far behind the microphone; is the disk slow?"
+                        )
                 }
                 meter.admit(now)
                 meter.working(detail(segment, capture, pcm.device), now: now.boot)
@@ -188,6 +195,9 @@ package final class AudioAdapter: Sendable {
         guard let (end, reason) = lastEnd, let start = capture.startStamp else { return }
         lastEnd = nil
         let lost = max(0, (start.boot - end.boot).milliseconds)
+        // What is missing, in chunks as they would have been.
+        let step = max(1, (settings.chunk - settings.overlap).milliseconds)
+        let chunks = max(1, (lost + step - 1) / step)
         sink.event(
             Event(
                 .gap,
@@ -196,7 +206,8 @@ package final class AudioAdapter: Sendable {
                     ("lost_s", .number(Double(lost) / 1000)), ("from", .time(end.wall)),
                     ("to", .time(start.wall)), ("device", .text(device)), ("reason", .text(reason)),
                 ],
-                stamp: start
+                stamp: start,
+                loss: Loss(.gap, .audio, records: chunks, from: end, to: start)
             )
         )
     }

@@ -1,0 +1,253 @@
+import Board
+import Foundation
+import Host
+import Store
+import Synchronization
+import Testing
+
+/// What goes when space ends, in which order, and that it is told.
+@Suite struct StorageTests {
+    /// Free space that a test sets.
+    private final class Disk: Sendable {
+        private let bytes: Mutex<Int64>
+
+        init(free: Int64) { bytes = Mutex(free) }
+
+        var free: Int64 {
+            get { bytes.withLock { $0 } }
+            set { bytes.withLock { $0 = newValue } }
+        }
+    }
+
+    private func figures(_ queue: Queue, _ stream: Store.Stream) throws -> StreamStatistics {
+        try #require(try queue.perform { try $0.statistics() }.first { $0.stream == stream })
+    }
+
+    private func freeze(_ queue: Queue, _ stream: Store.Stream, _ count: Int64) throws -> Batch {
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(stream))
+            return try #require(try writer.freeze(range, through: range.first + count - 1))
+        }
+    }
+
+    @Test func maxSize_isKept_andTheOldestOfTheLargestStreamGoes() throws {
+        let folder = try TemporaryFolder()
+        let limits = StorageLimits(maxSize: 4_000_000, warnFree: 0, criticalFree: 0)
+        let queue = try folder.queue(commitInterval: .milliseconds(5), limits: limits)
+        queue.accept(testSighting(0))
+        var largest: Int64 = 0
+        for round in 0..<40 {
+            record(queue, segments: 30, from: round * 30)
+            _ = try queue.perform { _ in true }
+            let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
+            largest = max(largest, size)
+        }
+        #expect(largest <= 4_200_000)
+        let sound = try figures(queue, .audio)
+        #expect(sound.evicted > 0)
+        #expect(sound.pending > 0)
+        // Little was heard of beacons: that is not what filled the disk.
+        #expect(try figures(queue, .beacons).evicted == 0)
+        try waitUntil("the board says so") { queue.storage.state.value?.level == .full }
+        try checkSum(folder, queue)
+        let loss = try #require(try queue.perform { try $0.losses() }.first)
+        #expect(loss.kind == .evicted)
+        #expect(loss.stream == .audio)
+        #expect(loss.records == sound.evicted)
+        #expect(loss.from == testStart.wall)
+        queue.close()
+
+        // The events add up to what was evicted.
+        let reader = try folder.queue(limits: limits).reader()
+        var told = 0
+        try reader.events(1...1000) { _, kind, _, detail in
+            guard kind == "evicted" else { return }
+            let object = try #require(
+                try JSONSerialization.jsonObject(with: Data(detail.utf8)) as? [String: Any]
+            )
+            #expect(object["stream"] as? String == "audio")
+            told += try #require(object["records"] as? Int)
+        }
+        #expect(told == sound.evicted)
+    }
+
+    @Test func eviction_takesUploadedThenQuarantinedThenPending_andNeverWhatIsFrozen() throws {
+        let folder = try TemporaryFolder()
+        let disk = Disk(free: 1_000_000_000)
+        let queue = try folder.queue(
+            limits: StorageLimits(warnFree: 20_000_000, criticalFree: 10_000_000),
+            freeSpace: { _ in disk.free }
+        )
+        record(queue, segments: 600, bytes: 20_000)
+        let uploaded = try freeze(queue, .audio, 5)
+        try queue.perform { try $0.uploaded(uploaded) }
+        let refused = try freeze(queue, .audio, 5)
+        try queue.perform { try $0.quarantine(refused, words: "bad") }
+        let frozen = try freeze(queue, .audio, 5)
+        let before = try figures(queue, .audio)
+
+        // A little too little: what was uploaded is enough.
+        disk.free = 18_800_000
+        queue.checkStorage()
+        #expect(try queue.perform { try $0.nextReady(.audio) } == frozen)
+        #expect(try figures(queue, .audio).evicted == 0)
+        #expect(try queue.perform { try $0.quarantined() }.count == 1)
+        #expect(queue.soundRefusal == nil)
+        let reader = try queue.reader()
+        var kept: [Int64] = []
+        try reader.chunks(1...10) { kept.append($0.sequence) }
+        #expect(kept == [6, 7, 8, 9, 10])
+
+        // Far too little: all of the order, down to the goal.
+        disk.free = 0
+        queue.checkStorage()
+        _ = try queue.perform { _ in true }
+        let refusal = try #require(queue.soundRefusal)
+        #expect(refusal.code == .storageFull)
+        try waitUntil("half of the database is free") {
+            try figures(queue, .audio).evicted > before.quarantined + 5
+        }
+        #expect(try queue.perform { try $0.quarantined() }.isEmpty)
+        #expect(try queue.perform { try $0.nextReady(.audio) } == frozen)
+        #expect(try figures(queue, .audio).pending > 5)
+        try checkSum(folder, queue)
+
+        // Space is back: sound again, without a restart.
+        disk.free = 1_000_000_000
+        queue.checkStorage()
+        _ = try queue.perform { _ in true }
+        #expect(queue.soundRefusal == nil)
+        queue.close()
+    }
+
+    @Test func othersFillTheDisk_atMostHalfOfTheDatabaseIsGiven() throws {
+        let folder = try TemporaryFolder()
+        let disk = Disk(free: 1_000_000_000)
+        let queue = try folder.queue(freeSpace: { _ in disk.free })
+        record(queue, segments: 600, bytes: 20_000)
+        _ = try queue.perform { _ in true }
+        disk.free = 0
+        for _ in 0..<20 {
+            queue.checkStorage()
+            _ = try queue.perform { _ in true }
+        }
+        let sound = try figures(queue, .audio)
+        #expect(sound.evicted > 0)
+        #expect(sound.pending > sound.accepted / 4)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func purge_goesOnBehindWhatIsInQuarantine() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        for number in 0..<30 { queue.accept(testSighting(number)) }
+        let bad = try freeze(queue, .beacons, 10)
+        try queue.perform { try $0.quarantine(bad, words: "bad") }
+        let good = try freeze(queue, .beacons, 10)
+        try queue.perform { try $0.uploaded(good) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
+        try checkSum(folder, queue)
+        let reader = try queue.reader()
+        var kept: [Int64] = []
+        try reader.sightings(1...30) { kept.append($0.sequence) }
+        #expect(kept == Array(1...10) + Array(21...30))
+        queue.close()
+        let reopened = try folder.queue(clock: clock)
+        #expect(try reopened.perform { try $0.pending(.beacons) }?.first == 21)
+        try checkSum(folder, reopened)
+        reopened.close()
+    }
+
+    @Test func purgedSound_leavesTheSegmentsThatItsNeighbourNeeds() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        record(queue, segments: 43)
+        let first = try freeze(queue, .audio, 1)
+        try queue.perform { try $0.uploaded(first) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.audio, retention: .seconds(60)) } == 1)
+        let reader = try queue.reader()
+        var chunks: [Chunk] = []
+        try reader.chunks(2...3) { chunks.append($0.record) }
+        #expect(chunks.count == 2)
+        for chunk in chunks {
+            // All its own, and the one before for the decoder's pre-roll.
+            for id in (chunk.firstSegment - 1)..<(chunk.firstSegment + Int64(chunk.segments)) {
+                #expect(try reader.segment(id) != nil)
+            }
+        }
+        #expect(try reader.segment(1) == nil)
+        let rest = try freeze(queue, .audio, 2)
+        try queue.perform { try $0.uploaded(rest) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.audio, retention: .seconds(60)) } == 2)
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM segments") == 0)
+        queue.close()
+    }
+
+    @Test func overrun_isCountedAndTold() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let isHeld = Mutex(true)
+        let holder = Thread {
+            // The writer is busy with something for a while.
+            _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
+        }
+        holder.start()
+        try waitUntil("the writer is held") {
+            for number in 0..<25_000 { queue.accept(testSighting(number)) }
+            return !queue.newLosses.isEmpty
+        }
+        isHeld.withLock { $0 = false }
+        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        let losses = try queue.perform { try $0.losses() }
+        #expect(losses.map(\.kind) == [.overrun])
+        #expect(losses.first?.stream == .beacons)
+        try checkSum(folder, queue)
+        queue.close()
+        let reader = try folder.queue().reader()
+        var events: [String] = []
+        try reader.events(1...100) { _, kind, _, detail in events.append("\(kind) \(detail)") }
+        #expect(
+            events.contains { $0.hasPrefix("gap {\"stream\":\"beacons\",\"kind\":\"overrun\"") }
+        )
+    }
+
+    @Test func work_thatFails_leavesNothingBehind() throws {
+        struct Refused: Error {}
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<100 { queue.accept(testSighting(number)) }
+        let batch = try freeze(queue, .beacons, 64)
+        #expect(throws: Refused.self) {
+            try queue.perform { writer in
+                try writer.split(batch)
+                throw Refused()
+            }
+        }
+        #expect(try queue.perform { try $0.nextReady(.beacons) } == batch)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func lowerLimit_shrinksTheFile() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(commitInterval: .milliseconds(5))
+        record(queue, segments: 1000, bytes: 12_000)
+        _ = try queue.perform { _ in true }
+        queue.limit(StorageLimits(maxSize: 5_000_000, warnFree: 0, criticalFree: 0))
+        try waitUntil("the file is small") {
+            queue.checkStorage()
+            let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
+            return size <= 5_250_000
+        }
+        #expect(try figures(queue, .audio).evicted > 0)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+}
