@@ -106,7 +106,7 @@ import Testing
         let database = try Connection(path: folder.database, access: .readOnly)
         let page = try #require(
             try database.integer(
-                "SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1 OFFSET 8"
+                "SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1 OFFSET 40"
             )
         )
         let size = Int(try database.integer("PRAGMA page_size") ?? 0)
