@@ -1,95 +1,210 @@
 // Watching the wall clock: is it synced, and does it jump.
 internal import CLinux
-internal import Glibc
 internal import Host
 internal import Store
 
 /// What is known of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {
+    /// Somebody vouched for it in this boot; stays so, for later steps are seen.
     package var isSynced: Bool
     /// Seconds that the clock was stepped by since the start, all steps together.
     package var steppedSeconds: Double
 }
 
-/// Notes both clocks in the queue at the start, at each step, at the first sync and every ten minutes.
+/// Notes both clocks in the queue at the start, at each step, when the clock gets synced and every ten minutes.
+///
+/// An entry is synced only if somebody vouches for the clock at that moment: the kernel, or, where it
+/// does not, a receiver behind gpsd.
 final class ClockWatch: Sendable {
+    /// Time from one note to the next.
+    private static let pause = Duration.seconds(600)
+    /// A receiver may lack the leap seconds for a while (18 s): less is no reason to doubt an NTP client.
+    private static let leapSeconds: UInt64 = 20_000
+
     private let queue: Queue
     private let clock: any HostClock
-    private let state: StateBox<ClockState>
+    private let vouches: @Sendable (_ stepped: WallTime?) -> Bool
+    private let known: StateBox<Known>
+    private let wakeup: Wakeup
 
-    /// Evidence for the clock being right: a bound on its error below 16 s, as systemd-timedated has it.
-    static func isSyncedByKernel() -> Bool {
-        let bound = waypost_clock_maxerror()
-        if bound >= 0 { return bound < 16_000_000 }
-        // adjtimex may be forbidden by a sandbox; systemd-timesyncd leaves a mark.
-        return access("/run/systemd/timesync/synchronized", F_OK) == 0
+    fileprivate struct Known: Sendable {
+        var state: ClockState
+        /// Both clocks when they were last looked at.
+        var seen: Stamp
+        var wasVouchedFor: Bool
+        var steppedTo: WallTime?
+        /// When a note was last taken; nil while one is owed.
+        var notedAt: BootInstant?
+        var anchor: ClockMap.Anchor?
+        /// A receiver's time that is to be noted, and the boot time it was right at.
+        var receiver: Stamp?
     }
 
-    init(queue: Queue, clock: any HostClock) throws {
+    init(
+        queue: Queue,
+        clock: any HostClock,
+        vouches: @escaping @Sendable (_ stepped: WallTime?) -> Bool =
+            ClockEvidence.systemVouches(stepped:)
+    ) throws {
         self.queue = queue
         self.clock = clock
-        let isSynced = Self.isSyncedByKernel()
-        let stamp = clock.stamp()
-        let already = try queue.perform { writer in
+        self.vouches = vouches
+        wakeup = try Wakeup()
+        let isSynced = vouches(nil)
+        let stamp = clock.steadyStamp()
+        let (already, anchor) = try queue.perform { writer in
             try writer.noteClock(stamp, synced: isSynced)
-            return writer.clockSyncedThisBoot()
+            return (writer.clockSyncedThisBoot(), writer.clockAnchor())
         }
-        state = StateBox(ClockState(isSynced: already, steppedSeconds: 0))
-    }
-
-    var current: ClockState { state.value }
-
-    /// Called by the health timer: the first sync is noted once a boot.
-    func check() {
-        guard !state.value.isSynced, Self.isSyncedByKernel() else { return }
-        markSynced(by: "ntp")
-    }
-
-    private func markSynced(by evidence: String) {
-        state.update { $0.isSynced = true }
-        let stamp = clock.stamp()
-        try? queue.perform { try $0.noteClock(stamp, synced: true) }
-        queue.accept(
-            Event(.clockSynced, source: "clock", detail: [("by", .text(evidence))], stamp: stamp)
-        )
-    }
-
-    /// Every ten minutes, so that the wall clock of any moment can be told later.
-    func note() {
-        let stamp = clock.stamp()
-        let isSynced = state.value.isSynced
-        try? queue.perform { try $0.noteClock(stamp, synced: isSynced) }
-    }
-
-    /// Blocks until `stop` is raised, noting each step of the clock as the kernel tells it.
-    func run(until stop: StopSignal) {
-        while !stop.isRaised {
-            let number = waypost_watch_clock_steps()
-            guard number >= 0 else { return }
-            let timer = Descriptor(owning: number)
-            let before = clock.stamp()
-            var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
-            _ = wait(for: &entries)
-            guard !stop.isRaised, entries[0].isReady else { continue }
-            step(from: before, to: clock.stamp())
-        }
-    }
-
-    private func step(from before: Stamp, to after: Stamp) {
-        let boot = (after.boot - before.boot).milliseconds
-        let seconds = Double(after.wall.milliseconds - before.wall.milliseconds - boot) / 1000
-        // Re-arming alone is no step; what a person would call one is at least a tenth of a second.
-        guard abs(seconds) >= 0.1 else { return }
-        state.update { $0.steppedSeconds += seconds }
-        note()
-        queue.accept(
-            Event(
-                .clockStep,
-                source: "clock",
-                detail: [("seconds", .number(seconds))],
-                stamp: after
+        known = StateBox(
+            Known(
+                state: ClockState(isSynced: already, steppedSeconds: 0),
+                seen: stamp,
+                wasVouchedFor: isSynced,
+                notedAt: stamp.boot,
+                anchor: anchor
             )
         )
-        check()
+    }
+
+    var current: ClockState { known.value.state }
+
+    /// Has the clock looked at soon, on the watch's own thread; never blocks.
+    func check() { wakeup.signal() }
+
+    /// A receiver's time, and the boot time it was right at; never blocks.
+    func receiver(said stamp: Stamp) {
+        let wantsLook = known.update { known in
+            guard !known.wasVouchedFor, known.isNews(stamp, Self.leapSeconds) else { return false }
+            known.receiver = stamp
+            // While the disk refuses, the next check is soon enough.
+            return known.notedAt != nil
+        }
+        if wantsLook { wakeup.signal() }
+    }
+
+    /// Blocks until `stop` is raised, looking at each step as the kernel tells it, and when asked to.
+    func run(until stop: StopSignal) {
+        while !stop.isRaised {
+            // Armed before looking: a step in between is seen by the one or the other. Without a timer (-errno,
+            // which poll passes over) steps are seen when somebody asks.
+            let timer = Descriptor(owning: waypost_watch_clock_steps())
+            look()
+            var entries = [
+                PollEntry(timer.number), PollEntry(wakeup.descriptor), PollEntry(stop.descriptor),
+            ]
+            while !entries[0].isReady, !stop.isRaised {
+                _ = wait(for: &entries)
+                guard entries[1].isReady else { continue }
+                wakeup.clear()
+                look()
+            }
+        }
+    }
+
+    /// Looks at the clocks once: steps, syncs, what is due; on one thread at a time.
+    func look() {
+        let wasVouchedFor = known.value.wasVouchedFor
+        let steppedTo = known.value.steppedTo
+        var isVouchedFor = vouches(steppedTo)
+        let stamp = clock.steadyStamp()
+        let step = known.update { $0.look(at: stamp) }
+        if let step {
+            queue.accept(
+                Event(
+                    .clockStep,
+                    source: "clock",
+                    detail: [("seconds", .number(step))],
+                    stamp: stamp
+                )
+            )
+        }
+        // Asked again: a clock that was set by hand in between is not the one that was vouched for.
+        isVouchedFor = isVouchedFor && vouches(known.value.steppedTo)
+        known.update { $0.wasVouchedFor = isVouchedFor }
+        let notedAt = known.value.notedAt
+        let isDue = notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
+        if step != nil || isDue || isVouchedFor && !wasVouchedFor {
+            note(stamp, synced: isVouchedFor, by: .kernel)
+        }
+        guard let receiver = known.update({ $0.takeReceiver() }), !isVouchedFor else { return }
+        note(receiver, synced: true, by: .gpsd)
+    }
+
+    /// Notes an entry; one that could not be written is owed, and taken with the next look.
+    private func note(_ stamp: Stamp, synced: Bool, by source: ClockSource) {
+        let isFirst = known.update { known in
+            known.notedAt = nil
+            defer { known.state.isSynced = known.state.isSynced || synced }
+            return synced && !known.state.isSynced
+        }
+        if isFirst { tellSync(stamp, by: source) }
+        guard
+            let anchor = try? queue.perform({ writer in
+                try writer.noteClock(stamp, synced: synced, by: source)
+                try writer.pruneClockMap()
+                return writer.clockAnchor()
+            })
+        else { return }
+        let now = clock.now()
+        known.update { known in
+            known.anchor = anchor
+            known.notedAt = now
+        }
+    }
+
+    private func tellSync(_ right: Stamp, by source: ClockSource) {
+        var detail: [(key: String, value: EventValue)] = []
+        let now = clock.steadyStamp()
+        switch source {
+        case .kernel: detail = [("by", .text("ntp"))]
+        case .gpsd:
+            let offset =
+                (right.wall.milliseconds &- now.wall.milliseconds)
+                &+ (now.boot - right.boot).milliseconds
+            detail = [("by", .text("gpsd")), ("offset_s", .number(Double(offset) / 1000))]
+        }
+        queue.accept(Event(.clockSynced, source: "clock", detail: detail, stamp: now))
+    }
+}
+
+extension ClockWatch.Known {
+    /// Takes in both clocks; returns the seconds of a step, if there was one since the last look.
+    fileprivate mutating func look(at stamp: Stamp) -> Double? {
+        let passed = (stamp.boot - seen.boot).milliseconds
+        let seconds =
+            Double(stamp.wall.milliseconds &- seen.wall.milliseconds &- passed) / 1000
+        // What a person would call a step is at least a tenth of a second; smaller ones add up to one.
+        guard abs(seconds) >= 0.1 else { return nil }
+        seen = stamp
+        steppedTo = stamp.wall
+        state.steppedSeconds += seconds
+        return seconds
+    }
+
+    /// Whether a receiver's time dates this boot, or dates it better than what is known.
+    fileprivate func isNews(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        guard let anchor else { return true }
+        let boottime = stamp.boot.milliseconds
+        let distance = boottime &- anchor.boottime
+        let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
+        guard anchor.source == .gpsd else {
+            return deviation > leapSeconds + ClockMap.tolerance(distance)
+        }
+        return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
+    }
+
+    fileprivate mutating func takeReceiver() -> Stamp? {
+        defer { receiver = nil }
+        return receiver
+    }
+}
+
+extension HostClock {
+    /// Both clocks at one moment: read again if the thread was interrupted in between.
+    fileprivate func steadyStamp() -> Stamp {
+        var stamp = stamp()
+        for _ in 0..<10 where now() - stamp.boot > .milliseconds(2) { stamp = self.stamp() }
+        return stamp
     }
 }

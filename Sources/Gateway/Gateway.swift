@@ -186,6 +186,7 @@ package final class Gateway {
             queue: queue,
             board: board,
             clock: clock,
+            clockWatch: clockWatch,
             deviceID: deviceID,
             version: settings.version,
             environment: settings.environment,
@@ -258,7 +259,6 @@ package final class Gateway {
                 return count
             }
             clockWatch.check()
-            if count % 20 == 0 { clockWatch.note() }
             // The watchdog hears of us only while the writer answers.
             guard (try? queue.perform { _ in true }) == true else { return }
             service.notify("WATCHDOG=1")

@@ -13,6 +13,7 @@ struct WorksContext: Sendable {
     let queue: Queue
     let board: GatewayBoard
     let clock: any HostClock
+    let clockWatch: ClockWatch
     let deviceID: String
     let version: String
     let environment: [String: String]
@@ -169,19 +170,23 @@ final class Works: Sendable {
 
     private func runSources(_ context: WorksContext, _ configuration: Configuration) throws {
         let (queue, clock, board) = (context.queue, context.clock, context.board)
+        let clockWatch = context.clockWatch
         if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
             let adapter = BeaconAdapter(
                 settings: BeaconSettings(configuration.beacons),
                 board: publisher,
-                clock: clock
-            ) { queue.accept($0) }
+                clock: clock,
+                hasRoom: { queue.hasRoom },
+                accept: { queue.accept($0) }
+            )
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {
             let adapter = LocationAdapter(
                 settings: LocationSettings(configuration.location),
                 board: publisher,
-                clock: clock
+                clock: clock,
+                onTime: { clockWatch.receiver(said: $0) }
             ) { queue.accept($0) }
             try run("location") { adapter.run(until: $0) }
         }

@@ -58,6 +58,13 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         return true
     }
 
+    /// Elements that wait to be taken.
+    package var count: Int {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return elements.count
+    }
+
     /// Takes all there is, waiting for a first element at most `timeout` (nil: for ever).
     package func takeAll(into batch: inout [Element], timeout: Duration?) {
         batch.removeAll(keepingCapacity: true)

@@ -1,6 +1,6 @@
 // The queue: where every source puts its records and the uploader finds them.
 package import Board
-package import Host
+internal import Host
 internal import Synchronization
 
 /// The one queue, on one thread with one writing connection.
@@ -103,17 +103,8 @@ package final class Queue: Sendable {
         )
     }
 
-    /// Takes a record as soon as there is room for it, for a source that can wait: a replay.
-    ///
-    /// False once `stop` is raised or the queue is closed.
-    package func acceptWaiting(_ sighting: Sighting, until stop: StopSignal) -> Bool {
-        while !stop.isRaised {
-            if core.mailbox.post(.sighting(sighting)) { return true }
-            // The mailbox is full: it is empty again when this returns.
-            guard (try? perform { _ in true }) != nil else { return false }
-        }
-        return false
-    }
+    /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.
+    package var hasRoom: Bool { core.mailbox.count < Self.mailboxLimit / 2 }
 
     /// Losses that are not in the database yet.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }

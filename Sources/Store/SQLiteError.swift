@@ -22,8 +22,8 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
 
     /// The file is not a sound database (any more).
     package var isDamage: Bool {
-        [SQLITE_CORRUPT, SQLITE_NOTADB].contains(primaryCode)
-            || code == SQLITE_IOERR | (2 << 8)  // SQLITE_IOERR_SHORT_READ, a macro Swift cannot import
+        // The last is SQLITE_IOERR_SHORT_READ, a macro that Swift cannot import.
+        [SQLITE_CORRUPT, SQLITE_NOTADB].contains(primaryCode) || code == SQLITE_IOERR | (2 << 8)
     }
 
     /// At the start: a database without the tables it should have.

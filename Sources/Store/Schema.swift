@@ -23,6 +23,8 @@ enum Schema {
         // Debian's build zeroes every freed page otherwise, which doubles what a delete writes.
         try connection.execute("PRAGMA secure_delete=FAST")
         try connection.execute("PRAGMA journal_size_limit=4194304")
+        // In pages; 4 MB as with pages of the usual size, or checkpoints would be four times as many.
+        try connection.execute("PRAGMA wal_autocheckpoint=4000")
         // Half a megabyte of page cache: rows are appended, so more would only cost memory.
         try connection.execute("PRAGMA cache_size=-512")
         try migrate(connection)
@@ -84,7 +86,7 @@ enum Schema {
             done_boot INTEGER, done_boottime INTEGER);
         """
 
-    /// The loss ledger; what a salvage has taken over, and whose the records were; batches of state 3 (evicted).
+    /// The loss ledger; what a salvage has taken over, and whose the records were; who vouched for a wall time.
     private static let version2 = """
         CREATE TABLE losses(stream INTEGER NOT NULL, kind TEXT NOT NULL, records INTEGER NOT NULL,
             told INTEGER NOT NULL, first_boot INTEGER NOT NULL, first_boottime INTEGER NOT NULL,

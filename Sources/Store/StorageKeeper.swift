@@ -132,7 +132,7 @@ struct StorageKeeper {
     }
 
     private mutating func limit(_ writer: Writer) throws {
-        try writer.limitPages(limits.file / writer.pageSize())
+        try writer.limitPages(limits.file / writer.pageBytes)
         try writer.limitJournal(limits.journal)
         limited = limits.file
     }
@@ -140,7 +140,7 @@ struct StorageKeeper {
     /// A limit that was lowered: gives pages back to the file system, some at a time.
     private mutating func shrink(_ writer: Writer) throws {
         try writer.begin()
-        try writer.connection.execute("PRAGMA incremental_vacuum(256)")
+        try writer.connection.execute("PRAGMA incremental_vacuum(\((1 << 20) / writer.pageBytes))")
         try writer.commit()
         try limit(writer)
         if try writer.reusableBytes() > 0 { isBehind = true }
@@ -187,7 +187,7 @@ extension Writer {
 
     /// Journal size from which it is written back, and to which its file is cut then.
     func limitJournal(_ bytes: Int64) throws {
-        _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / pageSize())")
+        _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / (pageBytes + 24))")
         _ = try connection.integer("PRAGMA journal_size_limit=\(bytes)")
     }
 

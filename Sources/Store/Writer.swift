@@ -44,6 +44,8 @@ package final class Writer {
     var boot: Int64 = 0
     let identities: IdentityCache
     var recordIDs: RecordIDs
+    /// Bytes of a page of the database.
+    let pageBytes: Int64
     /// When an event last told of losses.
     var toldAt: BootInstant?
 
@@ -58,6 +60,7 @@ package final class Writer {
 
     init(path: String, bootID: String, clock: any HostClock, appVersion: String) throws {
         connection = try Schema.open(path: path)
+        pageBytes = max(512, try connection.integer("PRAGMA page_size") ?? 4096)
         self.clock = clock
         self.appVersion = appVersion
         insertFix = try connection.prepare(
@@ -283,27 +286,6 @@ extension Stream {
         case .events: "events"
         }
     }
-}
-
-/// Reads the clock map up to and with entry `last`.
-func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
-    var map = ClockMap()
-    let rows = try connection.prepare(
-        "SELECT id, boot, boottime, wall, synced FROM clock_map WHERE id<=? ORDER BY id"
-    )
-    try rows.bind(last, at: 1)
-    while try rows.step() {
-        map.add(
-            ClockMap.Entry(
-                id: rows.required(0),
-                boot: rows.required(1),
-                boottime: rows.required(2),
-                wall: rows.required(3),
-                synced: rows.required(4) != 0
-            )
-        )
-    }
-    return map
 }
 
 /// Reads how the ids of the database's records are made.

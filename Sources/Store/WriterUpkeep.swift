@@ -1,32 +1,7 @@
-// The writer's part for upkeep: the clock map, purging what was uploaded, and figures.
+// The writer's part for upkeep: purging what was uploaded, and figures.
 package import Host
 
 extension Writer {
-    /// Notes both clocks; the first synced note of a boot dates all that came before it.
-    package func noteClock(_ stamp: Stamp, synced: Bool) throws {
-        try begin()
-        try connection.run(
-            "INSERT INTO clock_map(boot, boottime, wall, synced) VALUES (?,?,?,?)",
-            boot,
-            stamp.boot.milliseconds,
-            stamp.wall.milliseconds,
-            synced ? 1 : 0
-        )
-        clockMap.add(
-            ClockMap.Entry(
-                id: connection.lastInsertedRow,
-                boot: boot,
-                boottime: stamp.boot.milliseconds,
-                wall: stamp.wall.milliseconds,
-                synced: synced
-            )
-        )
-        if synced { bootIsSynced = true }
-    }
-
-    /// Whether this boot's clock has been synced since it started.
-    package func clockSyncedThisBoot() -> Bool { bootIsSynced }
-
     /// Figures for `status`.
     package func statistics() throws -> [StreamStatistics] {
         try Stream.allCases.map { stream in
@@ -66,12 +41,8 @@ extension Writer {
 
     /// Bytes of the database file that new records can use again.
     package func reusableBytes() throws -> Int64 {
-        let pages = try connection.integer("PRAGMA freelist_count") ?? 0
-        return pages * (try pageSize())
+        (try connection.integer("PRAGMA freelist_count") ?? 0) * pageBytes
     }
-
-    /// Bytes of a page: the database keeps the size that it was made with.
-    func pageSize() throws -> Int64 { try connection.integer("PRAGMA page_size") ?? 4096 }
 
     /// Ids of the database's records.
     package var ids: RecordIDs { recordIDs }

@@ -19,6 +19,8 @@ final class SyncRun {
     private var epoch: Int
     private var report = UploadReport()
     private var backoff = Backoff()
+    /// When a tick that waits for the clock's first sync has waited long enough.
+    private var clockDeadline: BootInstant?
 
     /// What to do after one batch.
     private enum Next {
@@ -50,13 +52,16 @@ final class SyncRun {
 
     /// Until the next try after a failure; nil when only a trigger is waited for.
     var retryDelay: Duration? {
-        backoff.until.map { max(.zero, $0 - clock.now()) }
+        [backoff.until, clockDeadline].compactMap { $0 }.min().map { max(.zero, $0 - clock.now()) }
     }
 
     /// Sends everything that was accepted before now; true when nothing of it is left.
     func perform(isAsked: Bool) -> Bool {
+        clockDeadline = nil
         guard isAsked || backoff.allows(clock.now()) else { return false }
         guard isAsked || clockIsGood() else {
+            // Not at the next tick of the grid: that could be much later than the patience.
+            clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
             report.phase = .waitingForClock
             publish()
             return false

@@ -3,6 +3,7 @@ import Board
 import Foundation
 import Host
 import Store
+import Synchronization
 import Testing
 
 @testable import Beacons
@@ -227,4 +228,64 @@ private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent
         #expect(report?.dropped == 10)
         #expect(report?.records == 36)
     }
+
+    @Test func fullQueue_holdsAReplayBack_andDropsNothing() throws {
+        try withTemporaryFolder { folder in
+            var capture = Capture(datalink: 1002)
+            let event = [4] + Event.legacy(Event.legacyReport(Sample.iBeacon))
+            for _ in 0..<20 { capture.add(event) }
+            let path = folder + "/capture"
+            try Data(capture.bytes).write(to: URL(fileURLWithPath: path))
+            var settings = BeaconSettings(origin: .capture(path: path, speed: 0))
+            settings.maxRate = 1000
+            let room = Room(7)
+            let collector = Collector()
+            let adapter = try RunningAdapter(
+                settings,
+                accept: {
+                    room.use()
+                    return collector.take($0)
+                },
+                hasRoom: { room.isLeft }
+            )
+            defer { adapter.stop() }
+            #expect(eventually { room.askedInVain > 2 })
+            #expect(collector.sightings.count == 7)
+            room.add(100)
+            #expect(eventually { adapter.isFinished })
+            #expect(collector.sightings.count == 20)
+            #expect(adapter.board.state.value?.dropped == 0)
+        }
+    }
+
+    @Test func fullQueue_neverKeepsAStopWaiting() throws {
+        let path = fixtures.appendingPathComponent("capture.btsnoop").path
+        let adapter = try RunningAdapter(
+            BeaconSettings(origin: .capture(path: path, speed: 0)),
+            hasRoom: { false }
+        )
+        adapter.stop()
+        #expect(adapter.isFinished)
+        #expect(adapter.collector.sightings.isEmpty)
+    }
+}
+
+/// Room in a queue that a test makes.
+private final class Room: Sendable {
+    private let state: Mutex<(left: Int, inVain: Int)>
+
+    init(_ count: Int) { state = Mutex((count, 0)) }
+
+    var isLeft: Bool {
+        state.withLock { state in
+            if state.left <= 0 { state.inVain += 1 }
+            return state.left > 0
+        }
+    }
+
+    var askedInVain: Int { state.withLock { $0.inVain } }
+
+    func use() { state.withLock { $0.left -= 1 } }
+
+    func add(_ count: Int) { state.withLock { $0.left += count } }
 }

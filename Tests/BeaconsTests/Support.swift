@@ -124,12 +124,17 @@ final class RunningAdapter: Sendable {
 
     private final class Flag: Sendable { let isSet = Atomic(false) }
 
-    init(_ settings: BeaconSettings, accept: (@Sendable (Sighting) -> Bool)? = nil) throws {
+    init(
+        _ settings: BeaconSettings,
+        accept: (@Sendable (Sighting) -> Bool)? = nil,
+        hasRoom: @escaping @Sendable () -> Bool = { true }
+    ) throws {
         let signal = try StopSignal()
         let adapter = BeaconAdapter(
             settings: settings,
             board: board,
             clock: SystemClock(),
+            hasRoom: hasRoom,
             accept: accept ?? { [collector] in collector.take($0) }
         )
         let finished = finished

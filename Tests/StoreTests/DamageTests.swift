@@ -52,6 +52,16 @@ import Testing
         try data.write(to: URL(fileURLWithPath: folder.database))
     }
 
+    /// Fills a page with something else.
+    private func overwrite(
+        _ page: Int64,
+        of data: inout Data,
+        _ database: borrowing Connection
+    ) throws {
+        let size = Int(try database.integer("PRAGMA page_size") ?? 4096)
+        for index in 0..<size { data[Int(page - 1) * size + index] = 0xA5 }
+    }
+
     private func setAside(_ folder: TemporaryFolder) throws -> [String] {
         try folder.files.filter { $0.contains(".corrupt-") && !$0.hasSuffix("-wal") }
     }
@@ -109,8 +119,7 @@ import Testing
                 "SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1 OFFSET 40"
             )
         )
-        let size = Int(try database.integer("PRAGMA page_size") ?? 0)
-        for index in 0..<size { data[Int(page - 1) * size + index] = 0xA5 }
+        try overwrite(page, of: &data, database)
         try write(data, folder)
 
         let queue = try folder.queue()
@@ -157,8 +166,7 @@ import Testing
         let page = try #require(
             try database.integer("SELECT pageno FROM dbstat WHERE name='location' LIMIT 1")
         )
-        let size = Int(try database.integer("PRAGMA page_size") ?? 0)
-        for index in 0..<size { data[Int(page - 1) * size + index] = 0xA5 }
+        try overwrite(page, of: &data, database)
         try write(data, folder)
 
         let queue = try folder.queue()

@@ -20,13 +20,14 @@ final class TemporaryFolder {
 
     func queue(
         commitInterval: Duration = .seconds(1),
+        bootID: String = "boot",
         clock: any HostClock = SystemClock(),
         limits: StorageLimits = StorageLimits(),
         freeSpace: (@Sendable (String) -> Int64)? = nil
     ) throws -> Queue {
         var settings = QueueSettings(
             path: database,
-            bootID: "boot",
+            bootID: bootID,
             commitInterval: commitInterval,
             clock: clock,
             appVersion: "test"

@@ -41,17 +41,21 @@ package struct BeaconSettings: Sendable {
 package final class BeaconAdapter: Sendable {
     private let settings: BeaconSettings
     private let accept: @Sendable (Sighting) -> Bool
+    private let hasRoom: @Sendable () -> Bool
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
 
+    /// `hasRoom` holds a replay back while it is false; a controller is never asked to wait.
     package init(
         settings: BeaconSettings,
         board: Publisher<SourceReport>,
         clock: any HostClock,
+        hasRoom: @escaping @Sendable () -> Bool = { true },
         accept: @escaping @Sendable (Sighting) -> Bool
     ) {
         self.settings = settings
         self.accept = accept
+        self.hasRoom = hasRoom
         self.board = board
         self.clock = clock
     }
@@ -185,6 +189,7 @@ package final class BeaconAdapter: Sendable {
                     start + .milliseconds(Int64(min(1e12, max(0, Double(since) / 1000 / speed))))
                 if pause(until: due, &meter, stop) { break }
             }
+            if waitForRoom(&meter, stop) { break }
             take(record.event, &parser, &intake, &meter)
             meter.update(clock.now())
         }
@@ -193,6 +198,16 @@ package final class BeaconAdapter: Sendable {
             file.isTruncated ? "replay finished (the capture is cut short)" : "replay finished",
             now: clock.now()
         )
+    }
+
+    /// Waits until the queue can take more, which a capture can and the air cannot; true when stopped.
+    private func waitForRoom(_ meter: inout SourceMeter, _ stop: StopSignal) -> Bool {
+        while !stop.isRaised, !hasRoom() {
+            meter.update(clock.now())
+            // The writer takes thousands of records in this time.
+            _ = stop.sleep(for: .milliseconds(5))
+        }
+        return stop.isRaised
     }
 
     /// Waits for the time of the next record, and tells the board meanwhile; true when stopped.

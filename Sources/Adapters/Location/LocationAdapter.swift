@@ -34,18 +34,22 @@ package final class LocationAdapter: Sendable {
 
     private let settings: LocationSettings
     private let accept: @Sendable (Fix) -> Bool
+    private let onTime: @Sendable (Stamp) -> Void
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
 
+    /// `onTime` gets a boot time and the receiver's time then, at each fix that three in a row agree on.
     package init(
         settings: LocationSettings,
         board: Publisher<SourceReport>,
         clock: any HostClock,
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
         accept: @escaping @Sendable (Fix) -> Bool
     ) {
         self.settings = settings
         self.board = board
         self.clock = clock
+        self.onTime = onTime
         self.accept = accept
     }
 
@@ -77,6 +81,7 @@ package final class LocationAdapter: Sendable {
         var meter: SourceMeter
         var limit: FixLimit
         var merger = EpochMerger()
+        var receiverTime = ReceiverTime()
         var satellites: Int?
         /// A position report came in this connection.
         var hasReported = false
@@ -91,6 +96,7 @@ package final class LocationAdapter: Sendable {
     ) throws {
         var lines = LineSplitter()
         session.merger = EpochMerger()
+        session.receiverTime = ReceiverTime()
         session.satellites = nil
         session.hasReported = false
         session.heardAt = clock.now()
@@ -150,6 +156,7 @@ package final class LocationAdapter: Sendable {
             session.reportedAt = stamp.boot
             session.hasReported = true
             describe(position, device, &session, now: stamp.boot)
+            if let time = session.receiverTime.add(position, at: stamp) { onTime(time) }
             if let fix = session.merger.add(position, at: stamp) { keep(fix, &session) }
         case .sky(let used): session.satellites = used
         case .other: break

@@ -9,7 +9,7 @@
 static const char *pragmas =
     "PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
     "PRAGMA secure_delete=FAST; PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-512;"
-    "PRAGMA wal_autocheckpoint=4096;";
+    "PRAGMA wal_autocheckpoint=4000;";
 
 static const char *typed_tables =
     "CREATE TABLE beacons(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, beacon_id TEXT NOT NULL,"

@@ -1,0 +1,103 @@
+// The writer's part for the clock: noting both clocks, and forgetting what no record needs.
+package import Host
+
+extension Writer {
+    /// Notes both clocks of a moment of this boot; `synced` if `source` vouches for the wall clock then.
+    ///
+    /// The first synced note of a boot dates all that came before it. A note that tells nothing new takes
+    /// the place of the one before it, so months of them are a few rows.
+    package func noteClock(
+        _ stamp: Stamp,
+        synced: Bool,
+        by source: ClockSource = .kernel
+    ) throws {
+        try begin()
+        let idle = clockMap.idle
+        let insert = try connection.prepare(
+            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
+        )
+        try insert.bind(boot, at: 1)
+        try insert.bind(stamp.boot.milliseconds, at: 2)
+        try insert.bind(stamp.wall.milliseconds, at: 3)
+        try insert.bind(Int64(synced ? 1 : 0), at: 4)
+        if synced { try insert.bind(source.rawValue, at: 5) }
+        try insert.run()
+        clockMap.add(
+            ClockMap.Entry(
+                id: connection.lastInsertedRow,
+                boot: boot,
+                boottime: stamp.boot.milliseconds,
+                wall: stamp.wall.milliseconds,
+                synced: synced,
+                source: synced ? source : nil
+            )
+        )
+        if synced { bootIsSynced = true }
+        // After the insert, never before: a row id that a batch was frozen with must not come again.
+        if let idle, idle.boot == boot {
+            try connection.run("DELETE FROM clock_map WHERE id=?", idle.id)
+        }
+    }
+
+    /// Whether this boot's clock has been synced since it started.
+    package func clockSyncedThisBoot() -> Bool { bootIsSynced }
+
+    /// The newest moment of this boot whose right wall time is known.
+    package func clockAnchor() -> ClockMap.Anchor? { clockMap.anchor(of: boot) }
+
+    /// Forgets boots that no record refers to any more, and what was noted long before the oldest record.
+    ///
+    /// Rows and boots ascend together, so the first row of each table tells the oldest boot it needs.
+    package func pruneClockMap() throws {
+        // Salvaged records do not come in the order of their boots.
+        guard try connection.integer("SELECT 1 FROM salvages LIMIT 1") == nil else { return }
+        var (oldest, moment) = (boot, clock.now().milliseconds)
+        var firsts = ["location", "sightings", "events", "segments", "chunks"].map {
+            "SELECT boot, boottime FROM \($0) ORDER BY id LIMIT 1"
+        }
+        firsts.append("SELECT min(first_boot), first_boottime FROM losses HAVING count(*)>0")
+        for first in firsts {
+            let row = try connection.prepare(first)
+            guard try row.step() else { continue }
+            let first = (row.required(0), row.required(1))
+            if first < (oldest, moment) { (oldest, moment) = first }
+        }
+        try begin()
+        try connection.run("DELETE FROM clock_map WHERE boot<?", oldest)
+        var isPruned = connection.changes > 0
+        try connection.run("DELETE FROM boots WHERE id<?", oldest)
+        // An hour is more than records are ever out of the order of their stamps.
+        if let anchor = clockMap.anchor(of: oldest, at: moment &- 3_600_000) {
+            try connection.run(
+                "DELETE FROM clock_map WHERE boot=? AND boottime<? AND id<?",
+                oldest,
+                anchor.boottime,
+                clockMap.newest
+            )
+            isPruned = isPruned || connection.changes > 0
+        }
+        if isPruned { clockMap = try loadClockMap(connection, through: .max) }
+    }
+}
+
+/// Reads the clock map up to and with entry `last`.
+func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
+    var map = ClockMap()
+    let rows = try connection.prepare(
+        "SELECT id, boot, boottime, wall, synced, source FROM clock_map WHERE id<=? ORDER BY id"
+    )
+    try rows.bind(last, at: 1)
+    while try rows.step() {
+        map.add(
+            ClockMap.Entry(
+                id: rows.required(0),
+                boot: rows.required(1),
+                boottime: rows.required(2),
+                wall: rows.required(3),
+                synced: rows.required(4) != 0,
+                source: rows.isNull(5) ? nil : ClockSource(rawValue: rows.text(5))
+            )
+        )
+    }
+    return map
+}

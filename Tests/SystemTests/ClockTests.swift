@@ -1,0 +1,162 @@
+// The real program with a real gpsd: a board that only its receiver can tell the time.
+import Foundation
+import Testing
+
+@testable import Gateway
+
+@Suite struct ClockSystemTests {
+    /// A daemon that listens to a receiver played by gpsfake.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let daemon = Process()
+        private let gpsfake = Process()
+
+        init(start: String) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .deletingLastPathComponent().deletingLastPathComponent()
+            let port = try Self.freePort()
+            _ = try run(
+                "/bin/sh",
+                "-c",
+                """
+                python3 '\(root.path)/deploy/parts/route.py' --start \(start) --minutes 3 \
+                > '\(folder)/route.nmea'
+                """
+            )
+            gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
+            // Four sentences a second of the walk: its own pace.
+            gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "0.25", folder + "/route.nmea"]
+            gpsfake.standardOutput = FileHandle.nullDevice
+            gpsfake.standardError = FileHandle.nullDevice
+            try """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            [upload]
+            required = false
+            [beacons]
+            enabled = false
+            [audio]
+            enabled = false
+            [location]
+            gpsd = "127.0.0.1:\(port)"
+            interval = "1s"
+            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
+            daemon.executableURL = DaemonTests.program
+            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
+            daemon.standardError = FileHandle.nullDevice
+        }
+
+        deinit {
+            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
+            // gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
+            if gpsfake.isRunning { kill(-gpsfake.processIdentifier, SIGKILL) }
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        /// The daemon first: its clock is unsynced until the receiver is there.
+        func startDaemon() throws { try daemon.run() }
+
+        func startReceiver() throws { try gpsfake.run() }
+
+        func clockState() throws -> String {
+            let text = try run(
+                DaemonTests.program.path,
+                "status",
+                "--json",
+                "--config",
+                folder + "/waypost.toml"
+            )
+            // Before the daemon's first words there is nothing to read.
+            guard
+                let report = try? JSONSerialization.jsonObject(with: Data(text.utf8))
+                    as? [String: Any],
+                (report["daemon"] as? [String: Any])?["running"] as? Bool == true
+            else {
+                return "not running"
+            }
+            return (report["clock"] as? [String: Any])?["state"] as? String ?? "?"
+        }
+
+        func wait(for state: String) throws {
+            let deadline = Date().addingTimeInterval(60)
+            var seen = ""
+            while seen != state, Date() < deadline { seen = try clockState() }
+            #expect(seen == state)
+        }
+
+        /// The rows of a query, columns by a blank.
+        func query(_ sql: String) throws -> [String] {
+            let script = """
+                import sqlite3, sys
+                for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(*row)
+                """
+            let text = try run(
+                "/usr/bin/env",
+                "python3",
+                "-c",
+                script,
+                folder + "/state/queue.sqlite",
+                sql
+            )
+            return text.split(separator: "\n").map(String.init)
+        }
+
+        private func run(_ program: String, _ arguments: String...) throws -> String {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: program)
+            process.arguments = arguments
+            let output = Pipe()
+            process.standardOutput = output
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            let bytes = output.fileHandleForReading.readDataToEndOfFile()
+            process.waitUntilExit()
+            return String(decoding: bytes, as: UTF8.self)
+        }
+
+        /// A port that nobody listens on now.
+        private static func freePort() throws -> UInt16 {
+            let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(number) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    _ = bind(number, $0, length)
+                    _ = getsockname(number, $0, &length)
+                }
+            }
+            return UInt16(bigEndian: address.sin_port)
+        }
+    }
+
+    /// Only where the kernel does not vouch for the clock itself: it would be believed first.
+    @Test(.enabled(if: !ClockEvidence.systemVouches(stepped: nil)))
+    func receiverBehindGpsd_syncsTheBoot_andSaysBy() throws {
+        let bench = try Bench(start: "2027-12-24T18:00:00")
+        try bench.startDaemon()
+        try bench.wait(for: "unsynced")
+        try bench.startReceiver()
+        try bench.wait(for: "synced")
+        let anchors = try bench.query("SELECT source, wall FROM clock_map WHERE synced=1")
+        #expect(anchors.count == 1)
+        let anchor = try #require(anchors.first?.split(separator: " "))
+        #expect(anchor.first == "gpsd")
+        // 2027-12-24T18:00:00Z is 1829671200 s; the walk takes three minutes.
+        let seconds = try #require(anchor.last.flatMap { Int64($0) }) / 1000
+        #expect((1_829_671_200...1_829_671_380).contains(seconds))
+        let deadline = Date().addingTimeInterval(30)
+        var events: [String] = []
+        while events.isEmpty, Date() < deadline {
+            events = try bench.query("SELECT detail FROM events WHERE kind='clock_synced'")
+        }
+        #expect(events.count == 1)
+        #expect(events.first?.hasPrefix(#"{"by":"gpsd","offset_s":"#) == true)
+    }
+}

@@ -1,0 +1,221 @@
+// What the wall clock does to uploads: dates on the wire, and the wait for the first sync.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+import Upload
+
+@Suite struct UploadClockTests {
+    private static let now = WallTime(milliseconds: 1_795_235_407_000)
+
+    /// A queue and an uploader with a clock of the test's own; gone with the test.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-clock-" + UUID().uuidString
+        let queue: Queue
+        let board = Publisher<UploadReport>()
+        let server: FaultyServer
+        private let uploader: Uploader
+        private let stop: StopSignal
+        private var lane: Lane?
+
+        init(
+            _ clock: any HostClock,
+            patience: Duration = .seconds(120),
+            _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
+        ) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            queue = try Queue(
+                settings: QueueSettings(
+                    path: folder + "/queue.sqlite",
+                    bootID: "boot",
+                    clock: clock,
+                    appVersion: "1.2.3"
+                )
+            )
+            server = try FaultyServer(behaviour)
+            let uploader = Uploader(
+                settings: UploadSettings(
+                    transport: TransportSettings(endpoint: server.endpoint, userAgent: "test"),
+                    deviceID: "device-1",
+                    streamNames: [.location: "places"],
+                    clockPatience: patience,
+                    token: { "secret" }
+                ),
+                queue: queue,
+                board: board,
+                clock: clock
+            )
+            let stop = try StopSignal()
+            self.uploader = uploader
+            self.stop = stop
+            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        }
+
+        func add(_ stamp: Stamp) {
+            queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
+        }
+
+        func note(_ stamp: Stamp, synced: Bool) throws {
+            try queue.perform { try $0.noteClock(stamp, synced: synced) }
+        }
+
+        func tick() { uploader.tick() }
+
+        func sync() throws {
+            let isDone = Locked(false)
+            uploader.sync { _ in isDone.update { $0 = true } }
+            try waitUntil("the sync ends") { isDone.value }
+        }
+
+        var phase: UploadReport.Phase? { board.state.value?.phase }
+
+        /// The records of the newest request as `timestamp clock`, and the batch's own clock.
+        func newest() throws -> (records: [String], clock: String) {
+            let request = try #require(server.requests.last)
+            let json = try JSONSerialization.jsonObject(with: gunzip(request.body))
+            let body = try #require(json as? [String: Any])
+            let metadata = body["batch_metadata"] as? [String: Any] ?? [:]
+            let records = body["data"] as? [[String: Any]] ?? []
+            return (
+                records.map { "\($0["timestamp"] ?? "?") \($0["clock"] ?? "?")" },
+                metadata["clock"] as? String ?? "?"
+            )
+        }
+
+        func finish() {
+            uploader.stop()
+            stop.raise()
+            if let lane = lane.take() { lane.join() }
+            queue.close()
+            server.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+
+    private static func clock(_ wall: WallTime, boot seconds: Int64) -> ManualClock {
+        ManualClock(
+            Stamp(boot: BootInstant(nanoseconds: seconds * 1_000_000_000), wall: wall)
+        )
+    }
+
+    @Test func everyYear_isRFC3339OnTheWire_inTheOrderOfCapture() throws {
+        let texts = [
+            "2026-11-21T04:30:07.000Z", "1970-01-01T00:00:00.000Z", "2038-01-19T03:14:07.999Z",
+            "2038-01-19T03:14:08.000Z", "2019-12-31T23:59:59.999Z", "2106-02-07T06:28:16.000Z",
+            "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.001Z",
+        ]
+        let clock = Self.clock(Self.now, boot: 500)
+        let bench = try Bench(clock)
+        defer { bench.finish() }
+        for text in texts {
+            clock.advance(by: .seconds(1))
+            clock.stepWall(to: try #require(WallTime(rfc3339: text)))
+            bench.add(clock.stamp())
+        }
+        try bench.sync()
+        let (records, clockState) = try bench.newest()
+        #expect(records == texts.map { "\($0) unsynced" })
+        #expect(clockState == "unsynced")
+    }
+
+    @Test func clockThatIsPutRight_datesWhatWaited() throws {
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
+        let bench = try Bench(clock)
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        bench.tick()
+        try waitUntil("the tick has waited") { bench.phase == .waitingForClock }
+        clock.advance(by: .seconds(30))
+        clock.stepWall(to: Self.now)
+        try bench.note(clock.stamp(), synced: true)
+        clock.advance(by: .seconds(1))
+        bench.add(clock.stamp())
+        bench.tick()
+        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
+        let (records, clockState) = try bench.newest()
+        #expect(
+            records == ["2026-11-21T04:29:37.000Z corrected", "2026-11-21T04:30:08.000Z synced"]
+        )
+        #expect(clockState == "synced")
+    }
+
+    @Test func withoutASync_uploadsWaitTwoMinutesFromBoot_andGoUnsynced() throws {
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 119)
+        let bench = try Bench(clock)
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        bench.tick()
+        try waitUntil("the tick has waited") { bench.phase == .waitingForClock }
+        // A step of the wall clock is no sync, and no reason to go early.
+        clock.stepWall(to: Self.now)
+        try bench.note(clock.stamp(), synced: false)
+        bench.tick()
+        clock.advance(by: .seconds(1))
+        bench.tick()
+        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
+        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+        let sentAt = bench.board.state.value?.lastAttemptAt?.boot
+        #expect(sentAt == BootInstant(nanoseconds: 120_000_000_000))
+    }
+
+    /// Boot time that begins with the test.
+    private struct FreshBoot: HostClock {
+        let start = SystemClock().now()
+
+        func now() -> BootInstant {
+            BootInstant(nanoseconds: (SystemClock().now() - start).nanoseconds)
+        }
+
+        func wall() -> WallTime { WallTime(milliseconds: now().milliseconds) }
+    }
+
+    @Test func waitForTheClock_endsByItself_notWithTheNextTick() throws {
+        let clock = FreshBoot()
+        let bench = try Bench(clock, patience: .seconds(2))
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        bench.tick()
+        // One tick, and no other to come: without a look of its own it would wait for ever.
+        try waitUntil("the batch is sent") { !bench.server.requests.isEmpty }
+        #expect(try bench.newest().clock == "unsynced")
+    }
+
+    @Test func someoneWhoAsks_doesNotWaitForTheClock() throws {
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
+        let bench = try Bench(clock)
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        try bench.sync()
+        #expect(bench.server.requests.count == 1)
+    }
+
+    @Test func batchFrozenBeforeTheSync_isTheSameBytesAfterIt() throws {
+        let isBusy = Locked(true)
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
+        let bench = try Bench(clock) { _ in
+            isBusy.value ? .answer(status: 503, body: "busy") : .ok
+        }
+        defer { bench.finish() }
+        try bench.note(clock.stamp(), synced: false)
+        bench.add(clock.stamp())
+        try bench.sync()
+        clock.stepWall(to: Self.now)
+        for _ in 0..<3 {
+            clock.advance(by: .seconds(7 * 3600))
+            try bench.note(clock.stamp(), synced: true)
+            try bench.queue.perform { try $0.pruneClockMap() }
+            try bench.sync()
+        }
+        isBusy.update { $0 = false }
+        try bench.sync()
+        let requests = bench.server.requests
+        #expect(requests.count == 5)
+        #expect(Set(requests.map(\.body)).count == 1)
+        #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
+        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+    }
+}

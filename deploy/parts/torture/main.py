@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Runs the families of faults against the real programs and prints what became of the records.
+
+Started by deploy/torture, which builds the programs and the library that fails.
+"""
+import argparse
+import importlib
+import sys
+
+# No compiled files among the sources; before the imports of our own.
+sys.dont_write_bytecode = True
+
+from bench import Settings
+from report import Progress, Row, show
+
+# Each family with its share of the time.
+FAMILIES = {"crash": 0.4, "power": 0.3, "full": 0.1, "failing": 0.08, "corruption": 0.06, "clock": 0.06}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", required=True, help="folder with waypost and waypost-receiver")
+    parser.add_argument("--faults", required=True, help="the library to preload")
+    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default=",".join(FAMILIES))
+    arguments = parser.parse_args()
+    chosen = arguments.only.split(",")
+    unknown = set(chosen) - set(FAMILIES)
+    if unknown:
+        parser.error(f"--only takes {', '.join(FAMILIES)}; not {', '.join(sorted(unknown))}")
+    progress = Progress()
+    whole = sum(FAMILIES[name] for name in chosen)
+    rows = []
+    for number, name in enumerate(chosen):
+        seconds = arguments.seconds * FAMILIES[name] / whole
+        settings = Settings(arguments.programs, arguments.faults, seconds, arguments.seed * 100 + number, progress)
+        try:
+            rows += importlib.import_module(name).run(settings)
+        except (OSError, TimeoutError) as error:
+            row = Row(name)
+            row.problem(f"the bench itself failed: {error}")
+            rows.append(row)
+        progress.clear()
+    show(rows)
+    is_good = all(row.is_good for row in rows)
+    print("torture: ok" if is_good else f"torture: FAILED (seed {arguments.seed})")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

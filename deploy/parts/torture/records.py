@@ -1,0 +1,107 @@
+"""What a queue holds and what a receiver holds, each read from its own files."""
+import collections
+import json
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+
+TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events"}
+NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacons", 4: "waypost_events"}
+
+
+def record_id(generation, stream, row):
+    """The id of a record as the gateway makes it (a UUID of version 8)."""
+    high = int.from_bytes(generation[:8], "big") & ~0xF000 | 0x8000
+    low = int.from_bytes(generation[8:16], "big") & 0x3FFFF00000000000 | 0x8000000000000000
+    text = f"{high:016x}{low | stream << 40 | row & 0xFFFFFFFFFF:016x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def copy(state, to):
+    """Copies the database with its journal, as a stopped or killed process left them."""
+    to.mkdir(exist_ok=True)
+    for name in ("queue.sqlite", "queue.sqlite-wal"):
+        (to / name).unlink(missing_ok=True)
+        if (state / name).exists():
+            shutil.copyfile(state / name, to / name)
+    (to / "queue.sqlite-shm").unlink(missing_ok=True)
+    return to / "queue.sqlite"
+
+
+class Content:
+    """What a database holds, read once; the file must be nobody else's."""
+
+    def __init__(self, path, check="quick_check"):
+        connection = sqlite3.connect(path)
+        try:
+            self.health = "; ".join(row[0] for row in connection.execute(f"PRAGMA {check}")) if check else "ok"
+            row = connection.execute("SELECT generation FROM database").fetchone()
+            self.generation = row[0] if row else b""
+            self.purged, self.last, self.count = {}, {}, {}
+            for stream, table in TABLES.items():
+                row = connection.execute("SELECT purged_through FROM streams WHERE id=?", (stream,)).fetchone()
+                self.purged[stream] = row[0] if row else 0
+                newest, count = connection.execute(f"SELECT coalesce(max(id),0), count(*) FROM {table}").fetchone()
+                self.last[stream] = max(newest, self.purged[stream])
+                self.count[stream] = count
+        finally:
+            connection.close()
+
+    @property
+    def records(self):
+        return sum(self.last.values())
+
+    def holes(self):
+        """Streams whose rows are not one unbroken range."""
+        return [NAMES[stream] for stream in TABLES
+                if self.count[stream] != self.last[stream] - self.purged[stream]]
+
+    def ids(self, stream):
+        return {record_id(self.generation, stream, row) for row in range(1, self.last[stream] + 1)}
+
+
+def query(path, sql, *values):
+    """The rows of one question to a database that nobody writes."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(sql, values).fetchall()
+    finally:
+        connection.close()
+
+
+def received(directory):
+    """Every record at the receiver, by stream number, with the folder that its files are in."""
+    numbers = {name: number for number, name in NAMES.items()}
+    records = collections.defaultdict(list)
+    for path in pathlib.Path(directory).glob("stream=*/**/*.ndjson"):
+        stream = numbers[next(part for part in path.parts if part.startswith("stream="))[7:]]
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            record["_folder"] = path.parent
+            records[stream].append(record)
+    return records
+
+
+def twice(records):
+    """How many records stand twice: under one id, or with one content under two."""
+    ids = collections.Counter(record["id"] for record in records)
+    content = collections.Counter(
+        json.dumps({key: value for key, value in record.items() if key not in ("id", "_folder", "audio_file")},
+                   sort_keys=True) for record in records)
+    return sum(count - 1 for count in ids.values()), sum(count - 1 for count in content.values())
+
+
+def undecodable(chunks, limit=40):
+    """Of at most `limit` pieces of sound, those that do not decode to the length they say."""
+    problems = []
+    for chunk in chunks[:: max(1, len(chunks) // limit)]:
+        path = chunk["_folder"] / chunk["audio_file"]
+        done = subprocess.run(
+            ["opusdec", "--quiet", "--rate", str(chunk["sample_rate"]), "--force-wav", str(path), "-"],
+            capture_output=True)
+        # 44 bytes of header, two bytes a frame.
+        seconds = (len(done.stdout) - 44) / 2 / chunk["sample_rate"]
+        if done.returncode or abs(seconds - chunk["duration"]) > 0.001:
+            problems.append(f"{path.name}: decodes to {seconds:.3f} s, says {chunk['duration']} s")
+    return problems
