@@ -29,7 +29,9 @@ enum BacklogSide {
             let before = Usage.now()
             let queue = try task.queue()
             figures[name] = (Usage.now().wall - before.wall) * 1000
+            let opened = Usage.now()
             queue.close()
+            figures["close_ms"] = (Usage.now().wall - opened.wall) * 1000
         }
         return figures
     }

@@ -55,6 +55,7 @@ extension QueueReport {
         text += row("made at rows/s", backlog.fill["rows_per_s"], nil)
         text += row("open, from the disk, ms", backlog.open["open_cold_ms"], nil)
         text += row("open, from the page cache, ms", backlog.open["open_warm_ms"], nil)
+        text += row("close at once, ms", backlog.open["close_ms"], nil)
         for mark in BacklogSide.marks {
             let drain = "drain, to \(mark) %"
             text += row("\(drain), records/s", backlog.drain["at_\(mark)_records_per_s"], nil)
