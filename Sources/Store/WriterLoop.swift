@@ -66,6 +66,8 @@ struct WriterLoop {
         case .damaged(let words, let epoch):
             if epoch == core.epoch.load(ordering: .acquiring) { replace(words) }
         default:
+            // So many in one interval are committed early: while the disk takes them, none is given up.
+            if backlog.isFull, retryAt == nil { commit() }
             guard backlog.hold(job) else {
                 if let loss = job.loss { losses.add(loss) }
                 return true
