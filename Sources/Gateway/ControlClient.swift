@@ -21,9 +21,11 @@ package final class ControlClient {
         guard code == 0 else { return nil }
     }
 
-    package func send(_ command: ControlCommand) -> Bool {
-        let line = command.line
-        return Glibc.send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
+    package func send(_ command: ControlCommand) -> Bool { send(line: command.line) }
+
+    /// Sends a line that has its end.
+    func send(line: [UInt8]) -> Bool {
+        Glibc.send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
     }
 
     /// The next line; nil when the daemon is gone or nothing came in time.

@@ -10,6 +10,7 @@ struct ControlHandlers: Sendable {
     /// Starts a sync; the closure is called when it is over.
     var sync: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
     var reload: @Sendable () -> Void
+    var quarantine: @Sendable (QuarantineRequest) -> QuarantineReply
 }
 
 /// Serves the socket on one thread; a client that is slow or hostile is dropped, never waited for.
@@ -133,6 +134,11 @@ final class ControlServer: Sendable {
     }
 
     private func obey(_ line: [UInt8], _ client: Client) -> Bool {
+        if let request = QuarantineRequest(line: line) {
+            let sent = client.send(handlers.quarantine(request).json)
+            changed()
+            return sent
+        }
         switch ControlCommand(line: line) {
         case .status:
             return client.send(handlers.status())
@@ -152,7 +158,7 @@ final class ControlServer: Sendable {
             return client.send(Array("{\"reload\":true}".utf8))
         case nil:
             return client.send(
-                Array("{\"error\":\"commands are status, watch, sync, reload\"}".utf8)
+                Array("{\"error\":\"commands are status, watch, sync, reload, quarantine\"}".utf8)
             )
         }
     }

@@ -84,9 +84,7 @@ package final class Gateway {
             configuration.deviceID,
             stateDirectory: configuration.stateDirectory
         )
-        bootID =
-            SmallText.read("/proc/sys/kernel/random/boot_id")?
-            .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
+        bootID = Self.currentBootID()
         let path = Self.databasePath(configuration.stateDirectory)
         do {
             var queueSettings = QueueSettings(
@@ -201,8 +199,13 @@ package final class Gateway {
         )
     }
 
+    static func currentBootID() -> String {
+        SmallText.read("/proc/sys/kernel/random/boot_id")?
+            .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
+    }
+
     /// One daemon a state directory: two writers would be two truths.
-    private static func lock(_ directory: String) throws -> Descriptor {
+    static func lock(_ directory: String) throws -> Descriptor {
         // The directory itself, which can be locked on a disk that takes no new file, too.
         let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard number >= 0 else { throw Failure("\(SystemError.last("open", on: directory))") }
@@ -283,6 +286,7 @@ package final class Gateway {
         let report = reporter()
         let live = live
         let wantsReload = wantsReload
+        let queue = queue
         let server = try ControlServer(
             path: Self.socketPath(settings.configuration),
             handlers: ControlHandlers(
@@ -294,7 +298,11 @@ package final class Gateway {
                         done(false)
                     }
                 },
-                reload: { wantsReload.signal() }
+                reload: { wantsReload.signal() },
+                quarantine: {
+                    let streams = live.value.configuration.streams
+                    return QuarantineDesk(queue: queue, streams: streams).answer($0)
+                }
             )
         )
         control = (server, try StoppableLane("control") { server.run(until: $0) })

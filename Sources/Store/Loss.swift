@@ -5,6 +5,8 @@ package import Host
 package enum LossKind: String, Sendable, CaseIterable {
     /// Stored, and deleted before they were uploaded because space had ended.
     case evicted
+    /// In quarantine, and dropped by a person.
+    case discarded
     /// Heard while the writer was too far behind.
     case overrun
     /// Accepted while the disk refused for longer than memory lasts.
@@ -15,7 +17,7 @@ package enum LossKind: String, Sendable, CaseIterable {
     case gap
 
     /// The event that tells of it (contract, section 3).
-    var event: EventKind { self == .evicted ? .evicted : .gap }
+    var event: EventKind { self == .evicted || self == .discarded ? .evicted : .gap }
 }
 
 /// Records of one stream lost in one way: how many, and when the first and the last was captured.

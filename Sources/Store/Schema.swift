@@ -6,7 +6,7 @@
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1, version2]
+    static let steps = [version1, version2, version3]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -100,6 +100,13 @@ enum Schema {
             generation BLOB NOT NULL, old_first INTEGER NOT NULL,
             PRIMARY KEY(stream, first)) WITHOUT ROWID;
         ALTER TABLE clock_map ADD COLUMN source TEXT;
+        """
+
+    /// Bytes on the wire by day (days since 1970, UTC); the wall clock when a batch was over.
+    private static let version3 = """
+        CREATE TABLE traffic(day INTEGER PRIMARY KEY, sent INTEGER NOT NULL,
+            received INTEGER NOT NULL);
+        ALTER TABLE batches ADD COLUMN done_wall INTEGER;
         """
 }
 

@@ -96,9 +96,17 @@ extension Writer {
     /// Sets a batch aside for a person to look at, with the server's words, and says so in an event.
     package func quarantine(_ batch: Batch, words: String) throws {
         try begin()
-        let update = try connection.prepare("UPDATE batches SET state=2, error=? WHERE id=?")
+        let update = try connection.prepare(
+            """
+            UPDATE batches SET state=2, error=?, done_boot=?, done_boottime=?, done_wall=? WHERE id=?
+            """
+        )
+        let now = clock.stamp()
         try update.bind(words, at: 1)
-        try update.bind(batch.id, at: 2)
+        try update.bind(boot, at: 2)
+        try update.bind(now.boot.milliseconds, at: 3)
+        try update.bind(now.wall.milliseconds, at: 4)
+        try update.bind(batch.id, at: 5)
         try update.run()
         counters[batch.stream]?.ready -= Int64(batch.records)
         counters[batch.stream]?.quarantined += Int64(batch.records)
@@ -120,7 +128,7 @@ extension Writer {
     /// Batches in quarantine, oldest first.
     package func quarantined() throws -> [Batch] { try batches("WHERE state=2 ORDER BY id") }
 
-    private func insert(_ batch: Batch) throws -> Batch {
+    func insert(_ batch: Batch) throws -> Batch {
         try begin()
         let statement = try connection.prepare(
             """
@@ -144,7 +152,7 @@ extension Writer {
         return stored
     }
 
-    private func batches(_ condition: String, _ values: Int64...) throws -> [Batch] {
+    func batches(_ condition: String, _ values: Int64...) throws -> [Batch] {
         let rows = try connection.prepare(
             """
             SELECT id, uuid, stream, first, last, state, attempts, clock_map, sent_at, synced,

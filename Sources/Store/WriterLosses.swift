@@ -98,9 +98,11 @@ extension Writer {
     }
 
     /// A loss that its source has told of in an event of its own.
-    func noteTold(_ loss: Loss) throws {
+    func noteTold(_ loss: Loss) throws { try noteTold(loss, fromBoot: boot, toBoot: boot) }
+
+    func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
         let wasUntold = untold
-        try note(loss)
+        try note(loss, fromBoot: fromBoot, toBoot: toBoot)
         let update = try connection.prepare(
             "UPDATE losses SET told=told+? WHERE stream=? AND kind=?"
         )

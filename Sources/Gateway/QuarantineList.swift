@@ -1,0 +1,95 @@
+// The list of what is in quarantine, for people and for scripts.
+internal import Store
+
+/// Draws batches in quarantine as text of at most 80 columns, or as one JSON object.
+package struct QuarantineList {
+    private static let width = 80
+    private static let indent = "        "
+    private let batches: [QuarantineReply.Entry]
+
+    package init(_ batches: [QuarantineReply.Entry]) {
+        self.batches = batches
+    }
+
+    package var text: String {
+        guard !batches.isEmpty else { return "nothing in quarantine\n" }
+        let head = "ID      STREAM                        RECORDS  TRIES  WHEN\n"
+        return head + batches.map { lines($0).joined(separator: "\n") + "\n" }.joined()
+    }
+
+    private func lines(_ batch: QuarantineReply.Entry) -> [String] {
+        let when = batch.quarantinedAt.prefix(16).split(separator: "T").joined(separator: " ")
+        let stream = Self.printable(batch.stream)
+        let first =
+            pad("\(batch.number)", 8) + pad(stream, 30) + pad("\(batch.records)", 9)
+            + pad("\(batch.attempts)", 7) + when
+        return [first]
+            + ["key " + Self.printable(batch.key), "first record " + Self.printable(batch.firstId)]
+            .map { String((Self.indent + $0).prefix(Self.width)) }
+            + Self.wrapped(Self.printable(batch.words), to: Self.width - Self.indent.count)
+            .map { Self.indent + $0 }
+    }
+
+    private func pad(_ text: String, _ width: Int) -> String {
+        text.count >= width
+            ? String(text.prefix(width - 2)) + "… "
+            : text + String(repeating: " ", count: width - text.count)
+    }
+
+    /// A server's words go to a terminal: nothing in them may steer it.
+    private static func printable(_ text: String) -> String {
+        let scalars = text.unicodeScalars.map { scalar -> UnicodeScalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
+                .unassigned:
+                " "
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(scalars))
+    }
+
+    private static func wrapped(_ text: String, to width: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            var word = String(word)
+            if !line.isEmpty, line.count + 1 + word.count <= width {
+                line += " " + word
+                continue
+            }
+            if !line.isEmpty { lines.append(line) }
+            while word.count > width {
+                lines.append(String(word.prefix(width)))
+                word = String(word.dropFirst(width))
+            }
+            line = word
+        }
+        return line.isEmpty ? lines : lines + [line]
+    }
+
+    /// `{"batches":[{"number":…,"key":…,"stream":…,"records":…,"quarantined_at":…,"attempts":…,"words":…,"first_id":…}]}`.
+    package var json: [UInt8] {
+        var json = JSONText()
+        json.object { json in
+            json.key("batches")
+            json.array { json in
+                for batch in batches { Self.write(batch, to: &json) }
+            }
+        }
+        return json.bytes
+    }
+
+    private static func write(_ batch: QuarantineReply.Entry, to json: inout JSONText) {
+        json.object {
+            $0.field("number", batch.number)
+            $0.field("key", batch.key)
+            $0.field("stream", batch.stream)
+            $0.field("records", Int64(batch.records))
+            $0.field("quarantined_at", batch.quarantinedAt)
+            $0.field("attempts", Int64(batch.attempts))
+            $0.field("words", batch.words)
+            $0.field("first_id", batch.firstId)
+        }
+    }
+}

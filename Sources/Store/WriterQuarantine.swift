@@ -1,0 +1,128 @@
+// The writer's part for records in quarantine: a person looks at them, sends them again, or drops them.
+package import Host
+
+/// A batch in quarantine with what a person wants to know of it.
+package struct QuarantinedBatch: Sendable, Equatable {
+    package var batch: Batch
+    /// When it was set aside, as well as the clock map knows now; for one of an older Waypost when it was frozen.
+    package var at: WallTime
+    /// The id of its first record, as the server was told.
+    package var firstID: String
+}
+
+extension Writer {
+    /// Batches in quarantine, oldest first: at most `limit`, of those numbered above `number`.
+    package func quarantine(after number: Int64 = 0, limit: Int64) throws -> [QuarantinedBatch] {
+        try batches("WHERE state=2 AND id>? ORDER BY id LIMIT ?", number, limit).map { batch in
+            QuarantinedBatch(
+                batch: batch,
+                at: try quarantinedAt(batch),
+                firstID: recordIDs.id(batch.stream, batch.first)
+            )
+        }
+    }
+
+    /// The batch in quarantine that has this number.
+    package func quarantined(number: Int64) throws -> Batch? {
+        try batches("WHERE state=2 AND id=?", number).first
+    }
+
+    /// The batch in quarantine that has this key.
+    package func quarantined(key: String) throws -> Batch? {
+        let row = try connection.prepare("SELECT id FROM batches WHERE state=2 AND uuid=?")
+        try row.bind(key, at: 1)
+        guard try row.step() else { return nil }
+        return try quarantined(number: row.required(0))
+    }
+
+    private func quarantinedAt(_ batch: Batch) throws -> WallTime {
+        let row = try connection.prepare(
+            "SELECT done_boot, done_boottime, done_wall FROM batches WHERE id=?"
+        )
+        try row.bind(batch.id, at: 1)
+        guard try row.step(), let wall = row.integer(2) else { return batch.sentAt }
+        let stamp = Stamp(
+            boot: BootInstant(nanoseconds: row.required(1) &* 1_000_000),
+            wall: WallTime(milliseconds: wall)
+        )
+        return clockMap.resolve(stamp, boot: row.required(0)).wall
+    }
+
+    /// Puts the records of a batch back as a fresh one: a new key, no attempts, dated as the clock map knows now.
+    ///
+    /// Returns nil when the batch is not in quarantine any more.
+    package func requeue(_ batch: Batch) throws -> Batch? {
+        guard let held = try quarantined(number: batch.id), held.key == batch.key else {
+            return nil
+        }
+        try begin()
+        try connection.run("DELETE FROM batches WHERE id=?", held.id)
+        var fresh = held
+        fresh.key = UUIDText.random()
+        fresh.state = .ready
+        fresh.attempts = 0
+        fresh.error = nil
+        fresh.clockMap = clockMap.newest
+        fresh.synced = bootIsSynced
+        fresh.sentAt = clock.wall()
+        fresh.appVersion = appVersion
+        fresh = try insert(fresh)
+        counters[held.stream]?.quarantined -= Int64(held.records)
+        counters[held.stream]?.ready += Int64(held.records)
+        return fresh
+    }
+
+    /// Deletes the records of a batch for good: they are entered as lost, and an event tells of them.
+    ///
+    /// False when the batch is not in quarantine any more.
+    package func drop(_ batch: Batch) throws -> Bool {
+        guard let held = try quarantined(number: batch.id), held.key == batch.key else {
+            return false
+        }
+        try begin()
+        let range = held.first...held.last
+        let firstID = recordIDs.id(held.stream, held.first)
+        try countRemoved(held.stream, range, .discarded) { from, to in
+            [
+                ("stream", .text("\(held.stream)")), ("kind", .text(LossKind.discarded.rawValue)),
+                ("records", .integer(Int64(held.records))), ("from", .time(from)),
+                ("to", .time(to)), ("first_id", .text(firstID)),
+                ("reason", .text(held.error ?? "")),
+            ]
+        }
+        counters[held.stream]?.quarantined -= Int64(held.records)
+        try remove(held.stream, range)
+        try connection.run("DELETE FROM batches WHERE id=?", held.id)
+        return true
+    }
+
+    /// Counts records as gone and tells of them in an event of their own, made of when the first and the last were
+    /// captured.
+    private func countRemoved(
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
+        _ kind: LossKind,
+        detail: (WallTime, WallTime) -> [(key: String, value: EventValue)]
+    ) throws {
+        let count = range.upperBound - range.lowerBound + 1
+        let now = clock.stamp()
+        let first = try capture(of: range.lowerBound, in: stream) ?? (boot, now)
+        let last = try capture(of: range.upperBound, in: stream) ?? first
+        try noteTold(
+            Loss(kind, stream, records: count, from: first.stamp, to: last.stamp),
+            fromBoot: first.boot,
+            toBoot: last.boot
+        )
+        try connection.run(
+            "UPDATE streams SET evicted=evicted+? WHERE id=?",
+            count,
+            Int64(stream.rawValue)
+        )
+        counters[stream]?.evicted += count
+        let from = clockMap.resolve(first.stamp, boot: first.boot).wall
+        let to = clockMap.resolve(last.stamp, boot: last.boot).wall
+        try insert(
+            Event(kind.event, source: "storage", detail: detail(from, to), stamp: now)
+        )
+    }
+}

@@ -1,0 +1,113 @@
+// What `waypost quarantine` asks and shows.
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Gateway
+
+@Suite struct QuarantineDeskTests {
+    @Test(arguments: [
+        QuarantineRequest.list(after: 0), .list(after: 7), .requeue(id: "all"), .requeue(id: "3"),
+        .drop(id: #"x"y\n"#),
+    ])
+    func request_survivesTheWire(request: QuarantineRequest) {
+        #expect(QuarantineRequest(line: Array(request.line.dropLast())) == request)
+        #expect(request.line.last == 10)
+    }
+
+    @Test func request_isNothingElse() {
+        for line in [
+            "", "{}", "null", "[]", #"{"command":"status"}"#, #"{"command":"quarantine"}"#,
+            #"{"command":"quarantine","action":"drop"}"#,
+            #"{"command":"quarantine","action":"rm","id":"1"}"#,
+            #"{"command":"quarantine","action":"drop","id":1}"#,
+        ] {
+            #expect(QuarantineRequest(line: Array(line.utf8)) == nil, "\(line)")
+        }
+    }
+
+    private func entry(_ words: String, stream: String = "beacons") -> QuarantineReply.Entry {
+        QuarantineReply.Entry(
+            number: 7,
+            key: "22222222-2222-4222-8222-222222222222",
+            stream: stream,
+            records: 1,
+            quarantinedAt: "2026-11-21T04:30:07.000Z",
+            attempts: 2,
+            words: words,
+            firstId: "00010203-0405-8607-8809-010000000001"
+        )
+    }
+
+    @Test func list_staysWithin80Columns_andLetsNoWordsSteerTheTerminal() {
+        let hostile = String(repeating: "a\u{1B}[2J\u{202E}b\r\n\u{9B}c ", count: 60)
+        let text = QuarantineList([
+            entry(hostile, stream: String(repeating: "long", count: 30)),
+            entry(String(repeating: "x", count: 400)), entry("HTTP 422: bad longitude"),
+        ]).text
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.allSatisfy { $0.unicodeScalars.count <= 80 })
+        #expect(text.unicodeScalars.allSatisfy { $0.value == 10 || $0.value >= 32 })
+        #expect(!text.unicodeScalars.contains { $0.value == 0x202E })
+        for part in [
+            "7 ", "beacons", "2026-11-21 04:30", "HTTP 422: bad longitude", "22222222-2222-4222",
+            "00010203-0405-8607-8809-010000000001",
+        ] {
+            #expect(text.contains(part), "\(part)")
+        }
+        #expect(QuarantineList([]).text == "nothing in quarantine\n")
+    }
+
+    @Test func listAsJSON_hasEveryField() throws {
+        let json = QuarantineList([entry("a \"word\"")]).json
+        let object = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
+        let batch = try #require((object?["batches"] as? [[String: Any]])?.first)
+        #expect(
+            Set(batch.keys) == [
+                "number", "key", "stream", "records", "quarantined_at", "attempts", "words",
+                "first_id",
+            ]
+        )
+        #expect(batch["words"] as? String == "a \"word\"")
+    }
+
+    @Test func desk_finds_byNumberAndKey_andSaysWhenThereIsNone() throws {
+        let folder = NSTemporaryDirectory() + "waypost-desk-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let queue = try Queue(
+            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
+        )
+        defer { queue.close() }
+        let stamp = SystemClock().stamp()
+        for _ in 0..<120 {
+            queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
+        }
+        try queue.perform { writer in
+            while let range = try writer.pending(.location),
+                let batch = try writer.freeze(range, through: range.first)
+            {
+                try writer.quarantine(batch, words: String(repeating: "é", count: 400))
+            }
+        }
+        let desk = QuarantineDesk(queue: queue, streams: Configuration.Streams())
+        let page = desk.answer(.list(after: 0))
+        #expect(page.batches.count == 50)
+        #expect(page.more)
+        // A page must fit into a socket's buffer, which is 208 KiB unless an administrator made it larger.
+        #expect(page.json.count < 100_000)
+        let reply = QuarantineReply(json: page.json)
+        #expect(reply == page)
+        let (first, second) = (page.batches[0], page.batches[1])
+        #expect(desk.answer(.requeue(id: "\(first.number)")).changedRecords == 1)
+        #expect(desk.answer(.drop(id: second.key.uppercased())).changedRecords == 1)
+        for id in ["\(first.number)", second.key, "", "0", "-1", "x", "99999999999999999999"] {
+            #expect(desk.answer(.drop(id: id)).error?.contains("quarantine list") == true)
+        }
+        let all = desk.answer(.requeue(id: "all"))
+        #expect(all.changedBatches == 118)
+        #expect(all.changedRecords == 118)
+        #expect(desk.answer(.list(after: 0)).batches.isEmpty)
+    }
+}
