@@ -156,9 +156,11 @@ struct WriterLoop {
 
     private mutating func keep(force: Bool) {
         guard retryAt == nil, let writer else { return }
+        // The keeper commits: what is open by then would be written again after a later failure.
+        commit()
+        guard retryAt == nil else { return }
         isNew = false
         do {
-            if force { try writer.commit() }
             try keeper.keep(writer, force: force)
         } catch {
             return refused(error)
