@@ -208,7 +208,7 @@ struct WriterLoop {
         var delay = Duration.seconds(min(30, 1 << min(failures - 1, 5)))
         if isFull {
             delay = .seconds(1)
-            if let writer, failures <= 3, (try? keeper.makeRoom(writer)) == true { delay = .zero }
+            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
             core.soundIsHeld.store(keeper.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay
@@ -220,6 +220,16 @@ struct WriterLoop {
                 code: isFull ? .storageFull : nil
             )
         )
+    }
+
+    private mutating func makeRoom(_ writer: Writer) -> Bool {
+        do {
+            return try keeper.makeRoom(writer)
+        } catch {
+            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
+            try? writer.rollback()
+            return false
+        }
     }
 
     private mutating func reopen() {
