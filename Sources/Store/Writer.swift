@@ -162,7 +162,12 @@ package final class Writer {
 
     /// Begins a transaction if none is open.
     func begin() throws {
-        guard opened == nil else { return }
+        guard opened == nil else {
+            // SQLite may end a transaction by itself (FULL, IOERR). Going on would commit each statement
+            // alone, and what came before would be written again.
+            guard connection.isAutocommit else { return }
+            throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
+        }
         try connection.execute("BEGIN IMMEDIATE")
         opened = clock.now()
     }
