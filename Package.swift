@@ -108,7 +108,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "Store", "Beacons", "Upload", "CLinux", "CBaseline",
+                "Host", "Board", "Store", "Beacons", "Upload", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -121,7 +121,7 @@ let package = Package(
         tests("Audio", ["Audio", "Store", "Host", "Board", "Containers", "COpus"]),
         tests("Containers", ["Containers", "COpus", "COgg"]),
         tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CLinux"]),
-        tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
+        tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board", "CLinux"]),
         tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
         tests("System", ["waypost", "waypost-bench", "Host", "Gateway", "Store"]),
     ],

@@ -4,22 +4,35 @@ package import Host
 /// Waits of 30, 60, 120, 240, 300 s with full jitter (contract, section 3): a fleet that lost its server
 /// together must not come back together.
 package struct Backoff: Sendable {
-    private var failures = 0
+    private static let steps = [30.0, 60, 120, 240, 300]
+
+    /// Failures in a row.
+    package private(set) var failures = 0
     /// No request before this moment; nil when nothing holds.
     package private(set) var until: BootInstant?
+    /// The server itself said when.
+    package private(set) var isOrdered = false
 
     package init() {}
 
     /// After a failure; `after` is what the server asked for, `random` a number in 0..<1.
+    ///
+    /// What the server asked for is waited out, and then up to as long again: it may have told everybody the
+    /// same moment.
     package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
-        let steps = [30.0, 60, 120, 240, 300]
-        let limit = steps[min(failures, steps.count - 1)]
+        let limit = Self.steps[min(failures, Self.steps.count - 1)]
         failures += 1
-        until = now + (after ?? .milliseconds(Int64(limit * 1000 * random)))
+        isOrdered = after.map { $0 > .zero } ?? false
+        let longest = Self.steps[Self.steps.count - 1]
+        let jitter = after.map { min($0.inSeconds, longest) } ?? limit
+        until = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 
     /// While a sync runs nothing waits; how often it failed before still counts.
-    package mutating func lift() { until = nil }
+    package mutating func lift() {
+        until = nil
+        isOrdered = false
+    }
 
     package mutating func succeeded() { self = Backoff() }
 

@@ -1,6 +1,7 @@
 // Asking a server whether it knows this device, before anything is collected for it.
 internal import Board
 package import Host
+package import Store
 
 /// Checks URL, TLS and token against the server in one request.
 package enum Enrolment {
@@ -15,9 +16,11 @@ package enum Enrolment {
     package static func verify(
         _ settings: TransportSettings,
         token: String,
-        until stop: StopSignal
+        until stop: StopSignal,
+        onTraffic: (Traffic) -> Void = { _ in }
     ) throws {
         let transport = try Transport(settings)
+        defer { onTraffic(transport.meter.traffic) }
         let exchange = transport.post(
             MemoryBody([]),
             headers: ["X-Device-Token: \(token)", "Accept: application/json"],

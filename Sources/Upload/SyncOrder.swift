@@ -32,11 +32,16 @@ extension SyncRun {
         }
         if !hasReady, try sendLive(isFirst: true, token: token) != .goOn { return false }
         var isDone = true
-        for stream in Self.order {
+        for place in Self.order.indices {
+            let index = (firstStream + place) % Self.order.count
+            let stream = Self.order[index]
             switch try drain(stream, through: ends[stream], token: token) {
             case .goOn: break
             case .nextStream: isDone = false
-            case .endSync: return false
+            case .endSync:
+                // Should one stream's records be what the server fails on, they hold no other up.
+                firstStream = failure.isThere ? (index + 1) % Self.order.count : 0
+                return false
             }
         }
         return isDone
@@ -49,6 +54,7 @@ extension SyncRun {
     /// Sends a stream's batches, oldest first; now and then the newest of the small streams in between.
     private func drain(_ stream: Stream, through end: Int64?, token: String) throws -> Next {
         while !stop.isRaised {
+            if requestsLeft == 0 { return .endSync }
             guard let batch = try nextBatch(stream, through: end) else { return .goOn }
             let next = try send(batch, token: token)
             guard next == .goOn else { return next }
@@ -64,6 +70,7 @@ extension SyncRun {
     private func sendLive(isFirst: Bool, token: String) throws -> Next {
         live.doneAt = clock.now()
         for stream in Self.order where stream != .audio {
+            if requestsLeft == 0 { return .endSync }
             guard let batch = try liveBatch(stream, isFirst: isFirst) else { continue }
             let next = try send(batch, token: token)
             // What one stream's records are refused for is no reason to leave the others.

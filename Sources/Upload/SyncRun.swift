@@ -16,7 +16,18 @@ final class SyncRun {
     /// The database that the reader is of.
     private var epoch = -1
     private var report = UploadReport()
-    private var backoff = Backoff()
+    private var pacing = Pacing()
+    private var rate: RateLimit
+    /// Requests this sync may still make; nil for any number.
+    private(set) var requestsLeft: Int?
+    /// The failure of this sync and how long the server wants to be left alone for it.
+    private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
+    /// The stream that this sync begins with: after a failure the one after it, so that none holds the others up.
+    var firstStream = 0
+    /// The next request makes a connection of its own and asks DNS again.
+    private var wantsFreshConnection = false
+    /// When bytes on the wire were last entered.
+    private var trafficNotedAt: BootInstant?
     var live = LivePass()
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
@@ -43,27 +54,30 @@ final class SyncRun {
         self.clock = clock
         self.board = board
         self.stop = stop
+        rate = RateLimit(bytesPerSecond: settings.transport.maxRate)
         transport = try Transport(settings.transport)
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
 
-    /// Until the next try after a failure; nil when only a trigger is waited for.
+    /// Until the next try by itself; nil when only a trigger is waited for.
     var retryDelay: Duration? {
-        [backoff.until, clockDeadline].compactMap { $0 }.min().map { max(.zero, $0 - clock.now()) }
+        [pacing.until, clockDeadline].compactMap { $0 }.min().map { max(.zero, $0 - clock.now()) }
     }
 
     /// Sends everything that was accepted before now; true when nothing of it is left.
-    func perform(isAsked: Bool) -> Bool {
+    func perform(_ reason: SyncReason) -> Bool {
         clockDeadline = nil
-        guard isAsked || backoff.allows(clock.now()) else { return false }
-        guard isAsked || clockIsGood() else {
+        guard reason == .asked || clockIsGood() else {
             // Not at the next tick of the grid: that could be much later than the patience.
             clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
             report.phase = .waitingForClock
             publish()
             return false
         }
-        backoff.lift()
+        requestsLeft = pacing.begin(reason, at: clock.now())
+        guard requestsLeft != 0 else { return false }
+        failure = (false, nil)
+        if reason == .network { wantsFreshConnection = true }
         report.phase = .uploading
         publish()
         var isDone = true
@@ -78,11 +92,28 @@ final class SyncRun {
             fail((error as? Failure) ?? Failure("\(error)"), stream: nil, after: nil)
             isDone = false
         }
-        if isDone { backoff.succeeded() }
-        if report.phase == .uploading { report.phase = isDone ? .idle : .waiting }
-        report.notBefore = backoff.until
-        publish()
+        end(isDone: isDone)
         return isDone
+    }
+
+    /// What this sync says about the next one.
+    private func end(isDone: Bool) {
+        let now = clock.now()
+        let random = Double.random(in: 0..<1)
+        if failure.isThere {
+            pacing.failed(at: now, after: failure.after, random: random)
+        } else if isDone {
+            firstStream = 0
+            pacing.succeeded()
+        } else if requestsLeft == 0, !stop.isRaised {
+            pacing.cut(at: now, random: random)
+        }
+        // A refused token or address is probed once an interval, by the grid alone.
+        if report.phase == .tokenRefused || report.phase == .endpointWrong { pacing = Pacing() }
+        if report.phase == .uploading { report.phase = isDone ? .idle : .waiting }
+        report.notBefore = pacing.until
+        noteTraffic(atOnce: true)
+        publish()
     }
 
     /// Before a boot's first sync of the clock, uploads wait a little for it: better dates are worth it.
@@ -122,17 +153,24 @@ final class SyncRun {
             compression: settings.compression,
             reader: reader()
         ).request()
+        if stop.sleep(for: rate.delay(at: clock.now())) { return .endSync }
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
         report.streams[batch.stream]?.inFlight = batch.records
         publish()
+        let sentBefore = transport.meter.traffic.sent
         let exchange = transport.post(
             body,
             headers: headers(batch, token: token),
+            isFresh: wantsFreshConnection,
             until: stop
         )
+        wantsFreshConnection = false
+        requestsLeft = requestsLeft.map { $0 - 1 }
+        rate.sent(transport.meter.traffic.sent - sentBefore, from: now.boot)
         report.bytesSent += Int64(body.length)
+        noteTraffic(atOnce: false)
         report.streams[batch.stream]?.inFlight = 0
         switch exchange {
         case .stopped:
@@ -162,14 +200,15 @@ final class SyncRun {
             return .goOn
         case .retry(let failure, let after):
             fail(failure, stream: batch.stream, after: after)
-            return .nextStream
+            // Who asks to be left alone means all of it; other errors may be of this stream only.
+            return after == nil ? .nextStream : .endSync
         case .tokenRefused(let failure):
-            fail(failure, stream: batch.stream, after: .zero)
-            hold(.tokenRefused)
+            note(failure, batch.stream)
+            report.phase = .tokenRefused
             return .endSync
         case .endpointWrong(let failure):
-            fail(failure, stream: batch.stream, after: .zero)
-            hold(.endpointWrong)
+            note(failure, batch.stream)
+            report.phase = .endpointWrong
             return .endSync
         case .tooLarge(let words):
             try queue.perform {
@@ -216,7 +255,7 @@ final class SyncRun {
     }
 
     private func fail(_ failure: Failure, stream: Stream?, after: Duration?) {
-        backoff.failed(at: clock.now(), after: after, random: .random(in: 0..<1))
+        self.failure = (true, [self.failure.after, after].compactMap { $0 }.max())
         for affected in stream.map({ [$0] }) ?? Self.order { note(failure, affected) }
     }
 
@@ -225,10 +264,14 @@ final class SyncRun {
         publish()
     }
 
-    /// A refused token or address is probed once an interval, by the grid alone.
-    private func hold(_ phase: UploadReport.Phase) {
-        backoff = Backoff()
-        report.phase = phase
+    /// Enters bytes on the wire, at most twice a minute: each time is a commit.
+    private func noteTraffic(atOnce: Bool) {
+        let now = clock.now()
+        if !atOnce, let trafficNotedAt, now - trafficNotedAt < .seconds(30) { return }
+        let traffic = transport.meter.traffic
+        guard traffic.total > 0 else { return }
+        trafficNotedAt = now
+        if (try? queue.perform { try $0.note(traffic) }) != nil { transport.meter.clear() }
     }
 
     private func publish() { board.loaded(report) }

@@ -2,6 +2,7 @@
 package import Board
 internal import CCurl
 package import Host
+internal import Store
 
 /// Where requests go and how.
 package struct TransportSettings: Sendable {
@@ -47,6 +48,8 @@ package struct Transport: ~Copyable {
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
+    /// Bytes of all requests until it is cleared.
+    let meter = WireMeter()
 
     /// Once a process, before other threads use libcurl (curl_global_init(3)).
     private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -69,10 +72,13 @@ package struct Transport: ~Copyable {
     }
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
+    ///
+    /// `isFresh`: over a new connection to an address that DNS was asked for just now.
     package borrowing func post(
         _ body: any RequestBody,
         headers: [String],
         to url: String? = nil,
+        isFresh: Bool = false,
         until stop: StopSignal
     ) -> Exchange {
         var list: UnsafeMutablePointer<curl_slist>?
@@ -81,10 +87,15 @@ package struct Transport: ~Copyable {
         defer { curl_slist_free_all(list) }
         let exchange = ExchangeContext(body: body)
         prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        if isFresh {
+            waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
+            waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
+        }
         if let url { waypost_curl_set_string(easy, CURLOPT_URL, url) }
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
         let result = withExtendedLifetime(exchange) { perform(until: stop) }
+        meter.add(traffic())
         guard let result else { return .stopped }
         if let problem = exchange.bodyError {
             return .failed(Failure("the batch could not be read: \(problem)"))
@@ -128,6 +139,8 @@ package struct Transport: ~Copyable {
         }
         if let rate = settings.maxRate {
             waypost_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate))
+            // A full buffer goes out at once: the smallest that libcurl has.
+            waypost_curl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16 << 10)
         }
     }
 
@@ -164,11 +177,34 @@ package struct Transport: ~Copyable {
         )
     }
 
+    /// What the request that just ended sent and received, as HTTP counts it: without TLS and TCP.
+    private func traffic() -> Traffic {
+        var (request, header) = (0, 0)
+        var (upload, download): (curl_off_t, curl_off_t) = (0, 0)
+        waypost_curl_get_long(easy, CURLINFO_REQUEST_SIZE, &request)
+        waypost_curl_get_long(easy, CURLINFO_HEADER_SIZE, &header)
+        waypost_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &upload)
+        waypost_curl_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &download)
+        return Traffic(
+            sent: Int64(request) + Int64(upload),
+            received: Int64(header) + Int64(download)
+        )
+    }
+
     private func failure(_ code: CURLcode) -> Failure {
         let detail = String(cString: errorText)
         let text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
         return Failure("\(settings.endpoint): \(text) (curl \(code.rawValue))", code: .network)
     }
+}
+
+/// Adds up bytes on the wire; used by the transport's thread only.
+final class WireMeter {
+    private(set) var traffic = Traffic()
+
+    func add(_ more: Traffic) { traffic = traffic + more }
+
+    func clear() { traffic = Traffic() }
 }
 
 /// A body of known length that can be produced again from its start.

@@ -49,6 +49,8 @@ package final class Uploader: Sendable {
         case tick
         /// Someone asked: at once, whatever the backoff says.
         case asked(@Sendable (Bool) -> Void)
+        /// The way to the server, or the token, is another one.
+        case changed(SyncReason)
         case stop
     }
 
@@ -80,6 +82,12 @@ package final class Uploader: Sendable {
         if !triggers.post(.asked(done)) { done(false) }
     }
 
+    /// The network changed: what failed for want of it is tried at once.
+    package func networkChanged() { _ = triggers.post(.changed(.network)) }
+
+    /// There is another token: it is tried at once.
+    package func tokenChanged() { _ = triggers.post(.changed(.token)) }
+
     /// Ends `run`; raise the stop signal too, to end a request that is under way.
     package func stop() { _ = triggers.post(.stop, urgent: true) }
 
@@ -99,15 +107,24 @@ package final class Uploader: Sendable {
         while !stop.isRaised {
             triggers.takeAll(into: &pending, timeout: sync.retryDelay)
             var answers: [@Sendable (Bool) -> Void] = []
+            var reasons: [SyncReason] = []
             for trigger in pending {
                 switch trigger {
-                case .tick: break
-                case .asked(let done): answers.append(done)
+                case .tick: reasons.append(.tick)
+                case .asked(let done):
+                    reasons.append(.asked)
+                    answers.append(done)
+                case .changed(let reason): reasons.append(reason)
                 case .stop: return
                 }
             }
-            let isDone = sync.perform(isAsked: !answers.isEmpty)
+            let isDone = sync.perform(Self.strongest(reasons))
             for answer in answers { answer(isDone) }
         }
+    }
+
+    /// Of several reasons for one sync the one that may do most.
+    private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
+        [.asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
     }
 }

@@ -7,7 +7,7 @@ struct WaypostBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waypost-bench",
         abstract: "Measure Waypost on this machine, beside plain C that stores the same rows.",
-        subcommands: [QueueCommand.self, WorkerCommand.self]
+        subcommands: [QueueCommand.self, FleetCommand.self, WorkerCommand.self]
     )
 }
 

@@ -6,14 +6,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
@@ -79,4 +83,47 @@ static inline int waypost_next_signal(int fd) {
 static inline int waypost_set_receive_buffer(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return 0;
     return setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0 ? 0 : -errno;
+}
+
+/// A socket on which the kernel tells of interfaces and addresses as they change (rtnetlink(7)), or -errno.
+static inline int waypost_network_events(void) {
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0) return -errno;
+    struct sockaddr_nl own = {
+        .nl_family = AF_NETLINK,
+        .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+    };
+    if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// The next datagram of such a socket, or -errno; 0 bytes of one that another process sent.
+static inline ssize_t waypost_receive_from_kernel(int fd, uint8_t *bytes, size_t size) {
+    struct sockaddr_nl from = {0};
+    socklen_t length = sizeof from;
+    ssize_t count = recvfrom(fd, bytes, size, 0, (struct sockaddr *)&from, &length);
+    if (count < 0) return -errno;
+    return from.nl_pid == 0 ? count : 0;
+}
+
+/// A descriptor that becomes readable when a file in a folder was written, replaced or given other rights, or -errno.
+static inline int waypost_watch_folder(const char *folder) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -errno;
+    uint32_t events = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB | IN_ONLYDIR;
+    if (inotify_add_watch(fd, folder, events) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// Gives the calling thread, and what it starts, a network of its own (CLONE_NEWNET); for tests. 0, or -errno.
+static inline int waypost_own_network(void) {
+    return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;
 }

@@ -1,0 +1,77 @@
+// When a sync may start and how many requests it may make, so that a fleet does not come back as one.
+package import Host
+
+/// Why a sync is wanted.
+package enum SyncReason: Sendable, Equatable {
+    /// The grid's tick.
+    case tick
+    /// The wait after a failure is over.
+    case retry
+    /// A person asked.
+    case asked
+    /// An interface or an address changed: what failed before may have failed for want of it.
+    case network
+    /// There is another token.
+    case token
+}
+
+/// Paces the syncs of one gateway; pure, so that the simulation of a fleet runs the same code.
+///
+/// A gateway that sees its server again after an outage first sends one request. The rest follows at its
+/// own next tick, and what piled up goes in portions: a thousand gateways that lost their
+/// server together then ask it little more than in normal running. A person who asks, and a link of the gateway's
+/// own that comes back, are no such case: there everything goes at once.
+package struct Pacing: Sendable {
+    /// From so many failures in a row it is an outage, which the whole fleet may have seen.
+    static let outage = 2
+    /// Requests of a sync while the backlog of an outage is drained.
+    static let portion = 6
+    /// The rest of a backlog follows at the next tick, which is each gateway's own, or in one to two times this
+    /// where the grid is wider.
+    static let portionPause = Duration.seconds(300)
+
+    private var backoff = Backoff()
+    /// When the rest is to follow; nil when nothing is left over.
+    private var restAt: BootInstant?
+    private var isRecovering = false
+
+    package init() {}
+
+    /// No sync comes by itself before this; nil when only the grid is waited for.
+    package var until: BootInstant? { backoff.until ?? restAt }
+
+    /// How many requests a sync that begins now may make; nil: any number, 0: none.
+    package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
+        switch reason {
+        case .asked, .token:
+            break
+        case .network:
+            // Who was told when to come back comes then, over whichever link.
+            guard !backoff.isOrdered || backoff.allows(now) else { return 0 }
+            isRecovering = false
+        case .tick, .retry:
+            guard backoff.allows(now) else { return 0 }
+        }
+        backoff.lift()
+        restAt = nil
+        guard reason == .tick || reason == .retry else { return nil }
+        return backoff.failures >= Self.outage ? 1 : isRecovering ? Self.portion : nil
+    }
+
+    /// The sync failed; `after` is what the server asked for, `random` a number in 0..<1.
+    package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
+        backoff.failed(at: now, after: after, random: random)
+    }
+
+    /// The sync was cut at its limit, and everything it sent was taken.
+    package mutating func cut(at now: BootInstant, random: Double) {
+        backoff.succeeded()
+        isRecovering = true
+        restAt =
+            now + Self.portionPause
+            + .milliseconds(Int64(Self.portionPause.inSeconds * 1000 * random))
+    }
+
+    /// Everything was sent.
+    package mutating func succeeded() { self = Pacing() }
+}

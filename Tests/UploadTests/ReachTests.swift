@@ -1,0 +1,240 @@
+import Board
+import CLinux
+import Foundation
+import Glibc
+import Host
+import Store
+import Testing
+import Upload
+
+/// A network that comes back, a token that is replaced, bytes on the wire, and the cap on their rate.
+@Suite struct ReachTests {
+    /// An HTTP server that counts each byte of its connections.
+    private final class CountingServer: Sendable {
+        let port: UInt16
+        let received = Locked(0)
+        let sent = Locked(0)
+        let requests = Locked(0)
+        /// The answer to the request of a number, counted from 1.
+        private let answer: @Sendable (Int, String) -> String
+        private let listener: Int32
+
+        init(_ answer: @escaping @Sendable (Int, String) -> String) throws {
+            self.answer = answer
+            listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let listener = listener
+            port = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    _ = bind(listener, $0, length)
+                    _ = listen(listener, 16)
+                    _ = getsockname(listener, $0, &length)
+                }
+                return UInt16(bigEndian: $0.pointee.sin_port)
+            }
+            Thread.detachNewThread { [self] in
+                while case let client = accept(listener, nil, nil), client >= 0 {
+                    Thread.detachNewThread { [self] in serve(client) }
+                }
+            }
+        }
+
+        func end() { shutdown(listener, Int32(SHUT_RDWR)) }
+
+        private func serve(_ client: Int32) {
+            defer { close(client) }
+            var buffer: [UInt8] = []
+            var block = [UInt8](repeating: 0, count: 16 << 10)
+            while case let count = recv(client, &block, block.count, 0), count > 0 {
+                received.update { $0 += count }
+                buffer += block.prefix(count)
+                guard let end = buffer.firstRange(of: Array("\r\n\r\n".utf8)) else { continue }
+                let head = String(decoding: buffer[..<end.lowerBound], as: UTF8.self)
+                let field = head.lowercased().components(separatedBy: "content-length: ").last
+                let length = Int(field?.prefix { $0.isNumber } ?? "") ?? 0
+                guard buffer.count >= end.upperBound + length else { continue }
+                buffer.removeFirst(end.upperBound + length)
+                let number = requests.update { count -> Int in
+                    count += 1
+                    return count
+                }
+                let reply = Array(answer(number, head).utf8)
+                sent.update { $0 += reply.count }
+                guard send(client, reply, reply.count, Int32(MSG_NOSIGNAL)) == reply.count else {
+                    return
+                }
+            }
+        }
+    }
+
+    private static func http(_ status: Int, _ body: String = "{}", _ more: String = "") -> String {
+        "HTTP/1.1 \(status) X\r\nContent-Type: application/json\r\n\(more)"
+            + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    /// A queue and an uploader; gone with `finish`.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-reach-" + UUID().uuidString
+        let queue: Queue
+        let server: CountingServer
+        let uploader: Uploader
+        let board = Publisher<UploadReport>()
+        let token = Locked("secret")
+        private let stop: StopSignal
+        private var lane: Lane?
+
+        init(
+            maxRate: Int? = nil,
+            maxBatchBytes: Int = 8 << 20,
+            _ answer: @escaping @Sendable (Int, String) -> String
+        ) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            queue = try Queue(
+                settings: QueueSettings(path: folder + "/q", bootID: "boot", appVersion: "1")
+            )
+            server = try CountingServer(answer)
+            let token = token
+            let uploader = Uploader(
+                settings: UploadSettings(
+                    transport: TransportSettings(
+                        endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
+                        userAgent: "waypost/test",
+                        maxRate: maxRate
+                    ),
+                    deviceID: "device-1",
+                    streamNames: [:],
+                    maxBatchBytes: maxBatchBytes,
+                    compression: .none,
+                    clockPatience: .zero,
+                    token: { token.value }
+                ),
+                queue: queue,
+                board: board
+            )
+            let stop = try StopSignal()
+            self.uploader = uploader
+            self.stop = stop
+            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        }
+
+        func add(_ count: Int) {
+            let stamp = SystemClock().stamp()
+            for _ in 0..<count {
+                queue.accept(
+                    Fix(stamp: stamp, mode: .twoDimensional, latitude: 46.5, longitude: 6.5)
+                )
+            }
+        }
+
+        func sync() throws {
+            let isOver = Locked(false)
+            uploader.sync { _ in isOver.update { $0 = true } }
+            try waitUntil("the sync ends", limit: .seconds(120)) { isOver.value }
+        }
+
+        var uploaded: Int {
+            let all = try? queue.perform { try $0.statistics() }
+            return all?.first { $0.stream == .location }?.uploaded ?? 0
+        }
+
+        func finish() {
+            uploader.stop()
+            stop.raise()
+            if let lane = lane.take() { lane.join() }
+            queue.close()
+            server.end()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+
+    @Test func trafficOfTheDay_isWhatTheServerSawOfIt_retriesIncluded() throws {
+        let bench = try Bench(maxBatchBytes: 16 << 10) { number, _ in
+            number <= 2 ? Self.http(500, "{\"error\":\"busy\"}") : Self.http(200)
+        }
+        defer { bench.finish() }
+        bench.add(300)
+        for _ in 0..<3 { try bench.sync() }
+        #expect(bench.uploaded == 300)
+        let days = try bench.queue.perform { try $0.traffic() }
+        // Midnight may pass meanwhile.
+        let sum = days.reduce(Traffic()) { $0 + $1.traffic }
+        #expect(sum.sent == Int64(bench.server.received.value))
+        #expect(sum.received == Int64(bench.server.sent.value))
+        #expect(bench.server.requests.value >= 5)
+    }
+
+    @Test func networkThatCameBack_endsTheWaitAfterAFailure() throws {
+        let isDown = Locked(true)
+        let bench = try Bench { _, _ in isDown.value ? Self.http(500) : Self.http(200) }
+        defer { bench.finish() }
+        bench.add(3)
+        // Often enough that the wait is minutes long.
+        for _ in 0..<12 { try bench.sync() }
+        isDown.update { $0 = false }
+        let before = bench.server.requests.value
+        bench.uploader.tick()
+        bench.uploader.networkChanged()
+        try waitUntil("the records arrive") { bench.uploaded == 3 }
+        #expect(bench.server.requests.value == before + 1)
+        // With nothing pending nobody is asked.
+        bench.uploader.networkChanged()
+        try bench.sync()
+        #expect(bench.server.requests.value == before + 1)
+    }
+
+    @Test func newToken_isTriedAtOnce_afterARefusedOne() throws {
+        let bench = try Bench { _, head in
+            head.contains("X-Device-Token: good") ? Self.http(200) : Self.http(401)
+        }
+        defer { bench.finish() }
+        bench.add(3)
+        try bench.sync()
+        #expect(bench.board.state.value?.phase == .tokenRefused)
+        bench.token.update { $0 = "good" }
+        bench.uploader.tokenChanged()
+        try waitUntil("the records arrive") { bench.uploaded == 3 }
+        try waitUntil("all is well") { bench.board.state.value?.phase == .idle }
+    }
+
+    @Test func serverThatAsksToBeLeftAlone_getsNoOtherStreamEither() throws {
+        let bench = try Bench { _, _ in Self.http(503, "{}", "Retry-After: 600\r\n") }
+        defer { bench.finish() }
+        bench.add(3)
+        bench.queue.accept(Event(.gap, source: "audio", detail: [], stamp: SystemClock().stamp()))
+        bench.uploader.tick()
+        try waitUntil("the first answer") { bench.board.state.value?.notBefore != nil }
+        // Neither a tick nor another network is a reason to come before the time.
+        bench.uploader.tick()
+        bench.uploader.networkChanged()
+        bench.uploader.tick()
+        try waitUntil("the ticks are taken") { bench.board.state.value?.phase == .waiting }
+        #expect(bench.server.requests.value == 1)
+        let until = try #require(bench.board.state.value?.notBefore)
+        #expect(until - SystemClock().now() > .seconds(300))
+    }
+
+    /// 200 kB at 50 kB/s take four seconds, in one batch or in many.
+    @Test(arguments: [8 << 20, 8 << 10])
+    func maxRate_limits_overRequestsToo(maxBatchBytes: Int) throws {
+        let bench = try Bench(maxRate: 50_000, maxBatchBytes: maxBatchBytes) { _, _ in
+            Self.http(200)
+        }
+        defer { bench.finish() }
+        bench.add(1400)
+        let clock = SystemClock()
+        let start = clock.now()
+        try bench.sync()
+        let seconds = (clock.now() - start).inSeconds
+        let bytes = Double(bench.server.received.value)
+        #expect(bench.uploaded == 1400)
+        #expect(bytes > 150_000)
+        #expect(bytes / seconds < 3 * 50_000)
+        #expect(bytes / seconds > 50_000 / 3)
+    }
+}
