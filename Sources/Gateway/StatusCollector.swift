@@ -165,8 +165,15 @@ struct StatusCollector: Sendable {
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
             state: configuration.upload.endpoint == nil ? "no endpoint" : upload.phase.rawValue,
-            nextSyncAt: nextSync().map(wall)
+            nextSyncAt: nextSync().map(wall),
+            bytesToday: bytesToday()
         )
+    }
+
+    private func bytesToday() -> Int64 {
+        let days = (try? queue.perform { try $0.traffic() }) ?? []
+        let today = clock.wall().utcDay
+        return days.first { $0.day == today }?.traffic.total ?? 0
     }
 
     /// A moment to come, on the wall clock as it is now.

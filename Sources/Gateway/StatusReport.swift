@@ -82,6 +82,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var lastSuccessAt: String?
         package var state: String
         @OrNull package var nextSyncAt: String?
+        /// Bytes sent and received since midnight UTC, as HTTP counts them.
+        package var bytesToday: Int64
     }
 
     package struct Storage: Codable, Sendable, Equatable {

@@ -81,7 +81,10 @@ package struct StatusScreen {
             )
         ] + losses + [
             fit("clock     \(report.clock.state)"),
-            fit("upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"),
+            fit(
+                "upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"
+                    + ", \(bytes(report.upload.bytesToday)) today"
+            ),
         ]
     }
 

@@ -25,12 +25,15 @@ final class Works: Sendable {
     let uploader: Uploader?
     private let timer: ReliableTimer?
     private let lanes: StateBox<[StoppableLane]>
+    /// Ends the wait between two tries of the enrolment.
+    private let retryEnrolment: Wakeup
 
     /// The next tick of the upload grid.
     var nextSync: BootInstant? { timer?.next }
 
     init(_ context: WorksContext, configuration: Configuration) throws {
         lanes = StateBox([])
+        retryEnrolment = try Wakeup()
         let upload = UploadSettings(context, configuration)
         Self.checkToken(upload, context)
         uploader = upload.map {
@@ -49,7 +52,10 @@ final class Works: Sendable {
         timer = try uploader.map { uploader in
             try ReliableTimer("upload-timer", grid: grid, clock: context.clock) { uploader.tick() }
         }
-        if let uploader { try start(uploader, context) }
+        if let uploader {
+            try start(uploader, context)
+            try watchSurroundings(uploader, context, configuration)
+        }
         try startSources(context, configuration, enrolment: upload)
     }
 
@@ -93,6 +99,31 @@ final class Works: Sendable {
         }
     }
 
+    /// A network that came back, and a new token, are used at once.
+    private func watchSurroundings(
+        _ uploader: Uploader,
+        _ context: WorksContext,
+        _ configuration: Configuration
+    ) throws {
+        let (file, environment) = (configuration.upload.tokenFile, context.environment)
+        let retryEnrolment = retryEnrolment
+        let surroundings = Surroundings(
+            tokenFile: file,
+            token: { try Token.read(file: file, environment: environment) },
+            clock: context.clock,
+            onNetwork: {
+                retryEnrolment.signal()
+                uploader.networkChanged()
+            },
+            onToken: {
+                retryEnrolment.signal()
+                uploader.tokenChanged()
+            },
+            log: context.log
+        )
+        try run("surroundings") { surroundings.run(until: $0) }
+    }
+
     /// Starts the sources: at once, or once the server has said that it knows the device.
     private func startSources(
         _ context: WorksContext,
@@ -117,10 +148,10 @@ final class Works: Sendable {
         if isFree { return try runSources(context, configuration) }
         guard let enrolment else { return }
         let interval = configuration.upload.interval
+        let wakeup = retryEnrolment
         try run("enrolment") { [weak self] stop in
-            guard Self.enrol(enrolment, mark: mark, every: interval, context, until: stop) else {
-                return
-            }
+            let wait = { (stop: StopSignal) in Self.pause(interval, wakeup, until: stop) }
+            guard Self.enrol(enrolment, mark: mark, wait, context, until: stop) else { return }
             context.board.resting.update { resting in
                 resting = resting.filter { !Works.isEnabledNow($0.key, configuration) }
             }
@@ -148,13 +179,16 @@ final class Works: Sendable {
     private static func enrol(
         _ upload: UploadSettings,
         mark: String,
-        every interval: Duration,
+        _ pause: (StopSignal) -> Void,
         _ context: WorksContext,
         until stop: StopSignal
     ) -> Bool {
         while !stop.isRaised {
             do {
-                try Enrolment.verify(upload.transport, token: upload.token(), until: stop)
+                try Enrolment.verify(upload.transport, token: upload.token(), until: stop) {
+                    traffic in
+                    try? context.queue.perform { try $0.note(traffic) }
+                }
                 if let file = fopen(mark, "w") { fclose(file) }
                 context.log.info("enrolled", ["endpoint": upload.transport.endpoint])
                 return true
@@ -163,9 +197,16 @@ final class Works: Sendable {
                 context.board.errors.add(failure, at: context.clock.wall())
                 context.log.warning("not enrolled yet", ["why": failure.description])
             }
-            if stop.sleep(for: interval) { return false }
+            pause(stop)
         }
         return false
+    }
+
+    /// Waits for an interval, or until there is a new reason to try.
+    private static func pause(_ interval: Duration, _ wakeup: Wakeup, until stop: StopSignal) {
+        var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+        _ = wait(for: &entries, timeout: interval)
+        wakeup.clear()
     }
 
     private func runSources(_ context: WorksContext, _ configuration: Configuration) throws {

@@ -44,7 +44,13 @@ import Testing
                     nextAttemptAt: nil
                 )
             ],
-            upload: .init(lastAttemptAt: nil, lastSuccessAt: nil, state: "idle", nextSyncAt: nil),
+            upload: .init(
+                lastAttemptAt: nil,
+                lastSuccessAt: nil,
+                state: "idle",
+                nextSyncAt: nil,
+                bytesToday: 1_234_567
+            ),
             storage: .init(
                 databaseBytes: 1,
                 freeBytes: 2,

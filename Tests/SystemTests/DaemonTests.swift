@@ -117,7 +117,9 @@ import Testing
         let expected: [String: Set<String>] = [
             "daemon": ["running", "pid", "uptime_s", "rss_bytes", "cpu_s"],
             "clock": ["state", "boot_id", "offset_s"],
-            "upload": ["last_attempt_at", "last_success_at", "state", "next_sync_at"],
+            "upload": [
+                "last_attempt_at", "last_success_at", "state", "next_sync_at", "bytes_today",
+            ],
             "storage": [
                 "database_bytes", "free_bytes", "reusable_bytes", "written_bytes",
                 "evicted_records",
