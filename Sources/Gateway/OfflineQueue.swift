@@ -30,15 +30,24 @@ enum OfflineQueue {
                 throw SystemError.last("seteuid", on: path)
             }
         }
-        let lock = try Gateway.lock(directory)
-        defer { withExtendedLifetime(lock) {} }
-        let bootID = Gateway.currentBootID()
-        let settings = QueueSettings(path: path, bootID: bootID, appVersion: version)
-        let queue = try Queue(settings: settings)
-        defer { queue.close() }
-        let value = try body(queue)
-        updateSnapshot(configuration, queue)
-        return value
+        return try withExtendedLifetime(DirectoryLock(try Gateway.lock(directory))) {
+            let bootID = Gateway.currentBootID()
+            let settings = QueueSettings(path: path, bootID: bootID, appVersion: version)
+            let queue = try Queue(settings: settings)
+            defer { queue.close() }
+            let value = try body(queue)
+            updateSnapshot(configuration, queue)
+            return value
+        }
+    }
+
+    /// The daemon's lock, for as long as it is referred to.
+    private final class DirectoryLock {
+        private let descriptor: Descriptor
+
+        init(_ descriptor: consuming Descriptor) {
+            self.descriptor = descriptor
+        }
     }
 
     /// `status` shows the last snapshot while the daemon is dead: its counts follow.

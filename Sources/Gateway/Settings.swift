@@ -81,5 +81,6 @@ extension UploadSettings {
             compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip,
             maxAttempts: upload.maxAttempts
         ) { try Token.read(file: file, environment: environment) }
+        interval = upload.interval
     }
 }

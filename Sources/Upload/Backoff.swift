@@ -12,19 +12,22 @@ package struct Backoff: Sendable {
     package private(set) var until: BootInstant?
     /// The server itself said when.
     package private(set) var isOrdered = false
+    /// It said so of more than a moment since the last success.
+    package private(set) var wasHeldOff = false
 
     package init() {}
 
     /// After a failure; `after` is what the server asked for, `random` a number in 0..<1.
     ///
-    /// What the server asked for is waited out, and then up to as long again: it may have told everybody the
-    /// same moment.
+    /// What the server asked for is waited out, and then up to twice as long (one minute at least, five at most):
+    /// it may have told everybody the same moment.
     package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
         let limit = Self.steps[min(failures, Self.steps.count - 1)]
         failures += 1
         isOrdered = after.map { $0 > .zero } ?? false
+        if let after, after.inSeconds >= Self.steps[0] { wasHeldOff = true }
         let longest = Self.steps[Self.steps.count - 1]
-        let jitter = after.map { min($0.inSeconds, longest) } ?? limit
+        let jitter = after.map { $0 > .zero ? min(max(60, $0.inSeconds * 2), longest) : 0 } ?? limit
         until = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 

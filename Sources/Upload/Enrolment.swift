@@ -20,13 +20,13 @@ package enum Enrolment {
         onTraffic: (Traffic) -> Void = { _ in }
     ) throws {
         let transport = try Transport(settings)
-        defer { onTraffic(transport.meter.traffic) }
         let exchange = transport.post(
             MemoryBody([]),
             headers: ["X-Device-Token: \(token)", "Accept: application/json"],
             to: url(ingest: settings.endpoint),
             until: stop
         )
+        onTraffic(transport.meter.traffic)
         switch exchange {
         case .stopped: throw Failure("enrolment was interrupted")
         case .failed(let failure): throw failure

@@ -17,28 +17,36 @@ package enum SyncReason: Sendable, Equatable {
 
 /// Paces the syncs of one gateway; pure, so that the simulation of a fleet runs the same code.
 ///
-/// A gateway that sees its server again after an outage first sends one request. The rest follows at its
-/// own next tick, and what piled up goes in portions: a thousand gateways that lost their
-/// server together then ask it little more than in normal running. A person who asks, and a link of the gateway's
-/// own that comes back, are no such case: there everything goes at once.
+/// A gateway that sees its server again after an outage first sends one request. The rest follows at its own
+/// next tick, and what piled up goes in portions: a thousand gateways that lost their server together then ask
+/// it less than twice as much as in normal running. A person who asks, and a link of the gateway's own that
+/// comes back, are no such case: there everything goes at once.
 package struct Pacing: Sendable {
     /// From so many failures in a row it is an outage, which the whole fleet may have seen.
     static let outage = 2
     /// Requests of a sync while the backlog of an outage is drained.
     static let portion = 6
+
+    private let interval: Duration
     /// The rest of a backlog follows at the next tick, which is each gateway's own, or in one to two times this
     /// where the grid is wider.
-    static let portionPause = Duration.seconds(300)
-
+    private let pause: Duration
     private var backoff = Backoff()
     /// When the rest is to follow; nil when nothing is left over.
     private var restAt: BootInstant?
     private var isRecovering = false
 
-    package init() {}
+    /// `interval`: of the grid that ticks.
+    package init(interval: Duration = .seconds(300)) {
+        self.interval = interval
+        pause = min(interval, .seconds(3600))
+    }
 
     /// No sync comes by itself before this; nil when only the grid is waited for.
     package var until: BootInstant? { backoff.until ?? restAt }
+
+    /// The last sync failed: another failure ends the next one, whatever stream it is of.
+    package var isFailing: Bool { backoff.failures > 0 }
 
     /// How many requests a sync that begins now may make; nil: any number, 0: none.
     package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
@@ -55,7 +63,8 @@ package struct Pacing: Sendable {
         backoff.lift()
         restAt = nil
         guard reason == .tick || reason == .retry else { return nil }
-        return backoff.failures >= Self.outage ? 1 : isRecovering ? Self.portion : nil
+        if backoff.failures >= Self.outage || backoff.wasHeldOff { return 1 }
+        return isRecovering ? Self.portion : nil
     }
 
     /// The sync failed; `after` is what the server asked for, `random` a number in 0..<1.
@@ -67,11 +76,9 @@ package struct Pacing: Sendable {
     package mutating func cut(at now: BootInstant, random: Double) {
         backoff.succeeded()
         isRecovering = true
-        restAt =
-            now + Self.portionPause
-            + .milliseconds(Int64(Self.portionPause.inSeconds * 1000 * random))
+        restAt = now + pause + .milliseconds(Int64(pause.inSeconds * 1000 * random))
     }
 
     /// Everything was sent.
-    package mutating func succeeded() { self = Pacing() }
+    package mutating func succeeded() { self = Pacing(interval: interval) }
 }

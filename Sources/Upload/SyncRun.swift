@@ -16,12 +16,14 @@ final class SyncRun {
     /// The database that the reader is of.
     private var epoch = -1
     private var report = UploadReport()
-    private var pacing = Pacing()
+    private var pacing: Pacing
     private var rate: RateLimit
     /// Requests this sync may still make; nil for any number.
     private(set) var requestsLeft: Int?
     /// The failure of this sync and how long the server wants to be left alone for it.
     private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
+    /// The sync before failed, too, and nobody asked for this one.
+    private var endsAtFailure = false
     /// The stream that this sync begins with: after a failure the one after it, so that none holds the others up.
     var firstStream = 0
     /// The next request makes a connection of its own and asks DNS again.
@@ -54,6 +56,7 @@ final class SyncRun {
         self.clock = clock
         self.board = board
         self.stop = stop
+        pacing = Pacing(interval: settings.interval)
         rate = RateLimit(bytesPerSecond: settings.transport.maxRate)
         transport = try Transport(settings.transport)
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
@@ -74,6 +77,7 @@ final class SyncRun {
             publish()
             return false
         }
+        endsAtFailure = pacing.isFailing && (reason == .tick || reason == .retry)
         requestsLeft = pacing.begin(reason, at: clock.now())
         guard requestsLeft != 0 else { return false }
         failure = (false, nil)
@@ -109,7 +113,7 @@ final class SyncRun {
             pacing.cut(at: now, random: random)
         }
         // A refused token or address is probed once an interval, by the grid alone.
-        if report.phase == .tokenRefused || report.phase == .endpointWrong { pacing = Pacing() }
+        if report.phase == .tokenRefused || report.phase == .endpointWrong { pacing.succeeded() }
         if report.phase == .uploading { report.phase = isDone ? .idle : .waiting }
         report.notBefore = pacing.until
         noteTraffic(atOnce: true)
@@ -201,7 +205,7 @@ final class SyncRun {
         case .retry(let failure, let after):
             fail(failure, stream: batch.stream, after: after)
             // Who asks to be left alone means all of it; other errors may be of this stream only.
-            return after == nil ? .nextStream : .endSync
+            return after == nil && !endsAtFailure ? .nextStream : .endSync
         case .tokenRefused(let failure):
             note(failure, batch.stream)
             report.phase = .tokenRefused

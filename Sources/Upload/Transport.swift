@@ -49,7 +49,7 @@ package struct Transport: ~Copyable {
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
     /// Bytes of all requests until it is cleared.
-    let meter = WireMeter()
+    let meter: WireMeter
 
     /// Once a process, before other threads use libcurl (curl_global_init(3)).
     private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -61,6 +61,7 @@ package struct Transport: ~Copyable {
         self.multi = multi
         self.easy = easy
         self.settings = settings
+        meter = WireMeter()
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }

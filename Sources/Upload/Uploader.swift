@@ -15,6 +15,8 @@ package struct UploadSettings: Sendable {
     package var maxAttempts: Int
     /// How long after boot uploads wait for the clock's first sync.
     package var clockPatience: Duration
+    /// Of the grid whose ticks call for syncs.
+    package var interval: Duration = .seconds(300)
     /// While a backlog is sent, the newest records go in between this often.
     package var liveInterval: Duration = .seconds(60)
     /// Reads the device token; called before each sync, so a new token heals by itself.

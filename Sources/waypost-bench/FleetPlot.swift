@@ -32,10 +32,10 @@ struct FleetPlot {
             + "font-family=\"sans-serif\" font-size=\"13\">\n"
             + "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + title + shade
         svg += verticalAxis(top, scale) + horizontalAxis
+        for (index, line) in lines.enumerated() { svg += path(line, top, index) }
         if let steady = reports.first?.steady.mean {
             svg += level(steady, top, "steady") + level(steady * FleetReport.limit, top, "twice")
         }
-        for (index, line) in lines.enumerated() { svg += path(line, top, index) }
         for index in reports.indices { svg += legend(index) }
         return svg + "</svg>\n"
     }
@@ -107,7 +107,12 @@ struct FleetPlot {
             y,
             "stroke=\"#555555\" stroke-dasharray=\"5 4\""
         )
-            + text(Self.width - Self.right - 4, y - 5, name, "text-anchor=\"end\" fill=\"#555555\"")
+            + text(
+                Self.width - Self.right - 4,
+                y - 5,
+                name,
+                "text-anchor=\"end\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\""
+            )
     }
 
     // MARK: Lines

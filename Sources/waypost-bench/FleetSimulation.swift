@@ -24,7 +24,7 @@ private struct SimulatedGateway {
     static let batchBytes = 8_388_608.0
 
     let grid: TimerGrid
-    var pacing = Pacing()
+    var pacing: Pacing
     /// The moment through which each stream is uploaded, in ms.
     var sentThrough: [Int64]
     /// The stream that the next sync begins with.
@@ -66,6 +66,7 @@ struct FleetSimulation {
             gateways.append(
                 SimulatedGateway(
                     grid: TimerGrid(interval: plan.interval, device: device),
+                    pacing: Pacing(interval: plan.interval),
                     sentThrough: [0, 0, 0, 0]
                 )
             )
@@ -110,7 +111,7 @@ struct FleetSimulation {
                     continue
                 }
                 failure = .some(after)
-                if isOfOneStream { continue streams }
+                if isOfOneStream, !gateway.pacing.isFailing { continue streams }
                 gateway.first = (stream + 1) % 4
                 break streams
             }
