@@ -29,7 +29,8 @@ class Receiver:
         self.address = (host, int(port))
 
     def end(self):
-        self.process.terminate()
+        # Asked to end, it waits some seconds for idle connections; its files are complete without that.
+        self.process.kill()
         self.process.wait()
 
 
