@@ -123,7 +123,7 @@ let package = Package(
         tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CLinux"]),
         tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
         tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
-        tests("System", ["waypost", "waypost-bench", "Host", "Gateway"]),
+        tests("System", ["waypost", "waypost-bench", "Host", "Gateway", "Store"]),
     ],
     swiftLanguageModes: [.v6]
 )

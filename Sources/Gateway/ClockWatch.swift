@@ -36,6 +36,8 @@ final class ClockWatch: Sendable {
         /// When a note was last taken; nil while one is owed.
         var notedAt: BootInstant?
         var anchor: ClockMap.Anchor?
+        /// The database that it was noted in.
+        var epoch: Int
         /// A receiver's time that is to be noted, and the boot time it was right at.
         var receiver: Stamp?
     }
@@ -52,17 +54,20 @@ final class ClockWatch: Sendable {
         wakeup = try Wakeup()
         let isSynced = vouches(nil)
         let stamp = clock.steadyStamp()
-        let (already, anchor) = try queue.perform { writer in
+        let epoch = queue.epoch
+        // While the disk refuses, the note is owed.
+        let noted = try? queue.perform { writer in
             try writer.noteClock(stamp, synced: isSynced)
-            return (writer.clockSyncedThisBoot(), writer.clockAnchor())
+            return (isSynced: writer.clockSyncedThisBoot(), anchor: writer.clockAnchor())
         }
         known = StateBox(
             Known(
-                state: ClockState(isSynced: already, steppedSeconds: 0),
+                state: ClockState(isSynced: noted?.isSynced ?? isSynced, steppedSeconds: 0),
                 seen: stamp,
                 wasVouchedFor: isSynced,
-                notedAt: stamp.boot,
-                anchor: anchor
+                notedAt: noted == nil ? nil : stamp.boot,
+                anchor: noted?.anchor,
+                epoch: epoch
             )
         )
     }
@@ -122,8 +127,10 @@ final class ClockWatch: Sendable {
         // Asked again: a clock that was set by hand in between is not the one that was vouched for.
         isVouchedFor = isVouchedFor && vouches(known.value.steppedTo)
         known.update { $0.wasVouchedFor = isVouchedFor }
-        let notedAt = known.value.notedAt
-        let isDue = notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
+        let last = known.value
+        let isDue =
+            last.notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
+            || last.epoch != queue.epoch
         if step != nil || isDue || isVouchedFor && !wasVouchedFor {
             note(stamp, synced: isVouchedFor, by: .kernel)
         }
@@ -139,16 +146,23 @@ final class ClockWatch: Sendable {
             return synced && !known.state.isSynced
         }
         if isFirst { tellSync(stamp, by: source) }
-        guard
-            let anchor = try? queue.perform({ writer in
-                try writer.noteClock(stamp, synced: synced, by: source)
-                try writer.pruneClockMap()
-                return writer.clockAnchor()
-            })
-        else { return }
+        let epoch = queue.epoch
+        let before = known.value.anchor
+        // The anchor in a box of its own: none is no failure.
+        let written = try? queue.perform { writer in
+            // A database in the place of a damaged one begins without what this boot's dates rest on.
+            if let before, writer.clockAnchor() == nil {
+                try writer.noteClock(before.stamp, synced: true, by: before.source ?? .kernel)
+            }
+            try writer.noteClock(stamp, synced: synced, by: source)
+            try writer.pruneClockMap()
+            return [writer.clockAnchor()]
+        }
+        guard let written else { return }
         let now = clock.now()
         known.update { known in
-            known.anchor = anchor
+            known.anchor = written[0]
+            known.epoch = epoch
             known.notedAt = now
         }
     }
@@ -197,6 +211,16 @@ extension ClockWatch.Known {
     fileprivate mutating func takeReceiver() -> Stamp? {
         defer { receiver = nil }
         return receiver
+    }
+}
+
+extension ClockMap.Anchor {
+    /// The moment, and the right wall time then.
+    fileprivate var stamp: Stamp {
+        Stamp(
+            boot: BootInstant(nanoseconds: boottime &* 1_000_000),
+            wall: WallTime(milliseconds: wall)
+        )
     }
 }
 

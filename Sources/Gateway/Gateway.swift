@@ -71,7 +71,14 @@ package final class Gateway {
         self.settings = settings
         self.clock = clock
         let configuration = settings.configuration
-        try configuration.prepareDirectories()
+        do {
+            try configuration.prepareDirectories()
+        } catch {
+            // A disk that is full or read-only for now: the queue waits for it, as it would later.
+            let isReadOnly = access(configuration.stateDirectory, W_OK) != 0 && errno == EROFS
+            guard error.code == .storageFull || isReadOnly else { throw error }
+            settings.log.error("storage", ["why": error.description])
+        }
         lock = try Self.lock(configuration.stateDirectory)
         deviceID = try DeviceID.resolve(
             configuration.deviceID,
@@ -196,9 +203,9 @@ package final class Gateway {
 
     /// One daemon a state directory: two writers would be two truths.
     private static func lock(_ directory: String) throws -> Descriptor {
-        let path = "\(directory)/lock"
-        let number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: path))") }
+        // The directory itself, which can be locked on a disk that takes no new file, too.
+        let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: directory))") }
         let lock = Descriptor(owning: number)
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
             throw Failure(

@@ -19,6 +19,10 @@ struct ServiceManager: Sendable {
         let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { return }
         let owner = Descriptor(owning: number)
+        // A manager that does not read must not hold up what reports to it.
+        var patience = timeval(tv_sec: 1, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(owner.number, SOL_SOCKET, SO_SNDTIMEO, &patience, size)
         // A leading @ names an abstract socket, whose address begins with a NUL.
         let name = path.hasPrefix("@") ? [0] + Array(path.utf8.dropFirst()) : Array(path.utf8)
         _ = UnixSocket.withAddress(name) { address, length in

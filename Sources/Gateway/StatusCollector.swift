@@ -255,6 +255,7 @@ enum HealthRules {
         case "critical": critical.append("storage nearly full: \(storage.detail)")
         case "error": critical.append("records do not reach the disk: \(storage.detail)")
         case "full": degraded.append("storage \(storage.detail)")
+        case "ok" where !storage.detail.isEmpty: degraded.append("storage: \(storage.detail)")
         case "low": degraded.append("little storage left: \(storage.detail)")
         default: break
         }

@@ -37,14 +37,8 @@ package struct Connection: ~Copyable {
     /// Closing it will neither write the journal back nor delete it.
     func keepJournal() { _ = waypost_keep_journal(handle) }
 
-    /// Has SQLite call `handler` every so many steps of its machine; not 0 from it ends the statement.
-    func interrupt(
-        every steps: Int32,
-        _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Int32)?,
-        _ context: UnsafeMutableRawPointer?
-    ) {
-        sqlite3_progress_handler(handle, steps, handler, context)
-    }
+    /// Ends what this connection is doing, from another thread; not to be used once it is closed.
+    var interrupter: Interrupter { Interrupter(handle: handle) }
 
     /// How long a statement waits for another connection's lock.
     func waitForOthers(milliseconds: Int32) {
@@ -104,6 +98,14 @@ package struct Connection: ~Copyable {
             )
         }
     }
+}
+
+/// Ends the statement that a connection is running.
+struct Interrupter: @unchecked Sendable {
+    // Unchecked because sqlite3_interrupt may be called from any thread while the connection is open.
+    fileprivate let handle: OpaquePointer
+
+    func interrupt() { sqlite3_interrupt(handle) }
 }
 
 /// A prepared statement; finalized with its owner.

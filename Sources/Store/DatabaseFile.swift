@@ -26,6 +26,11 @@ enum DatabaseFile {
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
             try moveAside(settings)
             return try openAsItIs(settings)
+        } catch let error as SQLiteError where error.isFull {
+            // Opening writes a little; the reserve is there for when even that has no room.
+            var reserve = Reserve(database: settings.path)
+            guard reserve.release() else { throw error }
+            return try openAsItIs(settings)
         }
     }
 

@@ -23,8 +23,9 @@ package final class Queue: Sendable {
 
     /// Opens the database, made if it is not there, and starts the writer.
     ///
-    /// A damaged database is set aside and a new one begun. Throws what SQLite or the file system said
-    /// otherwise: nothing has been started then.
+    /// A damaged database is set aside and a new one begun. A disk that refuses is no reason to give up:
+    /// records wait in memory and the board says why. Throws for what time will not mend, such as a
+    /// database of a newer Waypost; nothing has been started then.
     package init(settings: QueueSettings) throws {
         let core = QueueCore(settings: settings)
         let caretaker = try Caretaker(core: core)
@@ -33,8 +34,14 @@ package final class Queue: Sendable {
             do {
                 let database = try DatabaseFile.open(settings)
                 core.opened(database, caretaker: caretaker)
+                core.storage.loaded(StorageReport(path: settings.path))
                 _ = opened.post(nil)
                 WriterLoop(writer: database.writer, core: core, caretaker: caretaker).run()
+            } catch let error as SQLiteError where error.isDisk {
+                var loop = WriterLoop(writer: nil, core: core, caretaker: caretaker)
+                loop.refused(error)
+                _ = opened.post(nil)
+                loop.run()
             } catch {
                 _ = opened.post(error)
             }
@@ -49,7 +56,6 @@ package final class Queue: Sendable {
         self.caretaker = caretaker
         var care: Lane? = try Lane("caretaker") { caretaker.run() }
         lanes = Mutex(Lanes(writer: writer.take(), caretaker: care.take()))
-        core.storage.loaded(StorageReport(path: settings.path))
     }
 
     /// Commits what there is, ends the writer and closes the database.
@@ -141,7 +147,7 @@ package final class Queue: Sendable {
     package func reader() throws -> Reader { try Reader(path: core.settings.path) }
 }
 
-/// The queue was closed while something still wanted it.
+/// The queue is closed, or has no database for now, while something wanted it.
 package struct QueueClosed: Error, CustomStringConvertible {
-    package var description: String { "the queue is closed" }
+    package var description: String { "the queue has no database (any more)" }
 }

@@ -233,8 +233,11 @@ extension Reader {
 
     func clockEntries() throws -> [ClockMap.Entry] {
         var entries: [ClockMap.Entry] = []
+        // The first version has no column for who vouched.
+        let version = try connection.integer("PRAGMA user_version") ?? 0
+        let source = version >= 2 ? "source" : "NULL"
         let rows = try connection.prepare(
-            "SELECT id, boot, boottime, wall, synced FROM clock_map ORDER BY id"
+            "SELECT id, boot, boottime, wall, synced, \(source) FROM clock_map ORDER BY id"
         )
         while try rows.step() {
             entries.append(
@@ -243,7 +246,8 @@ extension Reader {
                     boot: rows.required(1),
                     boottime: rows.required(2),
                     wall: rows.required(3),
-                    synced: rows.required(4) != 0
+                    synced: rows.required(4) != 0,
+                    source: rows.isNull(5) ? nil : ClockSource(rawValue: rows.text(5))
                 )
             )
         }

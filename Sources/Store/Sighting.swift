@@ -42,16 +42,17 @@ package struct BluetoothAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// `C6:00:11:22:33:44`.
     package var description: String {
-        var text: [UInt8] = []
-        text.reserveCapacity(17)
-        for shift in stride(from: UInt64(40), through: 0, by: -8) {
-            if !text.isEmpty { text.append(UInt8(ascii: ":")) }
-            let byte = UInt8(truncatingIfNeeded: value >> shift)
-            for nibble in [byte >> 4, byte & 15] {
-                text.append(nibble < 10 ? 48 + nibble : 55 + nibble)
+        String(unsafeUninitializedCapacity: 17) { text in
+            for place in 0..<17 {
+                // Two digits and a colon for each byte, from the top.
+                let digit = place % 3
+                let shift = UInt64(40 - place / 3 * 8 + (digit == 0 ? 4 : 0))
+                let nibble = UInt8(truncatingIfNeeded: value >> shift) & 15
+                text[place] =
+                    digit == 2 ? UInt8(ascii: ":") : nibble < 10 ? 48 + nibble : 55 + nibble
             }
+            return 17
         }
-        return String(decoding: text, as: UTF8.self)
     }
 }
 

@@ -24,6 +24,8 @@ struct StorageKeeper {
     /// When records that wait last had to go.
     private var evictedAt: BootInstant?
     private var journalTriedAt: BootInstant?
+    /// Who keeps the journal from being emptied.
+    private var holder: JournalHolder?
     /// The size that SQLite was told.
     private var limited: Int64 = 0
 
@@ -50,7 +52,6 @@ struct StorageKeeper {
         isBehind = false
         while let stage = stageNeeded(room) {
             guard try evict(writer, upTo: stage) else { break }
-            try writer.commit()
             room = try measure(writer)
             isBehind = writer.clock.now() >= deadline && stageNeeded(room) != nil
             if isBehind { break }
@@ -69,8 +70,11 @@ struct StorageKeeper {
         if !isOwnLimit { soundIsHeld = true }
         let goal = room.reusableBytes + max(128 << 10, limits.file / 100)
         var freed = false
-        while try measure(writer).reusableBytes < goal, try evict(writer, upTo: .pending) {
-            try writer.commit()
+        while true {
+            let now = try measure(writer)
+            // As for the goal of pending records: half of the database is the most that is given.
+            let stage = now.reusableBytes < now.fileBytes / 2 ? Stage.pending : .quarantined
+            guard now.reusableBytes < goal, try evict(writer, upTo: stage) else { break }
             freed = true
         }
         try? writer.checkpoint(waiting: true)
@@ -102,13 +106,19 @@ struct StorageKeeper {
         min(limits.criticalFree, max(Self.smallestGoal, room.fileBytes / 2))
     }
 
+    /// One step of an eviction, committed; false when nothing that may go is left.
     private mutating func evict(_ writer: Writer, upTo stage: Stage) throws -> Bool {
-        if try writer.evictUploaded() { return true }
+        if try writer.evictUploaded() {
+            try writer.commit()
+            return true
+        }
         guard stage.rawValue >= Stage.quarantined.rawValue else { return false }
         var hasEvicted = try writer.evictQuarantined()
         if !hasEvicted, stage == .pending { hasEvicted = try writer.evictPending() }
-        if hasEvicted { evictedAt = writer.clock.now() }
-        return hasEvicted
+        guard hasEvicted else { return false }
+        try writer.commit()
+        evictedAt = writer.clock.now()
+        return true
     }
 
     /// Sound stops first and comes back when there is clearly room for it.
@@ -150,12 +160,16 @@ struct StorageKeeper {
     ///
     /// SQLite does so by itself, unless a reader is always there; readers of ours never stay.
     private mutating func keepJournal(_ writer: Writer, _ now: BootInstant) throws {
-        guard FileSpace.size(path + "-wal") > 2 * limits.journal else { return }
+        guard FileSpace.size(path + "-wal") > 2 * limits.journal else {
+            holder = nil
+            return
+        }
         if let tried = journalTriedAt, now - tried < .seconds(2) { return }
         try writer.checkpoint(waiting: true)
         // Only in vain: a reader stays, and waiting for it again would hold up the records.
         let isCut = FileSpace.size(path + "-wal") <= 2 * limits.journal
         journalTriedAt = isCut ? nil : now
+        holder = isCut ? nil : JournalHolder.find(database: path)
     }
 
     private mutating func update(_ room: StorageRoom, _ now: BootInstant) {
@@ -173,6 +187,11 @@ struct StorageKeeper {
         } else {
             report.level = .ok
             report.detail = ""
+        }
+        if let holder, report.level == .ok {
+            report.detail =
+                "the journal has \(megabytes(room.journalBytes)): \(holder.name) (process \(holder.pid)) "
+                + "does not stop reading the database; end it"
         }
     }
 

@@ -45,31 +45,26 @@ extension Writer {
     /// The newest moment of this boot whose right wall time is known.
     package func clockAnchor() -> ClockMap.Anchor? { clockMap.anchor(of: boot) }
 
-    /// Forgets boots that no record refers to any more, and what was noted long before the oldest record.
+    /// Forgets boots that no record and no loss refers to any more, and what was noted long before the oldest.
     ///
     /// Rows and boots ascend together, so the first row of each table tells the oldest boot it needs.
     package func pruneClockMap() throws {
         // Salvaged records do not come in the order of their boots.
         guard try connection.integer("SELECT 1 FROM salvages LIMIT 1") == nil else { return }
-        var (oldest, moment) = (boot, clock.now().milliseconds)
-        var firsts = ["location", "sightings", "events", "segments", "chunks"].map {
-            "SELECT boot, boottime FROM \($0) ORDER BY id LIMIT 1"
-        }
-        firsts.append("SELECT min(first_boot), first_boottime FROM losses HAVING count(*)>0")
-        for first in firsts {
-            let row = try connection.prepare(first)
-            guard try row.step() else { continue }
-            let first = (row.required(0), row.required(1))
-            if first < (oldest, moment) { (oldest, moment) = first }
-        }
+        let (oldest, moment) = try oldestRecord()
+        // The ledger keeps a few moments for ever: their boots alone stay, not all since the first loss.
+        let unneeded = """
+            NOT IN (SELECT first_boot FROM losses UNION SELECT open_boot FROM losses
+            UNION SELECT last_boot FROM losses)
+            """
         try begin()
-        try connection.run("DELETE FROM clock_map WHERE boot<?", oldest)
+        try connection.run("DELETE FROM clock_map WHERE boot<? AND boot \(unneeded)", oldest)
         var isPruned = connection.changes > 0
-        try connection.run("DELETE FROM boots WHERE id<?", oldest)
+        try connection.run("DELETE FROM boots WHERE id<? AND id \(unneeded)", oldest)
         // An hour is more than records are ever out of the order of their stamps.
         if let anchor = clockMap.anchor(of: oldest, at: moment &- 3_600_000) {
             try connection.run(
-                "DELETE FROM clock_map WHERE boot=? AND boottime<? AND id<?",
+                "DELETE FROM clock_map WHERE boot=? AND boottime<? AND id<? AND boot \(unneeded)",
                 oldest,
                 anchor.boottime,
                 clockMap.newest
@@ -77,6 +72,20 @@ extension Writer {
             isPruned = isPruned || connection.changes > 0
         }
         if isPruned { clockMap = try loadClockMap(connection, through: .max) }
+    }
+
+    /// The boot and the boot time (ms) of the oldest record; now, where there is none.
+    private func oldestRecord() throws -> (boot: Int64, boottime: Int64) {
+        var oldest = (boot: boot, boottime: clock.now().milliseconds)
+        for table in ["location", "sightings", "events", "segments", "chunks"] {
+            let row = try connection.prepare(
+                "SELECT boot, boottime FROM \(table) ORDER BY id LIMIT 1"
+            )
+            guard try row.step() else { continue }
+            let first = (boot: row.required(0), boottime: row.required(1))
+            if first < oldest { oldest = first }
+        }
+        return oldest
     }
 }
 

@@ -24,7 +24,7 @@ struct WriterLoop {
     /// Something was committed since the storage was looked at.
     private var isNew = true
 
-    init(writer: Writer, core: QueueCore, caretaker: Caretaker) {
+    init(writer: Writer?, core: QueueCore, caretaker: Caretaker) {
         self.writer = writer
         self.core = core
         self.caretaker = caretaker
@@ -66,6 +66,8 @@ struct WriterLoop {
         case .damaged(let words, let epoch):
             if epoch == core.epoch.load(ordering: .acquiring) { replace(words) }
         default:
+            // So many in one interval are committed early: while the disk takes them, none is given up.
+            if backlog.isFull, retryAt == nil { commit() }
             guard backlog.hold(job) else {
                 if let loss = job.loss { losses.add(loss) }
                 return true
@@ -156,9 +158,11 @@ struct WriterLoop {
 
     private mutating func keep(force: Bool) {
         guard retryAt == nil, let writer else { return }
+        // The keeper commits: what is open by then would be written again after a later failure.
+        commit()
+        guard retryAt == nil else { return }
         isNew = false
         do {
-            if force { try writer.commit() }
             try keeper.keep(writer, force: force)
         } catch {
             return refused(error)
@@ -176,7 +180,9 @@ struct WriterLoop {
         let now = settings.clock.now()
         let isNews: Bool
         if case .loaded(let report) = core.storage.state {
-            isNews = report.level != keeper.report.level
+            isNews =
+                report.level != keeper.report.level
+                || report.detail.isEmpty != keeper.report.detail.isEmpty
         } else {
             isNews = true
         }
@@ -186,6 +192,11 @@ struct WriterLoop {
     }
 
     // MARK: Failures
+
+    /// 1, 2, 4, 8 s: a failing card must not be hammered, and one that is back is wanted soon.
+    private static func pause(after failures: Int) -> Duration {
+        .seconds(1 << min(max(0, failures - 1), 3))
+    }
 
     private mutating func attempt(_ body: (Writer) throws -> Void) {
         guard let writer else { return refused(QueueClosed()) }
@@ -197,16 +208,16 @@ struct WriterLoop {
     }
 
     /// The disk, or the database, did not take it: everything since the last commit is to be written again.
-    private mutating func refused(_ error: any Error) {
+    mutating func refused(_ error: any Error) {
         failures += 1
         try? writer?.rollback()
         let sqlite = error as? SQLiteError
         if sqlite?.isDamage == true { return replace("\(error)") }
         let isFull = sqlite?.isFull ?? false
-        var delay = Duration.seconds(min(30, 1 << min(failures - 1, 5)))
+        var delay = Self.pause(after: failures)
         if isFull {
             delay = .seconds(1)
-            if let writer, failures <= 3, (try? keeper.makeRoom(writer)) == true { delay = .zero }
+            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
             core.soundIsHeld.store(keeper.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay
@@ -218,6 +229,16 @@ struct WriterLoop {
                 code: isFull ? .storageFull : nil
             )
         )
+    }
+
+    private mutating func makeRoom(_ writer: Writer) -> Bool {
+        do {
+            return try keeper.makeRoom(writer)
+        } catch {
+            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
+            try? writer.rollback()
+            return false
+        }
     }
 
     private mutating func reopen() {
@@ -249,7 +270,7 @@ struct WriterLoop {
             insertBacklog()
         } catch {
             failures += 1
-            retryAt = settings.clock.now() + .seconds(min(30, 1 << min(failures, 5)))
+            retryAt = settings.clock.now() + Self.pause(after: failures)
             core.storage.failed(Failure("\(settings.path): \(error); \(words)"))
         }
     }

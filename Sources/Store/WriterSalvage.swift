@@ -45,13 +45,15 @@ extension Writer {
             entry.boottime
         )
         guard known == nil else { return }
-        try connection.run(
-            "INSERT INTO clock_map(boot, boottime, wall, synced) VALUES (?,?,?,?)",
-            boot,
-            entry.boottime,
-            entry.wall,
-            entry.synced ? 1 : 0
+        let insert = try connection.prepare(
+            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
         )
+        for (index, value) in [boot, entry.boottime, entry.wall, entry.synced ? 1 : 0].enumerated()
+        {
+            try insert.bind(value, at: Int32(index + 1))
+        }
+        if let source = entry.source { try insert.bind(source.rawValue, at: 5) }
+        try insert.run()
         var copy = entry
         copy.id = connection.lastInsertedRow
         copy.boot = boot

@@ -29,7 +29,9 @@ enum BacklogSide {
             let before = Usage.now()
             let queue = try task.queue()
             figures[name] = (Usage.now().wall - before.wall) * 1000
+            let opened = Usage.now()
             queue.close()
+            figures["close_ms"] = (Usage.now().wall - opened.wall) * 1000
         }
         return figures
     }
@@ -100,15 +102,13 @@ private struct Drain {
     var batches = 0
     var figures = Figures()
     private var seen = Figures()
-    private var last = (wall: 0.0, records: 0, rate: 0.0)
+    private var last = (usage: Usage.now(), records: 0, rate: 0.0, cpu: 0.0)
 
     init(rows: Int) {
         self.rows = rows
     }
 
-    mutating func begin() {
-        last.wall = Usage.now().wall
-    }
+    mutating func begin() { last.usage = .now() }
 
     mutating func passed(_ count: Int) {
         let before = records
@@ -124,12 +124,14 @@ private struct Drain {
     private mutating func look(_ mark: Int) {
         // A batch that passes several marks at once has one speed.
         if records > last.records {
-            let now = Usage.now().wall
-            let rate = Double(records - last.records) / max(now - last.wall, 1e-9)
-            last = (now, records, rate)
+            let now = Usage.now()
+            let count = Double(records - last.records)
+            let rate = count / max(now.wall - last.usage.wall, 1e-9)
+            last = (now, records, rate, (now.cpu - last.usage.cpu) * 1e6 / count)
         }
         let rate = last.rate
         seen["at_\(mark)_records_per_s"] = rate
+        seen["at_\(mark)_cpu_us_per_record"] = last.cpu
         seen["at_\(mark)_resident_bytes"] = Resident.current
         seen["at_\(mark)_resident_peak_bytes"] = Resident.peak
         let peak = (Resident.peak / 1e6 * 10).rounded() / 10

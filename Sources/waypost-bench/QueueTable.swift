@@ -55,16 +55,14 @@ extension QueueReport {
         text += row("made at rows/s", backlog.fill["rows_per_s"], nil)
         text += row("open, from the disk, ms", backlog.open["open_cold_ms"], nil)
         text += row("open, from the page cache, ms", backlog.open["open_warm_ms"], nil)
+        text += row("close at once, ms", backlog.open["close_ms"], nil)
         for mark in BacklogSide.marks {
-            text += row(
-                "drain to \(mark) %, records/s",
-                backlog.drain["at_\(mark)_records_per_s"],
-                nil
-            )
+            let drain = "drain, to \(mark) %"
+            text += row("\(drain), records/s", backlog.drain["at_\(mark)_records_per_s"], nil)
+            text += row("  CPU us/record", backlog.drain["at_\(mark)_cpu_us_per_record"], nil)
             let peak = backlog.drain["at_\(mark)_resident_peak_bytes"].map { $0 / 1e6 }
             text += row("  memory so far, peak MB", peak, nil)
         }
-        text += row("CPU us/record", backlog.drain["cpu_us_per_row"], nil)
         text += row("body bytes/record (gzip)", backlog.drain["body_bytes_per_row"], nil)
         return text
     }

@@ -181,6 +181,42 @@ import Testing
         #expect(try database.integer("SELECT count(*) FROM clock_map") ?? 99 <= 3)
     }
 
+    @Test(arguments: [true, false])
+    func looksInBetween_noteNothing(synced: Bool) throws {
+        let bench = try Bench(Self.now, synced: synced)
+        func newest() throws -> Int64 {
+            try bench.queue.perform { try $0.commit() }
+            let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+            return try database.integer("SELECT max(id) FROM clock_map") ?? 0
+        }
+        let before = try newest()
+        for _ in 0..<19 { bench.pass(.seconds(30)) }
+        #expect(try newest() == before)
+        bench.pass(.seconds(30))
+        #expect(try newest() == before + 1)
+        bench.pass(.seconds(599))
+        #expect(try newest() == before + 1)
+    }
+
+    @Test func databaseThatTakesADamagedOnesPlace_datesThisBootAsBefore() throws {
+        let bench = try Bench(Self.wrong)
+        bench.receiver(says: Self.now)
+        let before = try #require(try bench.anchor())
+        // Nothing of the old one can be read.
+        let file = bench.folder + "/queue.sqlite"
+        let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: size))
+        try handle.close()
+        let epoch = bench.queue.epoch
+        bench.queue.reportDamage("a test", epoch: epoch)
+        try waitUntil("the new database") { bench.queue.epoch != epoch }
+        bench.pass(.seconds(30))
+        #expect(try bench.anchor() == before)
+        #expect(try bench.queue.perform { $0.clockSyncedThisBoot() })
+        #expect(try bench.resolved().wall == Self.now + .seconds(30))
+    }
+
     // MARK: A receiver
 
     @Test func receiversTime_datesABootThatNobodyElseSyncs() throws {

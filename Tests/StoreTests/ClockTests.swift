@@ -362,6 +362,38 @@ import Testing
         queue.close()
     }
 
+    @Test func bootsOfLosses_stay_andOthersGo() throws {
+        let folder = try TemporaryFolder()
+        for number in 1...4 {
+            let clock = Self.clock(Self.now + .seconds(number * 86_400))
+            let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
+            try Self.note(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true)
+            if number == 2 {
+                let loss = Loss(
+                    .overrun,
+                    .beacons,
+                    records: 7,
+                    from: clock.stamp(),
+                    to: clock.stamp()
+                )
+                try queue.perform { try $0.note(loss) }
+            }
+            queue.close()
+        }
+        let queue = try folder.queue(bootID: "boot-5", clock: Self.clock(Self.now))
+        let boots = try queue.perform { writer in
+            try writer.connection.execute("DELETE FROM events")
+            try writer.pruneClockMap()
+            let row = try writer.connection.prepare(
+                "SELECT group_concat(boot_id) FROM (SELECT * FROM boots ORDER BY id)"
+            )
+            return try row.step() ? row.text(0) : ""
+        }
+        #expect(boots == "boot-2,boot-5")
+        #expect(try queue.perform { try $0.losses() }.first?.from == Self.now)
+        queue.close()
+    }
+
     @Test func frozenBatch_keepsItsDates_whateverIsNotedOrForgottenLater() throws {
         let folder = try TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))

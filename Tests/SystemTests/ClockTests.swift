@@ -1,5 +1,6 @@
 // The real program with a real gpsd: a board that only its receiver can tell the time.
 import Foundation
+import Glibc
 import Testing
 
 @testable import Gateway

@@ -28,35 +28,38 @@ struct ADStructure {
 ///
 /// Any bytes are accepted; what makes no sense yields nothing.
 package enum Advertisement {
-    /// The AD structures up to the first that is empty or cut short.
-    static func structures(_ data: ArraySlice<UInt8>) -> [ADStructure] {
-        var structures: [ADStructure] = []
-        var cursor = ByteCursor(data)
-        while let length = cursor.byte(), length > 0, let body = cursor.bytes(Int(length)),
+    /// The next AD structure; nil at the end, and at one that is empty or cut short.
+    private static func structure(_ cursor: inout ByteCursor) -> ADStructure? {
+        guard let length = cursor.byte(), let body = cursor.bytes(Int(length)),
             let type = body.first
-        {
-            structures.append(ADStructure(type: type, payload: body.dropFirst()))
-        }
-        return structures
+        else { return nil }
+        return ADStructure(type: type, payload: body.dropFirst())
     }
 
     /// Each beacon in the data, in the data's order.
     ///
     /// `unknown`: also manufacturer and service data that no decoder knows.
     package static func decode(_ data: ArraySlice<UInt8>, unknown: Bool) -> [DecodedBeacon] {
-        structures(data).compactMap { structure in
-            switch structure.type {
-            case ADStructure.manufacturerData:
-                manufacturer(structure.payload, unknown: unknown)
-            case ADStructure.uuid16ServiceData:
-                service(structure.payload, unknown: unknown)
-            case ADStructure.uuid32ServiceData:
-                other(.service, structure.payload, atLeast: 4, unknown: unknown)
-            case ADStructure.uuid128ServiceData:
-                other(.service, structure.payload, atLeast: 16, unknown: unknown)
-            default:
-                nil
-            }
+        var beacons: [DecodedBeacon] = []
+        var cursor = ByteCursor(data)
+        while let structure = structure(&cursor) {
+            if let beacon = beacon(structure, unknown: unknown) { beacons.append(beacon) }
+        }
+        return beacons
+    }
+
+    private static func beacon(_ structure: ADStructure, unknown: Bool) -> DecodedBeacon? {
+        switch structure.type {
+        case ADStructure.manufacturerData:
+            manufacturer(structure.payload, unknown: unknown)
+        case ADStructure.uuid16ServiceData:
+            service(structure.payload, unknown: unknown)
+        case ADStructure.uuid32ServiceData:
+            other(.service, structure.payload, atLeast: 4, unknown: unknown)
+        case ADStructure.uuid128ServiceData:
+            other(.service, structure.payload, atLeast: 16, unknown: unknown)
+        default:
+            nil
         }
     }
 

@@ -73,7 +73,7 @@ package final class LocationAdapter: Sendable {
             guard !stop.isRaised, !stop.sleep(for: retry.next()) else { break }
             session.meter.restarted()
         }
-        session.meter.update(clock.now())
+        session.meter.flush(clock.now())
     }
 
     /// What outlives one connection.
