@@ -6,7 +6,7 @@ import time
 
 import records
 from accounts import check_admitted, check_status, settle
-from bench import Bench, NeverStarted, Sound, capture, wait
+from bench import ENDS_WITH_US, Bench, NeverStarted, Sound, capture, wait
 from report import Row
 from server import Network, Receiver
 
@@ -33,7 +33,7 @@ class FullDisk:
         self.bench.configure(BEACONS.format(path=self.bench.folder / "capture", speed="1.0") + AUDIO + LIMITS)
 
     def fill(self):
-        return subprocess.Popen(["sh", "-c", FILL, self.small / "filling"], start_new_session=True)
+        return subprocess.Popen([*ENDS_WITH_US, "sh", "-c", FILL, self.small / "filling"], start_new_session=True)
 
     def free(self, filler):
         os.killpg(filler.pid, signal.SIGKILL)
