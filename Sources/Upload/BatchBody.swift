@@ -2,12 +2,6 @@
 internal import Host
 package import Store
 
-/// How bodies are compressed on the wire.
-package enum Compression: String, Sendable {
-    case gzip
-    case none
-}
-
 /// Produces the body of one batch, piece by piece, as often as it is wanted.
 package final class BatchBody {
     /// Up to here a finished body is kept in memory; a larger one is produced once more as it is sent.
@@ -53,7 +47,7 @@ package final class BatchBody {
     struct Pieces {
         private let body: BatchBody
         private let records: ClosedRange<Int64>
-        private var gzip: GzipBox?
+        private var compressor: (any BodyCompressor)?
         private var position: Int64
         private var isStarted = false
         private var isDone = false
@@ -98,12 +92,11 @@ package final class BatchBody {
         }
 
         private mutating func compress(_ bytes: [UInt8]) throws -> [UInt8] {
-            guard body.compression == .gzip else { return bytes }
-            let box = try gzip ?? GzipBox()
-            gzip = box
+            compressor = try compressor ?? body.compression.compressor()
+            guard let compressor else { return bytes }
             var output: [UInt8] = []
-            try box.stream.append(bytes) { output.append(contentsOf: $0) }
-            if isDone { try box.stream.finish { output.append(contentsOf: $0) } }
+            try compressor.append(bytes, to: &output)
+            if isDone { try compressor.finish(to: &output) }
             return output
         }
     }
@@ -128,13 +121,6 @@ package final class BatchBody {
         }
         return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
     }
-}
-
-/// Holds the compressor, which cannot be copied, for a value that can.
-private final class GzipBox {
-    var stream: GzipStream
-
-    init() throws { stream = try GzipStream() }
 }
 
 extension RecordSource {

@@ -20,6 +20,7 @@ final class SyncRun {
     private var epoch = -1
     private var report = UploadReport()
     private var backoff = Backoff()
+    private var compression: CompressionChoice
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
 
@@ -45,6 +46,7 @@ final class SyncRun {
         self.clock = clock
         self.board = board
         self.stop = stop
+        compression = CompressionChoice(settings.compression)
         transport = try Transport(settings.transport)
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
@@ -141,7 +143,7 @@ final class SyncRun {
             batch: batch,
             streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
             deviceID: settings.deviceID,
-            compression: settings.compression,
+            compression: compression.current,
             reader: reader()
         ).request()
         let now = clock.stamp()
@@ -162,6 +164,10 @@ final class SyncRun {
         case .failed(let failure):
             fail(failure, stream: batch.stream, after: nil)
             return .endSync
+        case .answered(let answer)
+        where answer.status == 415 && compression.fallBack(accepting: answer.acceptEncoding):
+            // Nobody has judged the batch, only its wrapping: at once again, under the same key.
+            return try send(batch, token: token)
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
         }
@@ -172,7 +178,9 @@ final class SyncRun {
             "Content-Type: application/json", "Accept: application/json",
             "X-Device-Token: \(token)", "Idempotency-Key: \"\(batch.key)\"",
         ]
-        if settings.compression == .gzip { headers.append("Content-Encoding: gzip") }
+        if let encoding = compression.current.contentEncoding {
+            headers.append("Content-Encoding: \(encoding)")
+        }
         return headers
     }
 
