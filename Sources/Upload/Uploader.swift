@@ -15,6 +15,8 @@ package struct UploadSettings: Sendable {
     package var maxAttempts: Int
     /// How long after boot uploads wait for the clock's first sync.
     package var clockPatience: Duration
+    /// While a backlog is sent, the newest records go in between this often.
+    package var liveInterval: Duration = .seconds(60)
     /// Reads the device token; called before each sync, so a new token heals by itself.
     package var token: @Sendable () throws -> String
 
