@@ -2,10 +2,14 @@
 import CLinux
 import Glibc
 import Host
+import Store
+import Upload
 
 /// Runs workers, and ends them when a signal ends the bench.
 final class Workers {
     private let signals: Int32
+    /// The bench's own end of the sink's standard input.
+    private var sinkEnds: [Int32] = []
 
     init() throws {
         signals = waypost_take_signals()
@@ -38,8 +42,7 @@ final class Workers {
     /// Starts the server for uploads; it ends with its owner.
     func sink() throws -> Sink {
         var (ends, hold): ([Int32], [Int32]) = ([0, 0], [0, 0])
-        // Closed in every program that is started, or the sink would outlive the bench.
-        guard pipe2(&ends, O_CLOEXEC) == 0, pipe2(&hold, O_CLOEXEC) == 0 else {
+        guard pipe(&ends) == 0, pipe(&hold) == 0 else {
             throw SystemError.last("pipe")
         }
         let output = Descriptor(owning: ends[0])
@@ -48,6 +51,8 @@ final class Workers {
             close(ends[1])
             close(hold[0])
         }
+        // Closed in every program that is started, or the sink would outlive the bench.
+        sinkEnds = [hold[1]]
         let task = SideTask(database: "", rows: 0, rowsPerCommit: 0)
         let process = try start(.sink, task, input: hold[0], output: ends[1], notFor: ends[0])
         var line: [UInt8] = []
@@ -72,7 +77,7 @@ final class Workers {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addclose(&actions, other)
+        for end in sinkEnds + [other] { posix_spawn_file_actions_addclose(&actions, end) }
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_addclose(&actions, output)
         if let input { posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO) }

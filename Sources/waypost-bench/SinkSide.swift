@@ -10,8 +10,7 @@ enum SinkSide {
 
     /// Prints its port, then serves until standard input is closed: the bench holds the other end.
     static func serve() throws {
-        let (listener, port) = try listen()
-        Output.write("port \(port)\n")
+        let listener = try listen()
         while true {
             var entries = [PollEntry(listener.number), PollEntry(STDIN_FILENO)]
             _ = wait(for: &entries)
@@ -24,7 +23,8 @@ enum SinkSide {
         }
     }
 
-    private static func listen() throws -> (listener: Descriptor, port: UInt16) {
+    /// On a port of the kernel's choice.
+    private static func listen() throws -> Descriptor {
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard number >= 0 else { throw SystemError.last("socket") }
         let listener = Descriptor(owning: number)
@@ -39,7 +39,8 @@ enum SinkSide {
             }
         }
         guard isListening else { throw SystemError.last("listen", on: "127.0.0.1") }
-        return (listener, UInt16(bigEndian: address.sin_port))
+        Output.write("port \(UInt16(bigEndian: address.sin_port))\n")
+        return listener
     }
 
     /// One client's connection.
@@ -71,7 +72,7 @@ enum SinkSide {
                 missing -= count
             }
             return missing == 0
-                && send(socket.number, answer, answer.count, Int32(MSG_NOSIGNAL.rawValue))
+                && send(socket.number, answer, answer.count, Int32(MSG_NOSIGNAL))
                     == answer.count
         }
 
