@@ -18,6 +18,8 @@ final class SyncRun {
     private var report = UploadReport()
     private var backoff = Backoff()
     private var compression: CompressionChoice
+    /// The body of a batch that is about to be frozen.
+    private var draft: BodyDraft?
     var live = LivePass()
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
@@ -109,21 +111,22 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let last = try RecordSource(reader: reader(), clockMap: range.clockMap)
-            .lastFitting(range, limit: settings.maxBatchBytes)
+        let draft = try BodyDraft(
+            range,
+            limit: settings.maxBatchBytes,
+            envelope: envelope(stream),
+            compression: compression.current,
+            reader: reader()
+        )
+        self.draft = draft
+        let last = draft.last
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
             ?? nextBatch(stream, through: end)
     }
 
     func send(_ batch: Batch, token: String) throws -> Next {
-        let body = try BatchBody(
-            batch: batch,
-            streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
-            deviceID: settings.deviceID,
-            compression: compression.current,
-            reader: reader()
-        ).request()
+        let body = try body(of: batch)
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
@@ -149,6 +152,25 @@ final class SyncRun {
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
         }
+    }
+
+    private func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: settings.streamNames[stream] ?? "\(stream)",
+            deviceID: settings.deviceID
+        )
+    }
+
+    /// From the draft where the batch has just been frozen, else from the database.
+    private func body(of batch: Batch) throws -> any RequestBody {
+        defer { draft = nil }
+        return try draft?.body(of: batch, compression.current)
+            ?? BatchBody(
+                batch: batch,
+                envelope: envelope(batch.stream),
+                compression: compression.current,
+                reader: reader()
+            ).request()
     }
 
     private func headers(_ batch: Batch, token: String) -> [String] {

@@ -87,10 +87,21 @@ enum UploadSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var (count, bytes, plain) = (0, 0, 0)
-        while let batch = try BacklogSide.nextBatch(queue, reader, task.stream) {
+        while let (batch, draft) = try BacklogSide.nextBatch(
+            queue,
+            reader,
+            task.stream,
+            task.compression
+        ) {
             count += 1
-            bytes += try write(batch, reader, task, to: "\(task.database)-\(count).body")
-            plain += try BacklogSide.produce(batch, reader, .none) { _ in }
+            let body = try BacklogSide.body(batch, reader, task.compression)
+            bytes += try write(body, to: "\(task.database)-\(count).body")
+            plain += try BacklogSide.body(batch, reader, .none).length
+            // What goes out at first and what would after a restart must not differ.
+            let first = try draft.body(of: batch, task.compression)
+            guard first?.length == body.length else {
+                throw BenchFailure("\(task.database): body \(count) has two lengths")
+            }
             try queue.perform { try $0.uploaded(batch) }
         }
         var figures = Figures()
@@ -100,17 +111,12 @@ enum UploadSide {
         return figures
     }
 
-    private static func write(
-        _ batch: Batch,
-        _ reader: Reader,
-        _ task: SideTask,
-        to path: String
-    ) throws -> Int {
+    private static func write(_ body: any RequestBody, to path: String) throws -> Int {
         guard let file = fopen(path, "wb") else {
             throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
         }
         defer { fclose(file) }
-        return try BacklogSide.produce(batch, reader, task.compression) { piece in
+        return try BacklogSide.read(body) { piece in
             let count = piece.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
             guard count == piece.count else {
                 throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
