@@ -12,6 +12,8 @@ package final class BodyDraft {
     private let compressor: (any BodyCompressor)?
     private let source: RecordSource
     private var kept = KeptPieces()
+    /// Bytes of what it has made of the body so far, before compression.
+    package private(set) var plainLength = 0
     /// The last record that still fits; always at least one.
     package private(set) var last: Int64
 
@@ -54,6 +56,7 @@ package final class BodyDraft {
     }
 
     private func keep(_ plain: [UInt8]) throws {
+        plainLength += plain.count
         guard let compressor else { return kept.append(plain) }
         var output: [UInt8] = []
         try compressor.append(plain, to: &output)

@@ -62,12 +62,13 @@ enum BacklogSide {
         _ queue: Queue,
         _ reader: Reader,
         _ stream: Stream,
-        _ compression: Compression
+        _ compression: Compression,
+        limit: Int = 8 << 20
     ) throws -> (Batch, BodyDraft)? {
         guard let range = try queue.perform({ try $0.pending(stream) }) else { return nil }
         let draft = try BodyDraft(
             range,
-            limit: 8 << 20,
+            limit: limit,
             envelope: envelope(stream),
             compression: compression,
             reader: reader

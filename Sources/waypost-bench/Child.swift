@@ -97,6 +97,7 @@ final class Workers {
         if task.stream == .audio { flags.append("--audio") }
         if !task.endpoint.isEmpty {
             flags += ["--endpoint", task.endpoint, "--compression", task.compression.rawValue]
+            flags += ["--max-batch-bytes", "\(task.maxBatchBytes)"]
         }
         var arguments = (words + flags).map { strdup($0) } + [nil]
         // From /proc, because C's `environ` is a variable that any thread may change.

@@ -19,6 +19,7 @@ struct SideTask: Sendable {
     var endpoint = ""
     var compression = Compression.gzip
     var stream = Stream.beacons
+    var maxBatchBytes = 8 << 20
 
     func queue() throws -> Queue {
         try Queue(

@@ -53,11 +53,14 @@ struct UploadResult {
 
     var machine: Machine
     var rounds: Int
+    /// MiB of a body before compression.
+    var batch: Int
     var cases: [Case] = []
 
-    init(machine: Machine, rounds: Int) {
+    init(machine: Machine, rounds: Int, batch: Int) {
         self.machine = machine
         self.rounds = rounds
+        self.batch = batch
     }
 
     var goals: [Goal] {
@@ -91,7 +94,8 @@ extension UploadResult {
     var table: String {
         var text =
             "\(machine.cpu), \(machine.cores) cores; \(machine.fileSystem), \(machine.disk)\n"
-        text += "medians of \(rounds) rounds; curl posts bodies that are finished files\n"
+        text += "medians of \(rounds) rounds; batches of at most \(batch) MiB of JSON\n"
+        text += "curl posts the same bodies from files, made and compressed beforehand\n"
         for one in cases { text += Self.section(one) }
         text += "\n" + QueueReport.line("goal", "measured", "limit", "met")
         for goal in goals {
@@ -145,6 +149,7 @@ extension UploadResult {
             $0.field("file_system", machine.fileSystem)
             $0.field("disk", machine.disk)
             $0.field("rounds", Int64(rounds))
+            $0.field("batch_mib", Int64(batch))
             $0.key("cases")
             $0.array { for one in cases { Self.write(one, to: &$0) } }
             $0.key("goals")

@@ -87,24 +87,21 @@ enum UploadSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var (count, bytes, plain) = (0, 0, 0)
-        while let (batch, draft) = try BacklogSide.nextBatch(
-            queue,
-            reader,
-            task.stream,
-            task.compression
-        ) {
-            count += 1
-            let body = try BacklogSide.body(batch, reader, task.compression)
-            bytes += try write(body, to: "\(task.database)-\(count).body")
-            plain += try BacklogSide.body(batch, reader, .none).length
-            // What goes out at first and what would after a restart must not differ.
-            let first = try draft.body(of: batch, task.compression)
-            guard first?.length == body.length else {
-                throw BenchFailure("\(task.database): body \(count) has two lengths")
+        var figures = try Figures.measure(rows: task.rows) {
+            while let (batch, draft) = try BacklogSide.nextBatch(
+                queue,
+                reader,
+                task.stream,
+                task.compression,
+                limit: task.maxBatchBytes
+            ) {
+                count += 1
+                guard let body = try draft.body(of: batch, task.compression) else { break }
+                bytes += try write(body, to: "\(task.database)-\(count).body")
+                plain += draft.plainLength
+                try queue.perform { try $0.uploaded(batch) }
             }
-            try queue.perform { try $0.uploaded(batch) }
         }
-        var figures = Figures()
         figures["bodies"] = Double(count)
         figures["body_bytes"] = Double(bytes)
         figures["plain_bytes"] = Double(plain)
@@ -132,6 +129,7 @@ extension SideTask {
             transport: TransportSettings(endpoint: endpoint, userAgent: "waypost-bench"),
             deviceID: "00000000-0000-4000-8000-000000000000",
             streamNames: [.beacons: "linux_bluez_beacons", .audio: "linux_alsa_audio"],
+            maxBatchBytes: maxBatchBytes,
             compression: compression,
             clockPatience: .zero,
             token: { "bench" }

@@ -55,6 +55,7 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "Where uploads go.") var endpoint = ""
     @Option(help: "gzip, zstd or none.") var compression = Compression.gzip.rawValue
     @Flag(help: "Upload sound, not sightings.") var audio = false
+    @Option(help: "Bytes of a body before compression.") var maxBatchBytes = 8 << 20
 
     mutating func run() throws {
         let task = SideTask(
@@ -64,7 +65,8 @@ struct WorkerCommand: ParsableCommand {
             isLive: live,
             endpoint: endpoint,
             compression: Compression(rawValue: compression) ?? .gzip,
-            stream: audio ? .audio : .beacons
+            stream: audio ? .audio : .beacons,
+            maxBatchBytes: maxBatchBytes
         )
         Output.write(try side.run(task).text)
     }
