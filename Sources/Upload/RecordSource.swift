@@ -92,11 +92,11 @@ package final class RecordSource {
                     at: moment(stored, stored.record.start),
                     to: &json
                 ) { json in
-                    var base64 = Base64Encoder()
-                    var text: [UInt8] = []
-                    try file(of: stored) { base64.encode($0, into: &text) }
-                    base64.finish(into: &text)
-                    json.append(text)
+                    try json.extend { text in
+                        var base64 = Base64Encoder()
+                        try file(of: stored) { base64.encode($0, into: &text) }
+                        base64.finish(into: &text)
+                    }
                 }
                 try body(stored.sequence, json.bytes)
             }

@@ -17,6 +17,9 @@ final class SyncRun {
     private var epoch = -1
     private var report = UploadReport()
     private var backoff = Backoff()
+    private var compression: CompressionChoice
+    /// The body of a batch that is about to be frozen.
+    private var draft: BodyDraft?
     var live = LivePass()
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
@@ -43,6 +46,7 @@ final class SyncRun {
         self.clock = clock
         self.board = board
         self.stop = stop
+        compression = CompressionChoice(settings.compression)
         transport = try Transport(settings.transport)
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
@@ -107,21 +111,22 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let last = try RecordSource(reader: reader(), clockMap: range.clockMap)
-            .lastFitting(range, limit: settings.maxBatchBytes)
+        let draft = try BodyDraft(
+            range,
+            limit: settings.maxBatchBytes,
+            envelope: envelope(stream),
+            compression: compression.current,
+            reader: reader()
+        )
+        self.draft = draft
+        let last = draft.last
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
             ?? nextBatch(stream, through: end)
     }
 
     func send(_ batch: Batch, token: String) throws -> Next {
-        let body = try BatchBody(
-            batch: batch,
-            streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
-            deviceID: settings.deviceID,
-            compression: settings.compression,
-            reader: reader()
-        ).request()
+        let body = try body(of: batch)
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
@@ -140,9 +145,32 @@ final class SyncRun {
         case .failed(let failure):
             fail(failure, stream: batch.stream, after: nil)
             return .endSync
+        case .answered(let answer)
+        where answer.status == 415 && compression.fallBack(accepting: answer.acceptEncoding):
+            // Nobody has judged the batch, only its wrapping: at once again, under the same key.
+            return try send(batch, token: token)
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
         }
+    }
+
+    private func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: settings.streamNames[stream] ?? "\(stream)",
+            deviceID: settings.deviceID
+        )
+    }
+
+    /// From the draft where the batch has just been frozen, else from the database.
+    private func body(of batch: Batch) throws -> any RequestBody {
+        defer { draft = nil }
+        return try draft?.body(of: batch, compression.current)
+            ?? BatchBody(
+                batch: batch,
+                envelope: envelope(batch.stream),
+                compression: compression.current,
+                reader: reader()
+            ).request()
     }
 
     private func headers(_ batch: Batch, token: String) -> [String] {
@@ -150,7 +178,9 @@ final class SyncRun {
             "Content-Type: application/json", "Accept: application/json",
             "X-Device-Token: \(token)", "Idempotency-Key: \"\(batch.key)\"",
         ]
-        if settings.compression == .gzip { headers.append("Content-Encoding: gzip") }
+        if let encoding = compression.current.contentEncoding {
+            headers.append("Content-Encoding: \(encoding)")
+        }
         return headers
     }
 

@@ -160,8 +160,22 @@ package struct Transport: ~Copyable {
             status: status,
             contentType: type.map { String(cString: $0) } ?? "",
             body: exchange.answer,
-            retryAfter: Int(retryAfter)
+            retryAfter: Int(retryAfter),
+            acceptEncoding: field("Accept-Encoding")
         )
+    }
+
+    /// A field of the answer, its lines joined by commas (RFC 9110, section 5.3); empty without it.
+    private func field(_ name: String) -> String {
+        var lines: [String] = []
+        var header: UnsafeMutablePointer<curl_header>?
+        while curl_easy_header(easy, name, lines.count, UInt32(CURLH_HEADER), -1, &header)
+            == CURLHE_OK,
+            let value = header?.pointee.value
+        {
+            lines.append(String(cString: value))
+        }
+        return lines.joined(separator: ",")
     }
 
     private func failure(_ code: CURLcode) -> Failure {

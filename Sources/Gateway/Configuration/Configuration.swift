@@ -39,6 +39,7 @@ package struct Configuration: Sendable, Equatable {
     /// How a request body is compressed.
     package enum Compression: String, Sendable, CaseIterable {
         case gzip
+        case zstd
         case none
     }
 

@@ -86,7 +86,7 @@ extension KeyTable {
         add(
             "upload.compression",
             \.upload.compression,
-            .choice(later: ["zstd"]),
+            .choice(),
             "How request bodies are compressed."
         )
         add(
