@@ -14,6 +14,8 @@ final class SyncRun {
     private let board: Publisher<UploadReport>
     private let stop: StopSignal
     private let transport: Transport
+    /// Set where batches become objects.
+    private let bucket: BucketUpload?
     /// nil until the first sync: the disk may refuse at the start.
     private var openReader: Reader?
     /// The database that the reader is of.
@@ -48,6 +50,7 @@ final class SyncRun {
         self.stop = stop
         compression = CompressionChoice(settings.compression)
         transport = try Transport(settings.transport)
+        bucket = settings.bucket.map { BucketUpload(settings, $0) }
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
 
@@ -139,6 +142,7 @@ final class SyncRun {
     }
 
     private func send(_ batch: Batch, token: String) throws -> Next {
+        if let bucket { return try store(batch, in: bucket, keys: token) }
         let body = try BatchBody(
             batch: batch,
             streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
@@ -214,6 +218,35 @@ final class SyncRun {
         case .refused(let words):
             try refuse(batch, words: words)
             return .goOn
+        }
+    }
+
+    /// Stores a batch where uploads go to a bucket.
+    private func store(_ batch: Batch, in bucket: BucketUpload, keys: String) throws -> Next {
+        let reader = try reader()
+        let now = clock.stamp()
+        report.lastAttemptAt = now
+        report.streams[batch.stream]?.lastAttemptAt = now
+        report.streams[batch.stream]?.inFlight = batch.records
+        publish()
+        defer { report.streams[batch.stream]?.inFlight = 0 }
+        let (exchange, bytes) = try bucket.send(
+            batch,
+            from: reader,
+            keys: keys,
+            by: transport,
+            until: stop
+        )
+        report.bytesSent += Int64(bytes)
+        report.streams[batch.stream]?.inFlight = 0
+        switch exchange {
+        case .stopped:
+            return .endSync
+        case .failed(let failure):
+            fail(failure, stream: batch.stream, after: nil)
+            return .endSync
+        case .answered(let answer):
+            return try judge(Verdict(bucket: answer), batch)
         }
     }
 
