@@ -9,6 +9,8 @@ package struct Batch: Sendable, Equatable {
         case uploaded = 1
         /// Refused for good; kept for a person to look at.
         case quarantined = 2
+        /// Its records are deleted, and older ones are still pending.
+        case gone = 3
     }
 
     /// Its row in the database.

@@ -5,8 +5,8 @@ internal import Host
 struct StreamCounters {
     /// The sequence number of the next record.
     var next: Int64 = 1
-    /// Records up to here are in a batch or gone.
-    var frozenThrough: Int64 = 0
+    /// Records that are in a batch or gone.
+    var frozen = FrozenRanges()
     var uploaded: Int64 = 0
     var quarantined: Int64 = 0
     var evicted: Int64 = 0
@@ -17,7 +17,7 @@ struct StreamCounters {
     var inserted: Int64 = 0
 
     /// Records that no batch has yet.
-    var waiting: Int64 { next - 1 - frozenThrough }
+    var waiting: Int64 { frozen.pending(upTo: next - 1) }
 }
 
 /// What the writer remembers of the database; taken back with a transaction that fails.
@@ -131,15 +131,15 @@ package final class Writer {
         counters.uploaded = row.required(1)
         counters.evicted = row.required(2)
         let newest = try connection.integer("SELECT max(id) FROM \(stream.table)") ?? 0
-        counters.next = max(newest, purged) + 1
-        let frozen = try connection.integer("SELECT max(last) FROM batches WHERE stream=?", id) ?? 0
+        let batched = try connection.integer("SELECT max(last) FROM batches WHERE stream=?", id)
+        counters.next = max(newest, purged, batched ?? 0) + 1
         if stream == .audio {
             // Chunks differ a thousandfold in size between codecs: only their own size tells.
             let newest = "SELECT bytes FROM chunks ORDER BY id DESC LIMIT 50"
             counters.bytes = try connection.integer("SELECT sum(bytes) FROM (\(newest))") ?? 0
             counters.inserted = try connection.integer("SELECT count(*) FROM (\(newest))") ?? 0
         }
-        counters.frozenThrough = max(frozen, purged)
+        counters.frozen = FrozenRanges(through: purged, try batchRanges(id))
         let sum = "SELECT sum(last-first+1) FROM batches WHERE stream=? AND state=?"
         counters.ready = try connection.integer(sum, id, Batch.State.ready.rawValue) ?? 0
         counters.quarantined =
@@ -147,11 +147,27 @@ package final class Writer {
         return counters
     }
 
+    private func batchRanges(_ stream: Int64) throws -> [ClosedRange<Int64>] {
+        let rows = try connection.prepare("SELECT first, last FROM batches WHERE stream=?")
+        try rows.bind(stream, at: 1)
+        var ranges: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            guard rows.required(0) <= rows.required(1) else { continue }
+            ranges.append(rows.required(0)...rows.required(1))
+        }
+        return ranges
+    }
+
     // MARK: The transaction
 
     /// Begins a transaction if none is open.
     func begin() throws {
-        guard opened == nil else { return }
+        guard opened == nil else {
+            // SQLite may end a transaction by itself (FULL, IOERR). Going on would commit each statement
+            // alone, and what came before would be written again.
+            guard connection.isAutocommit else { return }
+            throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
+        }
         try connection.execute("BEGIN IMMEDIATE")
         opened = clock.now()
     }

@@ -9,15 +9,17 @@ extension Writer {
             .first
     }
 
-    /// What a stream holds that no batch has yet; all of it is committed when this returns.
-    package func pending(_ stream: Stream) throws -> PendingRange? {
-        guard let counters = counters[stream], counters.next - 1 > counters.frozenThrough else {
-            return nil
-        }
+    /// The oldest records of a stream that no batch has yet, or the newest ones; all of them are committed.
+    package func pending(_ stream: Stream, newest: Bool = false) throws -> PendingRange? {
+        guard let counters = counters[stream] else { return nil }
+        let last = counters.next - 1
+        let range =
+            newest ? counters.frozen.newest(upTo: last) : counters.frozen.oldest(upTo: last)
+        guard let range else { return nil }
         return PendingRange(
             stream: stream,
-            first: counters.frozenThrough + 1,
-            last: counters.next - 1,
+            first: range.lowerBound,
+            last: range.upperBound,
             clockMap: clockMap.newest,
             synced: bootIsSynced
         )
@@ -25,9 +27,11 @@ extension Writer {
 
     /// Freezes the first records of a pending range, up to `last`, under a new key.
     ///
-    /// nil when some of them are not there any more.
+    /// nil when some of them are not pending any more.
     package func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
-        guard range.first == (counters[range.stream]?.frozenThrough ?? 0) + 1 else { return nil }
+        guard range.first <= last,
+            counters[range.stream]?.frozen.isPending(range.first...last) ?? false
+        else { return nil }
         let batch = try insert(
             Batch(
                 id: 0,
@@ -44,7 +48,7 @@ extension Writer {
                 error: nil
             )
         )
-        counters[range.stream]?.frozenThrough = last
+        counters[range.stream]?.frozen.insert(range.first...last)
         counters[range.stream]?.ready += Int64(batch.records)
         return batch
     }

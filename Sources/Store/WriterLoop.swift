@@ -158,9 +158,11 @@ struct WriterLoop {
 
     private mutating func keep(force: Bool) {
         guard retryAt == nil, let writer else { return }
+        // The keeper commits: what is open by then would be written again after a later failure.
+        commit()
+        guard retryAt == nil else { return }
         isNew = false
         do {
-            if force { try writer.commit() }
             try keeper.keep(writer, force: force)
         } catch {
             return refused(error)
@@ -215,7 +217,7 @@ struct WriterLoop {
         var delay = Self.pause(after: failures)
         if isFull {
             delay = .seconds(1)
-            if let writer, failures <= 3, (try? keeper.makeRoom(writer)) == true { delay = .zero }
+            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
             core.soundIsHeld.store(keeper.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay
@@ -227,6 +229,16 @@ struct WriterLoop {
                 code: isFull ? .storageFull : nil
             )
         )
+    }
+
+    private mutating func makeRoom(_ writer: Writer) -> Bool {
+        do {
+            return try keeper.makeRoom(writer)
+        } catch {
+            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
+            try? writer.rollback()
+            return false
+        }
     }
 
     private mutating func reopen() {

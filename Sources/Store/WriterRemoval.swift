@@ -25,7 +25,7 @@ extension Writer {
     /// Deletes some of the oldest batch in quarantine; false when there is none.
     func evictQuarantined() throws -> Bool {
         guard let oldest = try done("state=2 ORDER BY id LIMIT 1") else { return false }
-        let last = min(oldest.last, oldest.first + oldest.stream.evictionStep - 1)
+        let last = end(of: oldest, limit: oldest.stream.evictionStep)
         try countEvicted(oldest.stream, oldest.first...last)
         counters[oldest.stream]?.quarantined -= last - oldest.first + 1
         _ = try removeFront(of: oldest, limit: oldest.stream.evictionStep)
@@ -38,13 +38,13 @@ extension Writer {
     func evictPending() throws -> Bool {
         let waiting = Stream.allCases.filter { (counters[$0]?.waiting ?? 0) > 0 }
         guard let largest = waiting.max(by: { pendingBytes($0) < pendingBytes($1) }),
-            let first = counters[largest].map({ $0.frozenThrough + 1 }),
-            let newest = counters[largest].map({ $0.next - 1 })
+            let oldest = counters[largest].flatMap({ $0.frozen.oldest(upTo: $0.next - 1) })
         else { return false }
-        let range = first...min(newest, first + largest.evictionStep - 1)
+        let first = oldest.lowerBound
+        let range = first...min(oldest.upperBound, first + largest.evictionStep - 1)
         try countEvicted(largest, range)
         try remove(largest, range)
-        counters[largest]?.frozenThrough = range.upperBound
+        counters[largest]?.frozen.insert(range)
         return true
     }
 
@@ -120,16 +120,35 @@ extension Writer {
         return now + max(0, ended - done.boottime) >= retention.milliseconds
     }
 
+    /// The last record of a batch that goes in one step.
+    ///
+    /// A batch with pending records below it goes as a whole: its rest could not be told from those.
+    private func end(of batch: Done, limit: Int64) -> Int64 {
+        isSettled(batch) ? min(batch.last, batch.first + limit - 1) : batch.last
+    }
+
+    private func isSettled(_ batch: Done) -> Bool {
+        batch.last <= counters[batch.stream]?.frozen.through ?? 0
+    }
+
     /// Deletes the first records of a batch, and the batch with its last.
     private func removeFront(of batch: Done, limit: Int64) throws -> Int {
         try begin()
-        let through = min(batch.last, batch.first + limit - 1)
+        let through = end(of: batch, limit: limit)
         let deleted = try remove(batch.stream, batch.first...through)
-        if through == batch.last {
+        if !isSettled(batch) {
+            // Stays as a mark that these numbers are not pending.
+            try connection.run("UPDATE batches SET state=3 WHERE id=?", batch.id)
+        } else if through == batch.last {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         } else {
             try connection.run("UPDATE batches SET first=? WHERE id=?", through + 1, batch.id)
         }
+        try connection.run(
+            "DELETE FROM batches WHERE stream=? AND state=3 AND last<=?",
+            Int64(batch.stream.rawValue),
+            counters[batch.stream]?.frozen.through ?? 0
+        )
         return deleted
     }
 
@@ -149,11 +168,15 @@ extension Writer {
         )
         let deleted = connection.changes
         let id = Int64(stream.rawValue)
-        try connection.run(
-            "UPDATE streams SET purged_through=max(purged_through, ?) WHERE id=?",
-            range.upperBound,
-            id
-        )
+        // Never beyond what is settled: numbers below it are not pending, whatever became of their batches.
+        let settled = counters[stream]?.frozen.through ?? 0
+        if range.lowerBound <= settled + 1 {
+            try connection.run(
+                "UPDATE streams SET purged_through=max(purged_through, ?) WHERE id=?",
+                range.upperBound,
+                id
+            )
+        }
         try connection.run(
             """
             DELETE FROM origins WHERE stream=?1 AND

@@ -48,7 +48,8 @@ extension Writer {
         let insert = try connection.prepare(
             "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
         )
-        for (index, value) in [boot, entry.boottime, entry.wall, entry.synced ? 1 : 0].enumerated() {
+        for (index, value) in [boot, entry.boottime, entry.wall, entry.synced ? 1 : 0].enumerated()
+        {
             try insert.bind(value, at: Int32(index + 1))
         }
         if let source = entry.source { try insert.bind(source.rawValue, at: 5) }

@@ -11,7 +11,7 @@ extension Writer {
                 try connection.integer(
                     "SELECT min(first) FROM batches WHERE stream=? AND state=0",
                     Int64(stream.rawValue)
-                ) ?? (waiting > 0 ? counters.frozenThrough + 1 : nil)
+                ) ?? counters.frozen.oldest(upTo: counters.next - 1)?.lowerBound
             return StreamStatistics(
                 stream: stream,
                 accepted: Int(

@@ -46,7 +46,7 @@ final class BucketUpload {
             guard Self.isStored(exchange) else { return (exchange, sent) }
             stored = (batch.key, chunk.sequence)
         }
-        let object = try object(of: batch, in: folder, reader)
+        let object = try object(of: batch, source, in: folder)
         let exchange = put(object, keys: keys, by: transport, until: stop)
         return (exchange, sent + object.body.length)
     }
@@ -83,10 +83,9 @@ final class BucketUpload {
 
     private func object(
         of batch: Batch,
-        in folder: BucketFolder,
-        _ reader: Reader
+        _ source: RecordSource,
+        in folder: BucketFolder
     ) throws -> BucketObject {
-        let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
         let compression = settings.compression
         return try BucketObject(
             key: folder.key(batch.key, compression),

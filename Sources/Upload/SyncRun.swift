@@ -5,14 +5,11 @@ internal import Store
 
 /// The uploader's state between and during syncs; lives on its thread.
 final class SyncRun {
-    /// Small streams first: sound must not keep a position waiting.
-    private static let order: [Stream] = [.events, .location, .beacons, .audio]
-
-    private let settings: UploadSettings
-    private let queue: Queue
-    private let clock: any HostClock
+    let settings: UploadSettings
+    let queue: Queue
+    let clock: any HostClock
     private let board: Publisher<UploadReport>
-    private let stop: StopSignal
+    let stop: StopSignal
     private let transport: Transport
     /// Set where batches become objects.
     private let bucket: BucketUpload?
@@ -23,11 +20,12 @@ final class SyncRun {
     private var report = UploadReport()
     private var backoff = Backoff()
     private var compression: CompressionChoice
+    var live = LivePass()
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
 
     /// What to do after one batch.
-    private enum Next {
+    enum Next {
         /// On with this stream.
         case goOn
         /// This stream rests until the next sync.
@@ -75,16 +73,7 @@ final class SyncRun {
         publish()
         var isDone = true
         do {
-            let token = try settings.token()
-            streams: for stream in Self.order {
-                switch try send(stream, token: token) {
-                case .goOn: break
-                case .nextStream: isDone = false
-                case .endSync:
-                    isDone = false
-                    break streams
-                }
-            }
+            isDone = try sendAll(token: try settings.token())
         } catch {
             // A damaged database is replaced; the next sync reads the new one.
             if (error as? SQLiteError)?.isDamage == true {
@@ -107,19 +96,8 @@ final class SyncRun {
         return (try? queue.perform { $0.clockSyncedThisBoot() }) ?? true
     }
 
-    private func send(_ stream: Stream, token: String) throws -> Next {
-        // What comes in while this sync runs is the next one's.
-        let end = try queue.perform { try $0.pending(stream)?.last }
-        while !stop.isRaised {
-            guard let batch = try nextBatch(stream, through: end) else { return .goOn }
-            let next = try send(batch, token: token)
-            guard next == .goOn else { return next }
-        }
-        return .endSync
-    }
-
     /// Another database took the place of the one that was read, or reading it failed.
-    private func reader() throws -> Reader {
+    func reader() throws -> Reader {
         let newest = queue.epoch
         if let openReader, newest == epoch { return openReader }
         let reader = try queue.reader()
@@ -128,7 +106,7 @@ final class SyncRun {
         return reader
     }
 
-    private func nextBatch(_ stream: Stream, through end: Int64?) throws -> Batch? {
+    func nextBatch(_ stream: Stream, through end: Int64?) throws -> Batch? {
         if let ready = try queue.perform({ try $0.nextReady(stream) }) { return ready }
         guard let end, var range = try queue.perform({ try $0.pending(stream) }), range.first <= end
         else { return nil }
@@ -141,7 +119,7 @@ final class SyncRun {
             ?? nextBatch(stream, through: end)
     }
 
-    private func send(_ batch: Batch, token: String) throws -> Next {
+    func send(_ batch: Batch, token: String) throws -> Next {
         if let bucket { return try store(batch, in: bucket, keys: token) }
         let body = try BatchBody(
             batch: batch,

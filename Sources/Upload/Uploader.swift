@@ -17,6 +17,8 @@ package struct UploadSettings: Sendable {
     package var maxAttempts: Int
     /// How long after boot uploads wait for the clock's first sync.
     package var clockPatience: Duration
+    /// While a backlog is sent, the newest records go in between this often.
+    package var liveInterval: Duration = .seconds(60)
     /// Reads the device token, or a bucket's keys as `ID:SECRET`; called before each sync, so that new ones
     /// heal by themselves.
     package var token: @Sendable () throws -> String

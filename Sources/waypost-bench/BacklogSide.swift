@@ -44,8 +44,8 @@ enum BacklogSide {
         var drain = Drain(rows: task.rows)
         drain.figures = try Figures.measure(rows: task.rows) {
             drain.begin()
-            while let batch = try nextBatch(queue, reader) {
-                drain.bodyBytes += try produce(batch, reader)
+            while let batch = try nextBatch(queue, reader, .beacons) {
+                drain.bodyBytes += try produce(batch, reader, .gzip) { _ in }
                 try queue.perform { try $0.uploaded(batch) }
                 drain.passed(batch.records)
             }
@@ -57,25 +57,31 @@ enum BacklogSide {
     }
 
     /// As SyncRun does it: look, fit, freeze.
-    private static func nextBatch(_ queue: Queue, _ reader: Reader) throws -> Batch? {
-        guard let range = try queue.perform({ try $0.pending(.beacons) }) else { return nil }
+    static func nextBatch(_ queue: Queue, _ reader: Reader, _ stream: Stream) throws -> Batch? {
+        guard let range = try queue.perform({ try $0.pending(stream) }) else { return nil }
         let last = try RecordSource(reader: reader, clockMap: range.clockMap)
             .lastFitting(range, limit: 8 << 20)
         return try queue.perform { try $0.freeze(range, through: last) }
     }
 
-    /// The bytes of the body that would go out.
-    private static func produce(_ batch: Batch, _ reader: Reader) throws -> Int {
+    /// Makes the body that would go out; its length.
+    static func produce(
+        _ batch: Batch,
+        _ reader: Reader,
+        _ compression: Compression,
+        _ sink: (ArraySlice<UInt8>) throws -> Void
+    ) throws -> Int {
         let body = try BatchBody(
             batch: batch,
-            streamName: "linux_bluez_beacons",
+            streamName: batch.stream == .audio ? "linux_alsa_audio" : "linux_bluez_beacons",
             deviceID: "00000000-0000-4000-8000-000000000000",
-            compression: .gzip,
+            compression: compression,
             reader: reader
         ).request()
         var bytes = 0
         while case let piece = try body.read(atMost: 64 << 10), !piece.isEmpty {
             bytes += piece.count
+            try sink(piece)
         }
         return bytes
     }

@@ -1,4 +1,5 @@
 // The whole source against a real controller (Bumble) over TCP, which comes and goes.
+import CBlueZ
 import CLinux
 import Board
 import Foundation

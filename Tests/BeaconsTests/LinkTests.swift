@@ -1,4 +1,5 @@
 // The links: H4 in pieces over a socket, one packet a read, and a machine without Bluetooth.
+import CBlueZ
 import CLinux
 import Board
 import Foundation

@@ -250,4 +250,51 @@ import Testing
         try checkSum(folder, queue)
         queue.close()
     }
+
+    @Test func newestFirst_leavesTheBacklogPending_throughPurgeEvictionAndRestart() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        var queue = try folder.queue(clock: clock)
+        for number in 0..<100 { queue.accept(testSighting(number)) }
+        let newest = try queue.perform { writer in
+            var range = try #require(try writer.pending(.beacons, newest: true))
+            range.first = 91
+            return try #require(try writer.freeze(range, through: 100))
+        }
+        try queue.perform { try $0.uploaded(newest) }
+        for number in 100..<120 { queue.accept(testSighting(number)) }
+        #expect(try queue.perform { try $0.pending(.beacons)?.last } == 90)
+        #expect(try queue.perform { try $0.pending(.beacons, newest: true)?.first } == 101)
+        try checkSum(folder, queue)
+
+        // Purged, its numbers must not look pending again.
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
+        try checkSum(folder, queue)
+        queue.close()
+        queue = try folder.queue(clock: clock)
+        #expect(try figures(queue, .beacons).pending == 110)
+        #expect(try queue.perform { try $0.pending(.beacons) }?.last == 90)
+        try checkSum(folder, queue)
+
+        // The backlog goes up, and is purged: nothing of it is left, not the mark either.
+        for _ in 0..<2 {
+            try queue.perform { writer in
+                let range = try #require(try writer.pending(.beacons))
+                try writer.uploaded(try #require(try writer.freeze(range, through: range.last)))
+            }
+        }
+        clock.advance(by: .seconds(61))
+        while try queue.perform({ try $0.purge(.beacons, retention: .seconds(60)) }) > 0 {}
+        try checkSum(folder, queue)
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM batches") == 0)
+        #expect(try database.integer("SELECT count(*) FROM sightings") == 0)
+        queue = try folder.queue(clock: clock)
+        queue.accept(testSighting(1))
+        #expect(try queue.perform { try $0.pending(.beacons) }?.first == 121)
+        queue.close()
+    }
 }

@@ -7,103 +7,8 @@ import Testing
 import Upload
 
 @Suite struct UploaderTests {
-    /// A queue and an uploader against a server; gone with the test.
-    private final class Bench {
-        let folder: String
-        let queue: Queue
-        let board = Publisher<UploadReport>()
-        let server: FaultyServer
-        private let uploader: Uploader
-        private let stop: StopSignal
-        private var lane: Lane?
-
-        init(
-            maxBatchBytes: Int = 8 << 20,
-            endpoint: String? = nil,
-            _ behaviour: @escaping @Sendable (Request) -> Behaviour
-        ) throws {
-            folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: folder + "/queue.sqlite",
-                    bootID: "boot",
-                    appVersion: "1.2.3"
-                )
-            )
-            server = try FaultyServer(behaviour)
-            var transport = TransportSettings(
-                endpoint: endpoint ?? server.endpoint,
-                userAgent: "waypost/test"
-            )
-            transport.timeout = .seconds(30)
-            let uploader = Uploader(
-                settings: UploadSettings(
-                    transport: transport,
-                    deviceID: "device-1",
-                    streamNames: [
-                        .location: "places", .beacons: "beacons", .audio: "audio",
-                        .events: "events",
-                    ],
-                    maxBatchBytes: maxBatchBytes,
-                    clockPatience: .zero,
-                    token: { "secret" }
-                ),
-                queue: queue,
-                board: board
-            )
-            let stop = try StopSignal()
-            self.uploader = uploader
-            self.stop = stop
-            lane = try Lane("uploader") { try? uploader.run(until: stop) }
-        }
-
-        func add(_ count: Int) {
-            for number in 0..<count {
-                queue.accept(
-                    Fix(
-                        stamp: SystemClock().stamp(),
-                        mode: .threeDimensional,
-                        latitude: 46.5,
-                        longitude: Double(number) / 1e6
-                    )
-                )
-            }
-        }
-
-        func tick() { uploader.tick() }
-
-        /// One sync; whether nothing was left.
-        func sync() throws -> Bool {
-            let answer = Locked<Bool?>(nil)
-            uploader.sync { done in answer.update { $0 = done } }
-            try waitUntil("the sync ends") { answer.value != nil }
-            return answer.value ?? false
-        }
-
-        var figures: StreamStatistics? {
-            try? queue.perform { try $0.statistics() }.first { $0.stream == .location }
-        }
-
-        func requestStop() {
-            uploader.stop()
-            stop.raise()
-        }
-
-        func finish() {
-            requestStop()
-            if let lane = lane.take() { lane.join() }
-            queue.close()
-            server.close()
-            try? FileManager.default.removeItem(atPath: folder)
-        }
-    }
-
     @Test func batch_isWhatTheContractSays() throws {
-        let bench = try Bench { _ in .ok }
+        let bench = try UploadBench { _ in .ok }
         defer { bench.finish() }
         bench.add(3)
         #expect(try bench.sync())
@@ -138,7 +43,7 @@ import Upload
     ])
     func failure_sendsTheSameBytesUnderTheSameKeyNextTime(fault: Behaviour) throws {
         let isFaulty = Locked(true)
-        let bench = try Bench { _ in isFaulty.value ? fault : .ok }
+        let bench = try UploadBench { _ in isFaulty.value ? fault : .ok }
         defer { bench.finish() }
         bench.add(50)
         #expect(try !bench.sync())
@@ -168,7 +73,7 @@ import Upload
         code: String,
         phase: UploadReport.Phase
     ) throws {
-        let bench = try Bench { _ in .answer(status: status, body: "no") }
+        let bench = try UploadBench { _ in .answer(status: status, body: "no") }
         defer { bench.finish() }
         bench.add(5)
         #expect(try !bench.sync())
@@ -181,7 +86,7 @@ import Upload
 
     @Test func poisonRecord_isFoundAndQuarantined_andNothingElse() throws {
         // Sequence 37 of 100 is refused wherever it appears.
-        let bench = try Bench { request in
+        let bench = try UploadBench { request in
             let text = String(decoding: (try? gunzip(request.body)) ?? Data(), as: UTF8.self)
             return text.contains("\"longitude\":0.0000370,")
                 ? .answer(status: 422, body: "bad longitude") : .ok
@@ -199,7 +104,7 @@ import Upload
     }
 
     @Test func tooLargeForTheServer_isSplitUntilItFits() throws {
-        let bench = try Bench { request in
+        let bench = try UploadBench { request in
             let body = (try? gunzip(request.body)) ?? Data()
             return body.count > 4000 ? .answer(status: 413, body: "") : .ok
         }
@@ -210,7 +115,7 @@ import Upload
     }
 
     @Test func batches_stayBelowTheConfiguredSize() throws {
-        let bench = try Bench(maxBatchBytes: 16 << 10) { _ in .ok }
+        let bench = try UploadBench(maxBatchBytes: 16 << 10) { _ in .ok }
         defer { bench.finish() }
         bench.add(500)
         #expect(try bench.sync())
@@ -222,7 +127,7 @@ import Upload
     }
 
     @Test func noServer_isANetworkError() throws {
-        let bench = try Bench(endpoint: "http://127.0.0.1:1/api/ingest") { _ in .ok }
+        let bench = try UploadBench(endpoint: "http://127.0.0.1:1/api/ingest") { _ in .ok }
         defer { bench.finish() }
         bench.add(1)
         #expect(try !bench.sync())
@@ -233,7 +138,7 @@ import Upload
     }
 
     @Test func stop_endsARequestThatIsUnderWay() throws {
-        let bench = try Bench { _ in .stall }
+        let bench = try UploadBench { _ in .stall }
         bench.add(1)
         bench.tick()
         try waitUntil("the request is under way") { !bench.server.requests.isEmpty }
@@ -243,7 +148,7 @@ import Upload
 
     @Test func largeBody_isStreamedWithItsLength() throws {
         // Beyond what is kept in memory once compressed: random sound does not shrink.
-        let bench = try Bench(maxBatchBytes: 64 << 20) { _ in .ok }
+        let bench = try UploadBench(maxBatchBytes: 64 << 20) { _ in .ok }
         defer { bench.finish() }
         let run = AudioRun(
             id: bench.queue.newRunID(),

@@ -166,6 +166,14 @@ class Bench:
         finally:
             client.close()
 
+    def last_status(self, row):
+        """What the gateway left behind when it stopped; None, and a problem, without that."""
+        try:
+            return json.loads((self.state / "status.json").read_text())
+        except (OSError, ValueError) as error:
+            row.problem(f"no last status: {error}")
+            return None
+
     def kill(self):
         """kill -9."""
         if self.daemon:

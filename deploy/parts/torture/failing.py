@@ -1,6 +1,5 @@
 """A failing disk: writes, syncs, reads or names that give errors for a while under the running gateway."""
 import errno
-import json
 import struct
 import time
 
@@ -90,7 +89,7 @@ class FailingDisk:
         accounts = settle(row, bench)
         if accounts:
             row.committed += sum(accounts.highest.values())
-            status = json.loads((bench.state / "status.json").read_text())
+            status = bench.last_status(row)
             check_status(row, accounts, status)
             check_admitted(row, accounts, status)
         if len(row.problems) > before:

@@ -1,5 +1,6 @@
 """A full disk: by other programs on a small file system, and by the queue's own limit."""
-import json
+import os
+import signal
 import subprocess
 import time
 
@@ -35,10 +36,9 @@ class FullDisk:
         return subprocess.Popen(["sh", "-c", FILL, self.small / "filling"], start_new_session=True)
 
     def free(self, filler):
-        filler.kill()
+        os.killpg(filler.pid, signal.SIGKILL)
         filler.wait()
-        # The shell's child may still be writing its last block.
-        subprocess.run(["sh", "-c", 'sleep 0.2; rm -f "$0"', self.small / "filling"], check=True)
+        (self.small / "filling").unlink()
 
     def watch(self, seconds, seen):
         """Collects what status says while the disk is full; it must go on answering."""
@@ -101,7 +101,7 @@ class FullDisk:
         accounts = settle(self.row, self.bench)
         if not accounts:
             return
-        status = json.loads((self.bench.state / "status.json").read_text())
+        status = self.bench.last_status(self.row)
         self.row.committed += sum(accounts.highest.values())
         check_status(self.row, accounts, status)
         # A kill takes along what was in memory, which nobody can count.
@@ -157,7 +157,7 @@ class OwnLimit:
             if bench.stop() != 0:
                 row.problem("SIGTERM did not end it with 0")
             accounts = settle(row, bench)
-            status = json.loads((bench.state / "status.json").read_text())
+            status = bench.last_status(row)
             if accounts:
                 check_status(row, accounts, status)
                 check_admitted(row, accounts, status)

@@ -1,0 +1,166 @@
+import Foundation
+import Host
+import Store
+import Testing
+import Upload
+
+/// After an outage: the newest of the small streams, then what waited, sound last.
+@Suite struct OrderTests {
+    /// A request as far as its order tells.
+    private struct Sent: Equatable {
+        var stream: String
+        var first: Int
+        var last: Int
+    }
+
+    private func sent(_ bench: UploadBench) throws -> [Sent] {
+        try bench.server.requests.map { request in
+            let object = try JSONSerialization.jsonObject(with: gunzip(request.body))
+            let body = try #require(object as? [String: Any])
+            let metadata = try #require(body["batch_metadata"] as? [String: Any])
+            return Sent(
+                stream: try #require(body["stream_name"] as? String),
+                first: try #require(metadata["first_sequence"] as? Int),
+                last: try #require(metadata["last_sequence"] as? Int)
+            )
+        }
+    }
+
+    private func addSound(_ bench: UploadBench, chunks: Int) {
+        let run = AudioRun(
+            id: bench.queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "mic",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        bench.queue.begin(run)
+        for _ in 0..<chunks {
+            bench.queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 16_000,
+                    start: SystemClock().stamp(),
+                    meanSquare: 0.1,
+                    data: [UInt8](repeating: 7, count: 32_000)
+                )
+            )
+        }
+        bench.queue.end(run: run.id)
+    }
+
+    private func addSightings(_ bench: UploadBench, _ count: Int) {
+        for number in 0..<count {
+            bench.queue.accept(
+                Sighting(
+                    identity: BeaconIdentity(
+                        kind: .iBeacon,
+                        beaconID: "f7826da6/1/\(number % 10)",
+                        address: BluetoothAddress(value: UInt64(number % 10)),
+                        addressType: .randomStatic,
+                        txPower: -59
+                    ),
+                    rssi: -60,
+                    stamp: SystemClock().stamp()
+                )
+            )
+        }
+    }
+
+    /// The ranges of a stream, put together, are all its records, each once.
+    private func expectEachOnce(_ sent: [Sent], _ stream: String, through newest: Int) {
+        let ranges = sent.filter { $0.stream == stream }.sorted { $0.first < $1.first }
+        var next = 1
+        for range in ranges {
+            #expect(range.first == next)
+            next = range.last + 1
+        }
+        #expect(next == newest + 1)
+    }
+
+    @Test func backlog_newestOfTheSmallStreamsGoFirst_soundLast() throws {
+        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(3000)
+        addSightings(bench, 4000)
+        addSound(bench, chunks: 12)
+        #expect(try bench.sync())
+        let sent = try sent(bench)
+        // A share of a batch each: the newest positions and sightings.
+        #expect(sent.first?.stream == "places")
+        #expect(sent.first?.last == 3000)
+        #expect((sent.first?.first ?? 0) > 1)
+        #expect(sent.dropFirst().first?.stream == "beacons")
+        #expect(sent.dropFirst().first?.last == 4000)
+        // Then what waited, oldest first.
+        let positions = sent.dropFirst(2).filter { $0.stream == "places" }
+        #expect(positions.map(\.first) == positions.map(\.first).sorted())
+        #expect(positions.first?.first == 1)
+        let firstSound = try #require(sent.firstIndex { $0.stream == "audio" })
+        #expect(sent[firstSound...].allSatisfy { $0.stream == "audio" })
+        expectEachOnce(sent, "places", through: 3000)
+        expectEachOnce(sent, "beacons", through: 4000)
+        expectEachOnce(sent, "audio", through: 12)
+    }
+
+    @Test func few_goInOneRequest() throws {
+        let bench = try UploadBench { _ in .ok }
+        defer { bench.finish() }
+        bench.add(900)
+        #expect(try bench.sync())
+        #expect(try sent(bench) == [Sent(stream: "places", first: 1, last: 900)])
+    }
+
+    @Test func outage_leavesOneFrozenBatchAStream_andTheNewestFollowTheFirstAnswer() throws {
+        let isDown = Locked(true)
+        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in
+            isDown.value ? .answer(status: 503, body: "") : .ok
+        }
+        defer { bench.finish() }
+        for round in 0..<5 {
+            bench.add(1500)
+            #expect(try !bench.sync())
+            let frozen = try bench.queue.perform { try $0.nextReady(.location) }
+            #expect(frozen != nil, "round \(round)")
+        }
+        let keys = Set(bench.server.requests.compactMap { $0.headers["idempotency-key"] })
+        #expect(keys.count == 1)
+        let tries = bench.server.requests.count
+        isDown.update { $0 = false }
+        #expect(try bench.sync())
+        let after = Array(try sent(bench)[tries...])
+        #expect(after.dropFirst().first?.last == 7500)
+        // What was tried in vain is among it, the same batch.
+        #expect(
+            keys.isSubset(
+                of: bench.server.requests[tries...].compactMap {
+                    $0.headers["idempotency-key"]
+                }
+            )
+        )
+        expectEachOnce(after, "places", through: 7500)
+    }
+
+    @Test func longDrain_newRecordsOfSmallStreamsGoInBetween() throws {
+        let clock = ManualClock(SystemClock().stamp())
+        let later = Locked<Queue?>(nil)
+        let bench = try UploadBench(maxBatchBytes: 100_000, clock: clock) { _ in
+            // Each request takes a minute of the clock, and a position comes in meanwhile.
+            clock.advance(by: .seconds(61))
+            if let queue = later.value { addFixes(5, to: queue) }
+            return .ok
+        }
+        defer { bench.finish() }
+        addSound(bench, chunks: 20)
+        bench.add(10)
+        later.update { $0 = bench.queue }
+        _ = try bench.sync()
+        later.update { $0 = nil }
+        let sent = try sent(bench)
+        let places = sent.indices.filter { sent[$0].stream == "places" }
+        let sound = sent.indices.filter { sent[$0].stream == "audio" }
+        let lastSound = try #require(sound.last)
+        #expect(places.filter { $0 > (sound.first ?? 0) && $0 < lastSound }.count >= 3)
+    }
+}

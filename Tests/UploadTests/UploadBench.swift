@@ -1,0 +1,99 @@
+import Board
+import Foundation
+import Host
+import Store
+import Upload
+
+/// A queue and an uploader against a server; gone with the test.
+final class UploadBench {
+    let folder: String
+    let queue: Queue
+    let board = Publisher<UploadReport>()
+    let server: FaultyServer
+    private let uploader: Uploader
+    private let stop: StopSignal
+    private var lane: Lane?
+
+    init(
+        maxBatchBytes: Int = 8 << 20,
+        endpoint: String? = nil,
+        clock: any HostClock = SystemClock(),
+        _ behaviour: @escaping @Sendable (Request) -> Behaviour
+    ) throws {
+        folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        queue = try Queue(
+            settings: QueueSettings(
+                path: folder + "/queue.sqlite",
+                bootID: "boot",
+                appVersion: "1.2.3"
+            )
+        )
+        server = try FaultyServer(behaviour)
+        var transport = TransportSettings(
+            endpoint: endpoint ?? server.endpoint,
+            userAgent: "waypost/test"
+        )
+        transport.timeout = .seconds(30)
+        let settings = UploadSettings(
+            transport: transport,
+            deviceID: "device-1",
+            streamNames: [
+                .location: "places", .beacons: "beacons", .audio: "audio", .events: "events",
+            ],
+            maxBatchBytes: maxBatchBytes,
+            clockPatience: .zero,
+            token: { "secret" }
+        )
+        let uploader = Uploader(settings: settings, queue: queue, board: board, clock: clock)
+        let stop = try StopSignal()
+        self.uploader = uploader
+        self.stop = stop
+        lane = try Lane("uploader") { try? uploader.run(until: stop) }
+    }
+
+    func add(_ count: Int) { addFixes(count, to: queue) }
+
+    func tick() { uploader.tick() }
+
+    /// One sync; whether nothing was left.
+    func sync() throws -> Bool {
+        let answer = Locked<Bool?>(nil)
+        uploader.sync { done in answer.update { $0 = done } }
+        try waitUntil("the sync ends") { answer.value != nil }
+        return answer.value ?? false
+    }
+
+    var figures: StreamStatistics? {
+        try? queue.perform { try $0.statistics() }.first { $0.stream == .location }
+    }
+
+    func requestStop() {
+        uploader.stop()
+        stop.raise()
+    }
+
+    func finish() {
+        requestStop()
+        if let lane = lane.take() { lane.join() }
+        queue.close()
+        server.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+}
+
+func addFixes(_ count: Int, to queue: Queue) {
+    for number in 0..<count {
+        queue.accept(
+            Fix(
+                stamp: SystemClock().stamp(),
+                mode: .threeDimensional,
+                latitude: 46.5,
+                longitude: Double(number) / 1e6
+            )
+        )
+    }
+}
