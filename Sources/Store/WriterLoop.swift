@@ -66,15 +66,20 @@ struct WriterLoop {
         case .damaged(let words, let epoch):
             if epoch == core.epoch.load(ordering: .acquiring) { replace(words) }
         default:
-            // So many in one interval are committed early: while the disk takes them, none is given up.
-            if backlog.isFull, retryAt == nil { commit() }
-            guard backlog.hold(job) else {
+            guard hold(job) else {
                 if let loss = job.loss { losses.add(loss) }
                 return true
             }
             if retryAt == nil { attempt { try $0.insert(job) } }
         }
         return true
+    }
+
+    /// So much in one interval is committed early: while the disk takes it, nothing is given up.
+    private mutating func hold(_ job: Job) -> Bool {
+        if backlog.hold(job) { return true }
+        if retryAt == nil { commit() }
+        return retryAt == nil && backlog.hold(job)
     }
 
     /// What a caller wants done: committed, or undone, before the caller hears of it.

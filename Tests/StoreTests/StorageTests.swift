@@ -218,6 +218,25 @@ import Testing
         )
     }
 
+    @Test func muchAtOnce_isNotGivenUpWhileTheDiskWorks() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let isHeld = Mutex(true)
+        let holder = Thread {
+            _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
+        }
+        holder.start()
+        // More sound and more sightings than memory holds for a disk that refuses.
+        record(queue, segments: 600, bytes: 20_000)
+        for number in 0..<15_000 { queue.accept(testSighting(number)) }
+        isHeld.withLock { $0 = false }
+        #expect(try figures(queue, .audio).accepted == 43)
+        #expect(try figures(queue, .beacons).accepted == 15_000)
+        #expect(try queue.perform { try $0.losses() }.isEmpty)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
     @Test func work_thatFails_leavesNothingBehind() throws {
         struct Refused: Error {}
         let folder = try TemporaryFolder()
