@@ -123,13 +123,13 @@ package final class RecordSource {
     // MARK: Sound
 
     private func writeSound(of stored: Stored<Chunk>, to json: inout JSONText) throws {
-        var base64 = Base64Encoder()
-        var text: [UInt8] = []
-        try file(of: stored) { base64.encode($0, into: &text) }
-        base64.finish(into: &text)
         json.key("audio_data")
         json.append([UInt8(ascii: "\"")])
-        json.append(text)
+        try json.extend { text in
+            var base64 = Base64Encoder()
+            try file(of: stored) { base64.encode($0, into: &text) }
+            base64.finish(into: &text)
+        }
         json.raw("\"")
     }
 

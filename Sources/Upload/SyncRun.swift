@@ -20,6 +20,8 @@ final class SyncRun {
     private var report = UploadReport()
     private var backoff = Backoff()
     private var compression: CompressionChoice
+    /// The body of a batch that is about to be frozen.
+    private var draft: BodyDraft?
     var live = LivePass()
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
@@ -112,22 +114,32 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let last = try RecordSource(reader: reader(), clockMap: range.clockMap)
-            .lastFitting(range, limit: settings.maxBatchBytes)
+        let last = try last(of: range)
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
             ?? nextBatch(stream, through: end)
     }
 
-    func send(_ batch: Batch, token: String) throws -> Next {
-        if let bucket { return try store(batch, in: bucket, keys: token) }
-        let body = try BatchBody(
-            batch: batch,
-            streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
-            deviceID: settings.deviceID,
+    /// The last record that fits into a batch; a request's body is made on the way.
+    private func last(of range: PendingRange) throws -> Int64 {
+        guard bucket == nil else {
+            return try RecordSource(reader: reader(), clockMap: range.clockMap)
+                .lastFitting(range, limit: settings.maxBatchBytes)
+        }
+        let draft = try BodyDraft(
+            range,
+            limit: settings.maxBatchBytes,
+            envelope: envelope(range.stream),
             compression: compression.current,
             reader: reader()
-        ).request()
+        )
+        self.draft = draft
+        return draft.last
+    }
+
+    func send(_ batch: Batch, token: String) throws -> Next {
+        if let bucket { return try store(batch, in: bucket, keys: token) }
+        let body = try body(of: batch)
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
@@ -153,6 +165,25 @@ final class SyncRun {
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
         }
+    }
+
+    private func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: settings.streamNames[stream] ?? "\(stream)",
+            deviceID: settings.deviceID
+        )
+    }
+
+    /// From the draft where the batch has just been frozen, else from the database.
+    private func body(of batch: Batch) throws -> any RequestBody {
+        defer { draft = nil }
+        return try draft?.body(of: batch, compression.current)
+            ?? BatchBody(
+                batch: batch,
+                envelope: envelope(batch.stream),
+                compression: compression.current,
+                reader: reader()
+            ).request()
     }
 
     private func headers(_ batch: Batch, token: String) -> [String] {

@@ -44,8 +44,9 @@ enum BacklogSide {
         var drain = Drain(rows: task.rows)
         drain.figures = try Figures.measure(rows: task.rows) { _ in
             drain.begin()
-            while let batch = try nextBatch(queue, reader, .beacons) {
-                drain.bodyBytes += try produce(batch, reader, .gzip) { _ in }
+            while let (batch, draft) = try nextBatch(queue, reader, .beacons, .gzip) {
+                let body = try draft.body(of: batch, .gzip) ?? body(batch, reader, .gzip)
+                drain.bodyBytes += try read(body) { _ in }
                 try queue.perform { try $0.uploaded(batch) }
                 drain.passed(batch.records)
             }
@@ -57,27 +58,50 @@ enum BacklogSide {
     }
 
     /// As SyncRun does it: look, fit, freeze.
-    static func nextBatch(_ queue: Queue, _ reader: Reader, _ stream: Stream) throws -> Batch? {
+    static func nextBatch(
+        _ queue: Queue,
+        _ reader: Reader,
+        _ stream: Stream,
+        _ compression: Compression
+    ) throws -> (Batch, BodyDraft)? {
         guard let range = try queue.perform({ try $0.pending(stream) }) else { return nil }
-        let last = try RecordSource(reader: reader, clockMap: range.clockMap)
-            .lastFitting(range, limit: 8 << 20)
-        return try queue.perform { try $0.freeze(range, through: last) }
+        let draft = try BodyDraft(
+            range,
+            limit: 8 << 20,
+            envelope: envelope(stream),
+            compression: compression,
+            reader: reader
+        )
+        let last = draft.last
+        return try queue.perform { try $0.freeze(range, through: last) }.map { ($0, draft) }
     }
 
-    /// Makes the body that would go out; its length.
-    static func produce(
+    /// The body of a batch, as after a restart.
+    static func body(
         _ batch: Batch,
         _ reader: Reader,
-        _ compression: Compression,
-        _ sink: (ArraySlice<UInt8>) throws -> Void
-    ) throws -> Int {
-        let body = try BatchBody(
+        _ compression: Compression
+    ) throws -> any RequestBody {
+        try BatchBody(
             batch: batch,
-            streamName: batch.stream == .audio ? "linux_alsa_audio" : "linux_bluez_beacons",
-            deviceID: "00000000-0000-4000-8000-000000000000",
+            envelope: envelope(batch.stream),
             compression: compression,
             reader: reader
         ).request()
+    }
+
+    private static func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: stream == .audio ? "linux_alsa_audio" : "linux_bluez_beacons",
+            deviceID: "00000000-0000-4000-8000-000000000000"
+        )
+    }
+
+    /// All of a body; its length.
+    static func read(
+        _ body: any RequestBody,
+        _ sink: (ArraySlice<UInt8>) throws -> Void
+    ) throws -> Int {
         var bytes = 0
         while case let piece = try body.read(atMost: 64 << 10), !piece.isEmpty {
             bytes += piece.count

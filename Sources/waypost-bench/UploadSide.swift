@@ -9,7 +9,7 @@ import Upload
 enum UploadSide {
     /// Makes a database with `rows` chunks of sound pending: 30 s each, at 24 kb/s.
     static func fillSound(_ task: SideTask) throws -> Figures {
-        try Figures.measure(rows: task.rows) {
+        try Figures.measure(rows: task.rows) { _ in
             let queue = try task.queue()
             let run = AudioRun(
                 id: queue.newRunID(),
@@ -62,7 +62,7 @@ enum UploadSide {
         let stop = try StopSignal()
         let lane = try Lane("uploader") { try? uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)
-        var figures = Figures.measure(rows: task.rows) {
+        var figures = Figures.measure(rows: task.rows) { _ in
             uploader.sync { _ = answers.post($0) }
             var done: [Bool] = []
             answers.takeAll(into: &done, timeout: nil)
@@ -87,10 +87,21 @@ enum UploadSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var (count, bytes, plain) = (0, 0, 0)
-        while let batch = try BacklogSide.nextBatch(queue, reader, task.stream) {
+        while let (batch, draft) = try BacklogSide.nextBatch(
+            queue,
+            reader,
+            task.stream,
+            task.compression
+        ) {
             count += 1
-            bytes += try write(batch, reader, task, to: "\(task.database)-\(count).body")
-            plain += try BacklogSide.produce(batch, reader, .none) { _ in }
+            let body = try BacklogSide.body(batch, reader, task.compression)
+            bytes += try write(body, to: "\(task.database)-\(count).body")
+            plain += try BacklogSide.body(batch, reader, .none).length
+            // What goes out at first and what would after a restart must not differ.
+            let first = try draft.body(of: batch, task.compression)
+            guard first?.length == body.length else {
+                throw BenchFailure("\(task.database): body \(count) has two lengths")
+            }
             try queue.perform { try $0.uploaded(batch) }
         }
         var figures = Figures()
@@ -100,17 +111,12 @@ enum UploadSide {
         return figures
     }
 
-    private static func write(
-        _ batch: Batch,
-        _ reader: Reader,
-        _ task: SideTask,
-        to path: String
-    ) throws -> Int {
+    private static func write(_ body: any RequestBody, to path: String) throws -> Int {
         guard let file = fopen(path, "wb") else {
             throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
         }
         defer { fclose(file) }
-        return try BacklogSide.produce(batch, reader, task.compression) { piece in
+        return try BacklogSide.read(body) { piece in
             let count = piece.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
             guard count == piece.count else {
                 throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
