@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite struct BucketSystemTests {
+@Suite(.serialized) struct BucketSystemTests {
     private final class Bench {
         let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
         let store: ObjectStore

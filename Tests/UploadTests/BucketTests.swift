@@ -8,7 +8,8 @@ import Testing
 
 @testable import Upload
 
-@Suite struct BucketTests {
+// One store at a time: each is a Python process of some 100 MB.
+@Suite(.serialized) struct BucketTests {
     /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
     private final class Bench {
         let folder = NSTemporaryDirectory() + "waypost-bucket-" + UUID().uuidString
