@@ -71,6 +71,8 @@ struct WriterLoop {
                 return true
             }
             if retryAt == nil { attempt { try $0.insert(job) } }
+            // A transaction is the least that the journal can be: with its share of a small limit, a short one.
+            if retryAt == nil, writer?.openBytes ?? 0 > keeper.limits.journal / 2 { commit() }
         }
         return true
     }

@@ -158,8 +158,7 @@ class OwnLimit:
             bench.configure(BEACONS.format(path=bench.folder / "capture", speed="0.0") + storage)
             bench.start()
             largest = self.collect()
-            # A flood of 100,000 records a second goes a little over it: what one commit brings is in the journal first.
-            if largest > self.limit * 1.25:
+            if largest > self.limit * 1.05:
                 row.problem(f"the database grew to {largest} bytes, {self.limit} are allowed")
             if bench.stop() != 0:
                 row.problem("SIGTERM did not end it with 0")
