@@ -110,11 +110,13 @@ final class Works: Sendable {
         _ context: WorksContext,
         _ configuration: Configuration
     ) throws {
-        let (file, environment) = (configuration.upload.tokenFile, context.environment)
+        guard let settings = UploadSettings(context, configuration) else { return }
+        let isStore = configuration.upload.destination == .s3
+        let upload = configuration.upload
         let retryEnrolment = retryEnrolment
         let surroundings = Surroundings(
-            tokenFile: file,
-            token: { try Token.read(file: file, environment: environment) },
+            tokenFile: isStore ? upload.credentialsFile : upload.tokenFile,
+            token: settings.token,
             clock: context.clock,
             onNetwork: {
                 retryEnrolment.signal()
@@ -190,8 +192,7 @@ final class Works: Sendable {
     ) -> Bool {
         while !stop.isRaised {
             do {
-                try Enrolment.verify(upload.transport, token: upload.token(), until: stop) {
-                    traffic in
+                try upload.verify(until: stop) { traffic in
                     try? context.queue.perform { try $0.note(traffic) }
                 }
                 if let file = fopen(mark, "w") { fclose(file) }
