@@ -19,6 +19,8 @@ enum Behaviour: Sendable {
     case cut
     /// Reads the request and never answers.
     case stall
+    /// Reads the request, does this with the connection, and closes it.
+    case play(@Sendable (Int32) -> Void)
 
     static let ok = Behaviour.answer(status: 200, body: "{}")
 }
@@ -91,6 +93,9 @@ final class FaultyServer: Sendable {
             case .stall:
                 var entries = [PollEntry(stop.descriptor), PollEntry(client)]
                 _ = wait(for: &entries)
+                return
+            case .play(let act):
+                act(client)
                 return
             }
         }
