@@ -123,7 +123,10 @@ let package = Package(
         tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CLinux"]),
         tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
         tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
-        tests("System", ["waypost", "waypost-bench", "Host", "Gateway", "Store"]),
+        tests(
+            "System",
+            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
