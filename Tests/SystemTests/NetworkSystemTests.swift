@@ -70,7 +70,11 @@ import Testing
             try? FileManager.default.removeItem(atPath: folder)
         }
 
-        func configure(_ endpoint: String, _ more: String = "") throws {
+        func configure(
+            _ endpoint: String,
+            _ more: String = "",
+            timeout: String = "1h"
+        ) throws {
             try """
             state_directory = "\(folder)/state"
             runtime_directory = "\(folder)/run"
@@ -79,7 +83,7 @@ import Testing
             endpoint = "\(endpoint)"
             token_file = "\(folder)/token"
             interval = "200ms"
-            timeout = "1h"
+            timeout = "\(timeout)"
             \(more)
             [beacons]
             enabled = false
@@ -230,6 +234,17 @@ import Testing
         #expect((try bench.error()["message"] as? String)?.contains("503") == true)
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
         #expect(try bench.events()["uploaded"] as? Int == 0)
+    }
+
+    @Test func proxyThatStalls_endsByTheTimeout() throws {
+        let bench = try Bench()
+        let proxy = try BadServer(bench.folder, "stall")
+        try bench.configure("https://ingest.invalid/api/ingest", timeout: "1s")
+        try bench.start(["https_proxy": "http://\(proxy.address)"])
+        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        #expect(try bench.error()["code"] as? String == "E001")
+        #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
+        #expect(try bench.stop().status == 0)
     }
 
     @Test func httpsProxy_isATunnelToTheServerItself() throws {

@@ -253,6 +253,44 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         #expect(server.connectionCount == 1)
     }
 
+    /// Where a request can hang, with an hour of patience: `finish` would wait for all of it.
+    @Test(arguments: ["connect", "TLS", "answer", "drip", "body"])
+    func stop_abandonsARequestWhereverItHangs(stage: String) throws {
+        let full = stage == "connect" ? try FullBacklog() : nil
+        let (reached, isOver) = (Locked(false), Locked(false))
+        defer { isOver.update { $0 = true } }
+        let server = try PlainServer { client in
+            var block = [UInt8](repeating: 0, count: 4096)
+            _ = recv(client, &block, block.count, 0)
+            reached.update { $0 = true }
+            switch stage {
+            case "drip": Wire.drip(client, "HTTP/1.1 200 OK\r\nX-Slow: ", every: 10_000)
+            // Takes no more of the body than the kernel does.
+            case "body": while !isOver.value { usleep(10_000) }
+            default: Wire.waitForEnd(client)
+            }
+        }
+        defer { server.close() }
+        let port = full?.server.port ?? server.port
+        let bench = try UploadBench(
+            maxBatchBytes: 64 << 20,
+            endpoint: "\(stage == "TLS" ? "https" : "http")://127.0.0.1:\(port)/api/ingest",
+            timeout: .seconds(3600),
+            change: { $0.compression = .none }
+        ) { _ in .ok }
+        if stage == "body" { addNoise(bench, megabytes: 16) } else { bench.add(5) }
+        let answer = Locked<Bool?>(nil)
+        bench.ask { done in answer.update { $0 = done } }
+        try waitUntil("the request is under way") {
+            let report = bench.board.state.value
+            return report?.streams.contains { $1.inFlight > 0 } == true
+                && (full != nil || reached.value)
+        }
+        bench.finish()
+        #expect(answer.value == false)
+        withExtendedLifetime(full) {}
+    }
+
     /// A server with a limit answers before it has the body, and resets the rest of it.
     @Test func earlyTooLarge_isHeardThoughTheBodyWasNotTaken() throws {
         let server = try PlainServer { client in
