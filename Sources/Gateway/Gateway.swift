@@ -148,6 +148,7 @@ package final class Gateway {
             "health",
             grid: TimerGrid(interval: healthInterval),
             clock: clock,
+            leeway: .seconds(1),
             handler: healthHandler()
         )
     }

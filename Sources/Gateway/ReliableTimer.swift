@@ -32,9 +32,21 @@ package struct TimerGrid: Sendable, Equatable {
         let ticks = since < 0 ? 0 : since / length + 1
         return BootInstant(nanoseconds: phase + ticks * length)
     }
+
+    /// When to wake for a moment of the grid: at most `leeway` later, on a whole second of the boot if there
+    /// is one by then, where other timers wake, too.
+    package static func wake(for moment: BootInstant, leeway: Duration) -> BootInstant {
+        let second: Int64 = 1_000_000_000
+        let whole = (moment.nanoseconds + second - 1) / second * second
+        return whole - moment.nanoseconds <= leeway.nanoseconds
+            ? BootInstant(nanoseconds: whole) : moment
+    }
 }
 
 /// Calls a handler at each moment of a grid, on a thread of its own, one call at a time.
+///
+/// Moments that pass while the handler runs, or while the board sleeps, are one call afterwards or none:
+/// the next is on the grid.
 package final class ReliableTimer: Sendable {
     private struct Slot: ~Copyable {
         var lane: Lane?
@@ -49,6 +61,7 @@ package final class ReliableTimer: Sendable {
         _ name: String,
         grid: TimerGrid,
         clock: any HostClock,
+        leeway: Duration = .zero,
         handler: @escaping @Sendable () -> Void
     ) throws {
         let stop = try StopSignal()
@@ -62,7 +75,8 @@ package final class ReliableTimer: Sendable {
             while !stop.isRaised {
                 let next = grid.next(after: clock.now())
                 self?.note(next)
-                guard waypost_arm_timer(timer.number, next.nanoseconds) == 0 else { return }
+                let wake = TimerGrid.wake(for: next, leeway: leeway)
+                guard waypost_arm_timer(timer.number, wake.nanoseconds) == 0 else { return }
                 var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
                 _ = wait(for: &entries)
                 if entries[0].isReady, !stop.isRaised { handler() }

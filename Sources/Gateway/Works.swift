@@ -47,7 +47,12 @@ final class Works: Sendable {
         )
         let uploader = uploader
         timer = try uploader.map { uploader in
-            try ReliableTimer("upload-timer", grid: grid, clock: context.clock) { uploader.tick() }
+            try ReliableTimer(
+                "upload-timer",
+                grid: grid,
+                clock: context.clock,
+                leeway: .seconds(1)
+            ) { uploader.tick() }
         }
         if let uploader { try start(uploader, context) }
         try startSources(context, configuration, enrolment: upload)

@@ -12,9 +12,6 @@ struct Backlog {
     private var records = 0
     private var soundBytes = 0
 
-    /// No more records fit.
-    var isFull: Bool { records >= Queue.mailboxLimit }
-
     /// False when it is full: the record is not held then.
     mutating func hold(_ job: Job) -> Bool {
         switch job {

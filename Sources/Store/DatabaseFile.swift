@@ -62,7 +62,8 @@ enum DatabaseFile {
             number += 1
             name = "\(stem)-\(number)"
         }
-        for suffix in ["", "-wal"] {
+        // The journal first: a new database would delete one that it finds under its own name.
+        for suffix in ["-wal", ""] {
             guard rename(settings.path + suffix, name + suffix) == 0 || errno == ENOENT else {
                 throw SystemError.last("rename", on: settings.path + suffix)
             }

@@ -36,16 +36,25 @@ extension Reader {
         return segment.data
     }
 
-    /// The first and the last row that there may be.
+    /// The first and the last row that there may be, and whether the last is known.
     ///
-    /// Where the ends of the table cannot be read, as far beyond `known` as a long outage may have gone.
-    func bounds(_ stream: Stream, known: Int64) -> ClosedRange<Int64>? {
+    /// Where the end of the table cannot be read, as far beyond `known` as a long outage may have gone.
+    func bounds(
+        _ stream: Stream,
+        known: Int64?
+    ) -> (rows: ClosedRange<Int64>, isEndKnown: Bool)? {
         let first: Int64?
         let last: Int64?
+        var isEndKnown = true
         do { first = try edge("min", stream) } catch { first = 1 }
-        do { last = try edge("max", stream) } catch { last = known + 1_000_000 }
+        do {
+            last = try edge("max", stream)
+        } catch {
+            last = (known ?? 0) + 1_000_000
+            isEndKnown = false
+        }
         guard let first, let last, first <= last else { return nil }
-        return first...last
+        return (first...last, isEndKnown)
     }
 
     /// Rows that the server has, in order.

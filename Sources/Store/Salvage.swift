@@ -34,6 +34,7 @@ struct Salvage {
         do {
             let isDone = try core.perform { try $0.isSalvaged(path) }
             guard !isDone else { return }
+            DamagedFile.extend(path)
             guard let reader = try? Reader(salvaging: path) else {
                 return try finish(isReadable: false)
             }
@@ -61,10 +62,15 @@ struct Salvage {
         let path = path
         let known = try core.perform { try $0.salvagedThrough(path, stream) }
         var through = known
-        for page in old.pages(stream, after: known) {
+        let plan = old.pages(stream, after: known)
+        var lostInARow = 0
+        for page in plan.pages {
             if stop.isRaised { return }
             let (records, lost) = old.read(stream, page)
             through = page.upperBound
+            // Where the end of the table is not known, what cannot be read may never have been.
+            lostInARow = records.isEmpty ? lostInARow + 1 : 0
+            if !plan.isEndKnown, lostInARow >= 8 { break }
             let end = through
             guard !records.isEmpty || lost > 0 else { continue }
             try core.perform {
@@ -103,13 +109,15 @@ struct OldDatabase {
     var clock: [ClockMap.Entry] { (try? reader.clockEntries()) ?? [] }
 
     /// Ranges of rows to read: all that were not uploaded.
-    func pages(_ stream: Stream, after known: Int64) -> [ClosedRange<Int64>] {
+    func pages(
+        _ stream: Stream,
+        after known: Int64
+    ) -> (pages: [ClosedRange<Int64>], isEndKnown: Bool) {
         let batches = try? reader.uploadedRanges(stream)
         // Without ids and batches nobody could tell what the server has: rather lost than twice.
-        guard reader.hasIDs || batches != nil else { return [] }
-        guard let bounds = reader.bounds(stream, known: batches?.last?.upperBound ?? 0) else {
-            return []
-        }
+        guard reader.hasIDs || batches != nil else { return ([], true) }
+        guard let (bounds, isEndKnown) = reader.bounds(stream, known: batches?.last?.upperBound)
+        else { return ([], true) }
         let size = stream == .audio ? 1 : Self.pageSize
         var pages: [ClosedRange<Int64>] = []
         var next = max(bounds.lowerBound, known + 1)
@@ -128,7 +136,7 @@ struct OldDatabase {
             pages.append(next...last)
             next = last + 1
         }
-        return pages
+        return (pages, isEndKnown)
     }
 
     /// The records of a page, and how many of its rows could not be read.

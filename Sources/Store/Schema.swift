@@ -13,10 +13,14 @@ enum Schema {
     /// Opens the writer's connection and brings the database to the newest version.
     static func open(path: String) throws -> Connection {
         let connection = try Connection(path: path, access: .readWrite)
-        // A commit writes whole pages: small ones, for a hundred sightings are 3 kB. Before all else.
-        try connection.execute("PRAGMA page_size=1024")
-        // Must come before the first table, or freed pages could never be given back.
-        try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        // Before anything else: what a newer Waypost made is left as it is, to the byte.
+        if try version(connection) == 0 {
+            // A commit writes whole pages: small ones, for a hundred sightings are 3 kB.
+            try connection.execute("PRAGMA page_size=1024")
+            // Must come before the first table, or freed pages could never be given back. Later it would only
+            // write the header at each start, which a full disk does not take.
+            try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        }
         try connection.execute("PRAGMA journal_mode=WAL")
         // A commit is on the card when it returns: a power cut costs at most the open transaction.
         try connection.execute("PRAGMA synchronous=FULL")
@@ -31,13 +35,19 @@ enum Schema {
         return connection
     }
 
-    private static func migrate(_ connection: borrowing Connection) throws {
+    /// The version that a database has, 0 for a new one; throws for one that is not ours to open.
+    private static func version(_ connection: borrowing Connection) throws -> Int64 {
         let version = try connection.integer("PRAGMA user_version") ?? 0
         // No Waypost will have had so many versions: a damaged header.
         guard version < 10_000, version >= 0 else {
             throw SQLiteError(code: 11, message: "schema version \(version)", statement: "")
         }
         guard version <= newest else { throw SchemaTooNew(version: version, newest: newest) }
+        return version
+    }
+
+    private static func migrate(_ connection: borrowing Connection) throws {
+        let version = try Self.version(connection)
         for step in steps.indices.dropFirst(Int(max(0, version))) {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.execute(steps[step])

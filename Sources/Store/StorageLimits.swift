@@ -1,4 +1,5 @@
 // How much room the queue may take, how much there is, and what that means.
+internal import CLinux
 internal import Glibc
 
 /// Limits of the configuration (`storage.*`), in bytes.

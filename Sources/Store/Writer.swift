@@ -52,6 +52,8 @@ package final class Writer {
     /// When the open transaction began; nil when there is none.
     private var opened: BootInstant?
     private var wantsCommit = false
+    /// Bytes of the records in the open transaction.
+    private(set) var openBytes = 0
 
     private let insertFix: Statement
     let insertSighting: Statement
@@ -177,6 +179,7 @@ package final class Writer {
         guard opened != nil else { return }
         try connection.execute("COMMIT")
         opened = nil
+        openBytes = 0
         wantsCommit = false
         committed = memory
     }
@@ -184,6 +187,7 @@ package final class Writer {
     /// Forgets everything since the last commit.
     func rollback() throws {
         opened = nil
+        openBytes = 0
         wantsCommit = false
         memory = committed
         identities.forgetAll()
@@ -201,12 +205,16 @@ package final class Writer {
 
     // MARK: Records
 
+    /// So many bytes more are in the open transaction.
+    func noteBytes(_ count: Int) { openBytes += count }
+
     /// Gives out the next sequence number of a stream.
     func nextSequence(_ stream: Stream, bytes: Int) -> Int64 {
         var counters = counters[stream] ?? StreamCounters()
         defer { self.counters[stream] = counters }
         counters.next += 1
         counters.bytes += Int64(bytes)
+        openBytes += bytes
         counters.inserted += 1
         return counters.next - 1
     }

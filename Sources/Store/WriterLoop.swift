@@ -66,15 +66,22 @@ struct WriterLoop {
         case .damaged(let words, let epoch):
             if epoch == core.epoch.load(ordering: .acquiring) { replace(words) }
         default:
-            // So many in one interval are committed early: while the disk takes them, none is given up.
-            if backlog.isFull, retryAt == nil { commit() }
-            guard backlog.hold(job) else {
+            guard hold(job) else {
                 if let loss = job.loss { losses.add(loss) }
                 return true
             }
             if retryAt == nil { attempt { try $0.insert(job) } }
+            // A transaction is the least that the journal can be: with its share of a small limit, a short one.
+            if retryAt == nil, writer?.openBytes ?? 0 > keeper.limits.journal / 2 { commit() }
         }
         return true
+    }
+
+    /// So much in one interval is committed early: while the disk takes it, nothing is given up.
+    private mutating func hold(_ job: Job) -> Bool {
+        if backlog.hold(job) { return true }
+        if retryAt == nil { commit() }
+        return retryAt == nil && backlog.hold(job)
     }
 
     /// What a caller wants done: committed, or undone, before the caller hears of it.
@@ -243,10 +250,11 @@ struct WriterLoop {
 
     private mutating func reopen() {
         do {
-            // Closed first: a connection that goes last takes the journal's file with it.
+            // The old connection goes last: as long as one is there, the journal's index is as of the last
+            // commit, and a transaction that failed as it was synced is not found in the journal again.
+            let database = try DatabaseFile.open(settings)
             writer?.connection.keepJournal()
-            writer = nil
-            begin(try DatabaseFile.open(settings))
+            begin(database)
         } catch {
             refused(error)
         }

@@ -26,6 +26,7 @@ extension Writer {
         try bind(segment.start, insertSegment, from: 5)
         try insertSegment.bind(segment.data, at: 8)
         try insertSegment.run()
+        noteBytes(segment.data.count)
         let note = SegmentNote(
             id: connection.lastInsertedRow,
             frames: Int64(segment.frames),

@@ -11,9 +11,9 @@ enum BacklogSide {
     /// Makes the database, by the writer itself at full speed.
     static func fill(_ task: SideTask) throws -> Figures {
         let cycle = try Workload.sightings()
-        var figures = try Figures.measure(rows: task.rows) {
+        var figures = try Figures.measure(rows: task.rows) { stopwatch in
             let queue = try task.queue()
-            QueueSide.feed(queue, cycle, task)
+            QueueSide.feed(queue, cycle, task, stopwatch)
             queue.close()
         }
         try task.check()
@@ -42,7 +42,7 @@ enum BacklogSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var drain = Drain(rows: task.rows)
-        drain.figures = try Figures.measure(rows: task.rows) {
+        drain.figures = try Figures.measure(rows: task.rows) { _ in
             drain.begin()
             while let batch = try nextBatch(queue, reader) {
                 drain.bodyBytes += try produce(batch, reader)

@@ -10,6 +10,7 @@ final class BaselinePlan {
     private var payloads: [UnsafeMutablePointer<UInt8>] = []
     private let beacons: UnsafeMutableBufferPointer<waypost_baseline_beacon>
     private let rows: UnsafeMutableBufferPointer<waypost_baseline_row>
+    private let warmUp = WarmUp()
 
     init(_ cycle: [Sighting]) {
         beacons = .allocate(capacity: Workload.beacons)
@@ -29,8 +30,11 @@ final class BaselinePlan {
         rows.deallocate()
     }
 
-    func plan(_ task: SideTask) -> waypost_baseline_plan {
-        waypost_baseline_plan(
+    /// Good while this owner lives.
+    func plan(_ task: SideTask, _ stopwatch: Stopwatch) -> waypost_baseline_plan {
+        warmUp.stopwatch = stopwatch
+        warmUp.rows = task.warmUp
+        return waypost_baseline_plan(
             beacons: beacons.baseAddress,
             beacon_count: beacons.count,
             cycle: rows.baseAddress,
@@ -40,7 +44,10 @@ final class BaselinePlan {
             boottime: Workload.start.boot.milliseconds,
             wall: Workload.start.wall.milliseconds,
             interval: Workload.interval.milliseconds,
-            is_live: task.isLive ? 1 : 0
+            is_live: task.isLive ? 1 : 0,
+            warmed_up: warmedUp,
+            context: Unmanaged.passUnretained(warmUp).toOpaque(),
+            warm_up: Int64(task.warmUp)
         )
     }
 
@@ -91,12 +98,25 @@ final class BaselinePlan {
     }
 }
 
+/// What C hands back when it has warmed up.
+private final class WarmUp {
+    var stopwatch: Stopwatch?
+    var rows = 0
+}
+
+/// A plain function, because C calls it.
+private func warmedUp(_ context: UnsafeMutableRawPointer?) {
+    guard let context else { return }
+    let warmUp = Unmanaged<WarmUp>.fromOpaque(context).takeUnretainedValue()
+    warmUp.stopwatch?.restart(rows: warmUp.rows)
+}
+
 enum BaselineSide {
     /// The rows as Waypost stores them.
     static func typed(_ task: SideTask) throws -> Figures {
         let owner = BaselinePlan(try Workload.sightings())
-        var plan = owner.plan(task)
-        let figures = try Figures.measure(rows: task.rows) {
+        let figures = try Figures.measure(rows: task.rows) { stopwatch in
+            var plan = owner.plan(task, stopwatch)
             try withExtendedLifetime(owner) {
                 try check(task) { waypost_baseline_typed(task.database, &plan, $0, $1) }
             }
@@ -108,9 +128,9 @@ enum BaselineSide {
     /// The records as JSON text.
     static func json(_ task: SideTask) throws -> Figures {
         let owner = BaselinePlan(try Workload.sightings())
-        var plan = owner.plan(task)
         var bytes: Int64 = 0
-        var figures = try Figures.measure(rows: task.rows) {
+        var figures = try Figures.measure(rows: task.rows) { stopwatch in
+            var plan = owner.plan(task, stopwatch)
             try withExtendedLifetime(owner) {
                 try check(task) { waypost_baseline_json(task.database, &plan, &bytes, $0, $1) }
             }

@@ -13,8 +13,8 @@ enum JournalSide {
         let reading = ReaderLoop()
         let reader = try Lane("reader") { reading.run(queue) }
         let watcher = try Lane("watch") { watch.run() }
-        var figures = Figures.measure(rows: task.rows) {
-            QueueSide.feed(queue, cycle, task)
+        var figures = Figures.measure(rows: task.rows) { stopwatch in
+            QueueSide.feed(queue, cycle, task, stopwatch)
             try? queue.perform { _ in }
         }
         reading.stop()

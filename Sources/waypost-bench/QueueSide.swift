@@ -15,6 +15,9 @@ struct SideTask: Sendable {
     /// In real time, a sighting an interval, as a site gives them.
     var isLive = false
 
+    /// Rows before measuring begins: in real time what starting costs would count for much.
+    var warmUp: Int { isLive ? rows / 10 : 0 }
+
     func queue() throws -> Queue {
         try Queue(
             settings: QueueSettings(path: database, bootID: "bench", appVersion: "bench")
@@ -34,12 +37,14 @@ struct SideTask: Sendable {
 /// Gives sightings to a queue without losing one, and asks for a commit when it is time.
 final class Feeder: Sendable {
     private let queue: Queue
-    private let rowsPerCommit: Int
+    private let task: SideTask
+    private let stopwatch: Stopwatch
     private let fed = Atomic(0)
 
-    init(_ queue: Queue, rowsPerCommit: Int) {
+    init(_ queue: Queue, _ task: SideTask, _ stopwatch: Stopwatch) {
         self.queue = queue
-        self.rowsPerCommit = rowsPerCommit
+        self.task = task
+        self.stopwatch = stopwatch
     }
 
     /// Waits where the gateway would count a loss: the bench wants every row.
@@ -48,7 +53,8 @@ final class Feeder: Sendable {
         // There is room for thousands when there is any.
         if count % 1000 == 0 { while !queue.hasRoom { usleep(200) } }
         queue.accept(sighting)
-        guard rowsPerCommit > 0, count % rowsPerCommit == 0 else { return }
+        if count == task.warmUp { stopwatch.restart(rows: count) }
+        guard task.rowsPerCommit > 0, count % task.rowsPerCommit == 0 else { return }
         // Returns when all before it is on the disk; a failure shows in the number of rows.
         try? queue.perform { _ in }
     }
@@ -78,17 +84,22 @@ enum QueueSide {
     /// `Queue.accept` from this thread to committed rows.
     static func accept(_ task: SideTask) throws -> Figures {
         let cycle = try Workload.sightings()
-        let figures = try Figures.measure(rows: task.rows) {
+        let figures = try Figures.measure(rows: task.rows) { stopwatch in
             let queue = try task.queue()
-            feed(queue, cycle, task)
+            feed(queue, cycle, task, stopwatch)
             queue.close()
         }
         try task.check()
         return figures
     }
 
-    static func feed(_ queue: Queue, _ cycle: [Sighting], _ task: SideTask) {
-        let feeder = Feeder(queue, rowsPerCommit: task.rowsPerCommit)
+    static func feed(
+        _ queue: Queue,
+        _ cycle: [Sighting],
+        _ task: SideTask,
+        _ stopwatch: Stopwatch
+    ) {
+        let feeder = Feeder(queue, task, stopwatch)
         var stamp = Workload.start
         for index in 0..<task.rows {
             var sighting = cycle[index % cycle.count]
@@ -109,9 +120,9 @@ enum QueueSide {
         )
         settings.allow = Workload.allow
         let stop = try StopSignal()
-        let figures = try Figures.measure(rows: task.rows) { [settings] in
+        let figures = try Figures.measure(rows: task.rows) { [settings] stopwatch in
             let queue = try task.queue()
-            let feeder = Feeder(queue, rowsPerCommit: task.rowsPerCommit)
+            let feeder = Feeder(queue, task, stopwatch)
             let adapter = BeaconAdapter(
                 settings: settings,
                 board: Publisher<SourceReport>(),

@@ -1,5 +1,6 @@
 // What a process has used: time, CPU, bytes written, memory.
 import Glibc
+import Synchronization
 
 /// The kernel's figures for this process at one moment.
 struct Usage {
@@ -106,20 +107,32 @@ struct Figures {
         }
     }
 
-    /// What `work` used for `rows` rows.
-    static func measure(rows: Int, _ work: () throws -> Void) rethrows -> Figures {
+    /// What `work` used for each of `rows` rows, from the stopwatch's start on.
+    static func measure(rows: Int, _ work: (Stopwatch) throws -> Void) rethrows -> Figures {
         Resident.forgetPeak()
-        let before = Usage.now()
-        try work()
+        let stopwatch = Stopwatch()
+        try work(stopwatch)
         let after = Usage.now()
+        let (before, done) = stopwatch.start
+        let rows = Double(max(1, rows - done))
         var figures = Figures()
         figures["resident_end_bytes"] = Resident.current
         figures["resident_peak_bytes"] = Resident.peak
-        figures["rows_per_s"] = Double(rows) / max(after.wall - before.wall, 1e-9)
-        figures["cpu_us_per_row"] = (after.cpu - before.cpu) * 1e6 / Double(rows)
-        figures["block_bytes_per_row"] = (after.blockBytes - before.blockBytes) / Double(rows)
-        figures["wchar_per_row"] = (after.writtenBytes - before.writtenBytes) / Double(rows)
-        figures["wake_ups_per_row"] = (after.wakeUps - before.wakeUps) / Double(rows)
+        figures["rows_per_s"] = rows / max(after.wall - before.wall, 1e-9)
+        figures["cpu_us_per_row"] = (after.cpu - before.cpu) * 1e6 / rows
+        figures["block_bytes_per_row"] = (after.blockBytes - before.blockBytes) / rows
+        figures["wchar_per_row"] = (after.writtenBytes - before.writtenBytes) / rows
+        figures["wake_ups_per_row"] = (after.wakeUps - before.wakeUps) / rows
         return figures
     }
+}
+
+/// When measuring begins: at once, or when a side says that it has warmed up.
+final class Stopwatch: Sendable {
+    private let begun = Mutex((usage: Usage.now(), rows: 0))
+
+    var start: (usage: Usage, rows: Int) { begun.withLock { $0 } }
+
+    /// Begins again; `rows` are done.
+    func restart(rows: Int) { begun.withLock { $0 = (Usage.now(), rows) } }
 }

@@ -116,4 +116,66 @@ import Testing
         #expect(Set(places).count == places.count)
         #expect(places == places.sorted())
     }
+
+    @Test func slowHandler_neverOverlaps_andMissedTicksAreOne() throws {
+        let running = StateBox(0)
+        let most = StateBox(0)
+        let starts = StateBox([BootInstant]())
+        let mayEnd = StateBox(false)
+        let timer = try ReliableTimer(
+            "test",
+            grid: TimerGrid(interval: .milliseconds(5)),
+            clock: SystemClock()
+        ) {
+            let now = running.update { count -> Int in
+                count += 1
+                return count
+            }
+            most.update { $0 = max($0, now) }
+            starts.update { $0.append(SystemClock().now()) }
+            // The first call lasts for many moments of the grid.
+            let until = SystemClock().now() + .milliseconds(100)
+            while !mayEnd.value, SystemClock().now() < until { usleep(500) }
+            mayEnd.update { $0 = true }
+            running.update { $0 -= 1 }
+        }
+        let deadline = Date().addingTimeInterval(30)
+        while starts.value.count < 4, Date() < deadline { usleep(1000) }
+        timer.cancel()
+        let seen = starts.value
+        #expect(seen.count >= 4)
+        #expect(most.value == 1)
+        // Twenty moments passed meanwhile; they did not come all at once afterwards.
+        let places = seen.map { $0.nanoseconds / 5_000_000 }
+        #expect(Set(places).count == places.count)
+        #expect(places[1] - places[0] >= 20)
+    }
+
+    @Test func cancel_waitsForTheHandlerThatRuns() throws {
+        let isIn = StateBox(false)
+        let isOut = StateBox(false)
+        let timer = try ReliableTimer(
+            "test",
+            grid: TimerGrid(interval: .milliseconds(2)),
+            clock: SystemClock()
+        ) {
+            isIn.update { $0 = true }
+            let until = SystemClock().now() + .milliseconds(50)
+            while SystemClock().now() < until { usleep(500) }
+            isOut.update { $0 = true }
+        }
+        let deadline = Date().addingTimeInterval(30)
+        while !isIn.value, Date() < deadline { usleep(200) }
+        #expect(isIn.value)
+        timer.cancel()
+        #expect(isOut.value)
+    }
+
+    @Test func leeway_wakesOnAWholeSecond_ifOneIsNear() {
+        let moment = at(10_300)
+        #expect(TimerGrid.wake(for: moment, leeway: .zero) == moment)
+        #expect(TimerGrid.wake(for: moment, leeway: .milliseconds(699)) == moment)
+        #expect(TimerGrid.wake(for: moment, leeway: .milliseconds(700)) == at(11_000))
+        #expect(TimerGrid.wake(for: at(11_000), leeway: .seconds(1)) == at(11_000))
+    }
 }

@@ -190,6 +190,39 @@ import Testing
         queue.close()
     }
 
+    @Test func truncatedFile_givesBackWhatIsLeftOfIt() throws {
+        let folder = try TemporaryFolder()
+        try fill(folder)
+        let data = try bytes(folder)
+        try write(data.prefix(data.count * 3 / 4), folder)
+        let queue = try folder.queue()
+        let detail = try salvage(queue)
+        #expect(detail["readable"] as? String == "yes")
+        #expect((detail["records"] as? Int ?? 0) > 500)
+        #expect((detail["lost"] as? Int ?? 0) > 0)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func emptyFileWithAJournal_givesBackWhatIsInTheJournal() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(commitInterval: .milliseconds(1))
+        for number in 0..<500 { queue.accept(testSighting(number)) }
+        _ = try queue.perform { _ in true }
+        // As a power cut leaves it that came before the first checkpoint.
+        let journal = try Data(contentsOf: URL(fileURLWithPath: folder.database + "-wal"))
+        queue.close()
+        for name in try folder.files {
+            try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
+        }
+        try write(Data(), folder)
+        try journal.write(to: URL(fileURLWithPath: folder.database + "-wal"))
+        let again = try folder.queue()
+        let detail = try salvage(again)
+        #expect(detail["beacons"] as? Int == 500)
+        again.close()
+    }
+
     @Test(arguments: 0..<60)
     func randomDamage_neverStopsTheQueue(_ seed: Int) throws {
         var numbers = Numbers(state: UInt64(seed) &* 7919 &+ 17)

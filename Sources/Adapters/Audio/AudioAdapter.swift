@@ -22,8 +22,23 @@ package struct AudioSettings: Sendable {
         self.devices = devices
     }
 
-    /// A segment is as long as the overlap, so that a chunk shares whole segments with its neighbour.
-    var segment: Duration { overlap > .zero ? overlap : .seconds(2) }
+    /// The overlap, so that a chunk shares whole segments with its neighbour.
+    private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
+
+    /// Segments of an overlap: each is stored as it ends, so one is what a power cut costs, and a second of
+    /// sound with all that delays it on its way stays below two.
+    private var parts: Int {
+        let length = step.milliseconds
+        let fewest = max(1, Int((length + 999) / 1000))
+        // Opus packets of 20 ms fill a segment exactly.
+        return (fewest..<(fewest + 8)).first { length % (Int64($0) * 20) == 0 } ?? 1
+    }
+
+    var segment: Duration { step / parts }
+
+    var chunkSegments: Int { max(1, Int(chunk / segment)) }
+
+    var overlapSegments: Int { overlap > .zero ? parts : 0 }
 
     var segmentFrames: Int { Int(segment.milliseconds) * rate / 1000 }
 }

@@ -57,8 +57,8 @@ final class Capture {
                 rate: settings.rate,
                 device: device,
                 preskip: encoder.preskip,
-                chunkSegments: max(1, Int(settings.chunk / settings.segment)),
-                overlapSegments: settings.overlap > .zero ? 1 : 0,
+                chunkSegments: settings.chunkSegments,
+                overlapSegments: settings.overlapSegments,
                 minimumLevel: settings.minimumLevel
             )
         )

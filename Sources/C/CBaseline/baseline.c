@@ -44,6 +44,7 @@ static int run(baseline *self, insert_row insert) {
     int code = sqlite3_exec(self->database, "BEGIN IMMEDIATE", 0, 0, 0);
     int64_t start = nanoseconds_now(), begun = start, since_commit = 0;
     for (int64_t index = 0; index < plan->rows && code == SQLITE_OK; index++) {
+        if (plan->warm_up > 0 && index == plan->warm_up) plan->warmed_up(plan->context);
         if (plan->is_live) wait_until(start + index * plan->interval * 1000000);
         code = insert(self, &plan->cycle[(size_t)index % plan->cycle_count], index);
         since_commit++;

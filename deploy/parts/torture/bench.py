@@ -13,6 +13,8 @@ import tempfile
 import time
 
 TOKEN = "torture-token"
+# What we start ends with us, however we end.
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 
 
 class Settings:
@@ -61,13 +63,13 @@ class Sound:
         environment = dict(os.environ, XDG_RUNTIME_DIR=str(home), HOME=str(home))
         quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = subprocess.Popen(
-            ["pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no",
+            [*ENDS_WITH_US, "pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no",
              f"--load=module-pipe-source source_name=field file={home}/pipe rate=16000 channels=1 format=s16le",
              f"--load=module-native-protocol-unix socket={home}/native auth-anonymous=1"], env=environment, **quiet)
         self.processes = [server]
         wait("the sound server", lambda: (home / "native").exists() and (home / "pipe").exists())
         hum = pathlib.Path(__file__).with_name("hum.py")
-        self.processes.append(subprocess.Popen([sys.executable, hum, home / "pipe"], **quiet))
+        self.processes.append(subprocess.Popen([*ENDS_WITH_US, sys.executable, hum, home / "pipe"], **quiet))
 
     def end(self):
         for process in self.processes:
@@ -129,7 +131,7 @@ class Bench:
                 variables["FIELDFAULTS_LOG"] = str(log)
         with open(self.log, "ab") as output:
             self.daemon = subprocess.Popen(
-                [self.settings.programs / "waypost", "run", "--config", self.file], env=variables,
+                [*ENDS_WITH_US, self.settings.programs / "waypost", "run", "--config", self.file], env=variables,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         return self.daemon
 

@@ -6,7 +6,7 @@ import time
 
 import records
 from accounts import check_admitted, check_status, settle
-from bench import Bench, NeverStarted, Sound, capture, wait
+from bench import ENDS_WITH_US, Bench, NeverStarted, Sound, capture, wait
 from report import Row
 from server import Network, Receiver
 
@@ -33,7 +33,7 @@ class FullDisk:
         self.bench.configure(BEACONS.format(path=self.bench.folder / "capture", speed="1.0") + AUDIO + LIMITS)
 
     def fill(self):
-        return subprocess.Popen(["sh", "-c", FILL, self.small / "filling"], start_new_session=True)
+        return subprocess.Popen([*ENDS_WITH_US, "sh", "-c", FILL, self.small / "filling"], start_new_session=True)
 
     def free(self, filler):
         os.killpg(filler.pid, signal.SIGKILL)
@@ -74,15 +74,7 @@ class FullDisk:
         seen = []
         self.watch(3, seen)
         if restarts:
-            self.bench.kill()
-            try:
-                self.bench.start()
-            except NeverStarted as error:
-                self.row.start_failures += 1
-                self.row.problem(f"on a full disk: {error}")
-                self.free(filler)
-                self.bench.start()
-                filler = self.fill()
+            filler = self.restart(filler)
             self.watch(2, seen)
         self.judge(seen)
         self.free(filler)
@@ -94,6 +86,21 @@ class FullDisk:
             self.row.problem(f"{error}: storage {status.get('storage')}, audio {status.get('sources', {}).get('audio')}")
         time.sleep(1)
         self.end_round(restarts)
+
+    def restart(self, filler):
+        """kill -9 and a start on the full disk, which nobody else writes to meanwhile."""
+        os.killpg(filler.pid, signal.SIGSTOP)
+        self.bench.kill()
+        try:
+            self.bench.start()
+            os.killpg(filler.pid, signal.SIGCONT)
+            return filler
+        except NeverStarted as error:
+            self.row.start_failures += 1
+            self.row.problem(f"on a full disk: {error}")
+            self.free(filler)
+            self.bench.start()
+            return self.fill()
 
     def end_round(self, restarts):
         if self.bench.stop() != 0:
@@ -151,8 +158,7 @@ class OwnLimit:
             bench.configure(BEACONS.format(path=bench.folder / "capture", speed="0.0") + storage)
             bench.start()
             largest = self.collect()
-            # A flood of 100,000 records a second goes a little over it: what one commit brings is in the journal first.
-            if largest > self.limit * 1.25:
+            if largest > self.limit * 1.05:
                 row.problem(f"the database grew to {largest} bytes, {self.limit} are allowed")
             if bench.stop() != 0:
                 row.problem("SIGTERM did not end it with 0")

@@ -5,6 +5,7 @@ Started by deploy/torture, which builds the programs and the library that fails.
 """
 import argparse
 import importlib
+import signal
 import sys
 import traceback
 
@@ -53,6 +54,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # So that what has been started is ended and cleared away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
     except KeyboardInterrupt:

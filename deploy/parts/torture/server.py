@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from bench import TOKEN, wait
+from bench import ENDS_WITH_US, TOKEN, wait
 
 
 class Receiver:
@@ -21,7 +21,7 @@ class Receiver:
         tokens.write_text(TOKEN + "\n")
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
-                [settings.programs / "waypost-receiver", "--listen", "127.0.0.1:0", "--data", self.data,
+                [*ENDS_WITH_US, settings.programs / "waypost-receiver", "--listen", "127.0.0.1:0", "--data", self.data,
                  "--tokens", tokens], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         wait("the receiver", lambda: b"listening on http://" in self.log.read_bytes())
         text = self.log.read_text().split("listening on http://")[1]

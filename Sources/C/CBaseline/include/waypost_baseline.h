@@ -40,6 +40,10 @@ typedef struct {
     int64_t interval;
     /// Waits until each row's time has come; else as fast as it goes.
     int is_live;
+    /// Called before row `warm_up`, if that is above 0: measuring begins then.
+    void (*warmed_up)(void *context);
+    void *context;
+    int64_t warm_up;
 } waypost_baseline_plan;
 
 /// Inserts the rows as Waypost stores them; 0, or a SQLite code with its words in `error`.
