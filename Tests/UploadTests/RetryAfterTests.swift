@@ -7,6 +7,12 @@ import Testing
 import Upload
 
 @Suite struct RetryAfterTests {
+    /// Beyond what was asked for at most five minutes more, so that not all come back together.
+    private func expect(_ wait: Duration, _ asked: Duration) {
+        #expect(wait >= asked)
+        #expect(wait <= asked + .seconds(300))
+    }
+
     private func wait(_ headers: [String], status: Int = 503) throws -> Duration {
         let clock = ManualClock(SystemClock().stamp())
         let bench = try UploadBench(clock: clock) { _ in
@@ -21,12 +27,12 @@ import Upload
 
     @Test(arguments: [503, 429, 408, 409, 500])
     func seconds_areHonoured(status: Int) throws {
-        #expect(try wait(["Retry-After: 120"], status: status) == .seconds(120))
+        expect(try wait(["Retry-After: 120"], status: status), .seconds(120))
     }
 
     @Test func moreThanAnHour_isAnHour() throws {
-        #expect(try wait(["Retry-After: 86400"]) == .seconds(3600))
-        #expect(try wait(["Retry-After: 99999999999999999999"]) <= .seconds(3600))
+        expect(try wait(["Retry-After: 86400"]), .seconds(3600))
+        #expect(try wait(["Retry-After: 99999999999999999999"]) <= .seconds(3900))
     }
 
     @Test func date_isReadByTheServersClock() throws {
@@ -34,7 +40,7 @@ import Upload
         let headers = [
             "Date: Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After: Wed, 21 Oct 2015 07:30:30 GMT",
         ]
-        #expect(try wait(headers) == .seconds(150))
+        expect(try wait(headers), .seconds(150))
     }
 
     @Test func dateWithoutTheServersClock_isReadByOurs() throws {
@@ -45,7 +51,7 @@ import Upload
         let date = format.string(from: Date(timeIntervalSinceNow: 600))
         let wait = try wait(["Retry-After: \(date)"])
         #expect(wait > .seconds(60))
-        #expect(wait <= .seconds(600))
+        #expect(wait <= .seconds(900))
     }
 
     @Test(arguments: [
