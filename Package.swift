@@ -82,7 +82,7 @@ let package = Package(
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),
-        module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib"]),
+        module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib", "CZstd"]),
         module(
             "Gateway",
             ["Host", "Board", "Store", "Beacons", "Location", "Audio", "Upload", "CLinux", "CTOML"]
@@ -120,9 +120,12 @@ let package = Package(
         tests("Location", ["Location", "Store", "Host", "Board", "CLinux"]),
         tests("Audio", ["Audio", "Store", "Host", "Board", "Containers", "COpus"]),
         tests("Containers", ["Containers", "COpus", "COgg"]),
-        tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CLinux"]),
+        tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CZstd", "CLinux"]),
         tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board"]),
-        tests("Receiver", ["waypost-receiver", "CZlib", "CZstd"]),
+        tests(
+            "Receiver",
+            ["waypost-receiver", "Upload", "Store", "Host", "Board", "CZlib", "CZstd"]
+        ),
         tests(
             "System",
             ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]

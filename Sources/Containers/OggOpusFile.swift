@@ -23,7 +23,7 @@ package struct OggOpusFile: ~Copyable {
         let skip = preskip * scale + prerollPackets * Int(Self.packetGranules)
         lastGranule = Int64(skip + frames * scale)
         ogg_stream_init(&stream, Int32(bitPattern: serial))
-        put(Self.head(rate: rate, preskip: skip), granule: 0, isLast: false)
+        put(Self.head(rate: rate, preskip: skip)[...], granule: 0, isLast: false)
     }
 
     deinit {
@@ -34,7 +34,7 @@ package struct OggOpusFile: ~Copyable {
     /// The pages of the two headers.
     package mutating func headers() -> [UInt8] {
         var bytes = pages(flush: true)
-        put(Self.tags, granule: 0, isLast: false)
+        put(Self.tags[...], granule: 0, isLast: false)
         bytes += pages(flush: true)
         return bytes
     }
@@ -44,18 +44,17 @@ package struct OggOpusFile: ~Copyable {
         guard granule < lastGranule else { return [] }
         granule += Self.packetGranules
         // A last page that says less than its packets hold is how the end is trimmed (section 4.5).
-        put(Array(packet), granule: min(granule, lastGranule), isLast: granule >= lastGranule)
+        put(packet, granule: min(granule, lastGranule), isLast: granule >= lastGranule)
         return pages(flush: false)
     }
 
     package mutating func finish() -> [UInt8] { pages(flush: true) }
 
-    private mutating func put(_ data: [UInt8], granule: Int64, isLast: Bool) {
-        var data = data
-        data.withUnsafeMutableBufferPointer { buffer in
-            // libogg copies the packet before it returns.
+    private mutating func put(_ data: ArraySlice<UInt8>, granule: Int64, isLast: Bool) {
+        data.withUnsafeBufferPointer { buffer in
+            // libogg copies the packet before it returns, and does not write to it.
             var packet = ogg_packet(
-                packet: buffer.baseAddress,
+                packet: UnsafeMutablePointer(mutating: buffer.baseAddress),
                 bytes: buffer.count,
                 b_o_s: packets == 0 ? 1 : 0,
                 e_o_s: isLast ? 1 : 0,

@@ -18,22 +18,22 @@ extension WallTime {
         let inDay = clamped - days * 86_400_000
         let (year, month, day) = Self.civil(fromDays: days)
         var at = 0
-        func put(_ value: Int64, _ digits: Int, _ end: Character) {
+        func put(_ value: Int64, _ digits: Int, _ end: UInt8) {
             var rest = value
             for place in stride(from: at + digits - 1, through: at, by: -1) {
                 buffer[place] = UInt8(48 + rest % 10)
                 rest /= 10
             }
-            buffer[at + digits] = end.asciiValue ?? 32
+            buffer[at + digits] = end
             at += digits + 1
         }
-        put(year, 4, "-")
-        put(month, 2, "-")
-        put(day, 2, "T")
-        put(inDay / 3_600_000, 2, ":")
-        put(inDay / 60_000 % 60, 2, ":")
-        put(inDay / 1000 % 60, 2, ".")
-        put(inDay % 1000, 3, "Z")
+        put(year, 4, UInt8(ascii: "-"))
+        put(month, 2, UInt8(ascii: "-"))
+        put(day, 2, UInt8(ascii: "T"))
+        put(inDay / 3_600_000, 2, UInt8(ascii: ":"))
+        put(inDay / 60_000 % 60, 2, UInt8(ascii: ":"))
+        put(inDay / 1000 % 60, 2, UInt8(ascii: "."))
+        put(inDay % 1000, 3, UInt8(ascii: "Z"))
     }
 
     /// Reads `YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm)`; nil for anything else (RFC 3339, section 5.6).

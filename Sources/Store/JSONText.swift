@@ -48,7 +48,8 @@ package struct JSONText {
 
     package mutating func field(_ key: String, _ integer: Int64) {
         self.key(key)
-        raw(String(integer))
+        decimal(integer, 0)
+        needsComma = true
     }
 
     package mutating func field(_ key: String, _ flag: Bool) {
@@ -64,7 +65,12 @@ package struct JSONText {
 
     package mutating func field(_ key: String, _ time: WallTime) {
         self.key(key)
-        value(time.rfc3339)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 26) { text in
+            text.initialize(repeating: UInt8(ascii: "\""))
+            time.write(rfc3339To: UnsafeMutableBufferPointer(rebasing: text[1..<25]))
+            bytes.append(contentsOf: text)
+        }
+        needsComma = true
     }
 
     /// An integer that stands for `scaled / 10^decimals`, written out exactly: `-0.05`.
@@ -87,6 +93,11 @@ package struct JSONText {
         needsComma = true
     }
 
+    /// Gives the text to something that appends to it what is part of it as it stands.
+    package mutating func extend(_ body: (inout [UInt8]) throws -> Void) rethrows {
+        try body(&bytes)
+    }
+
     /// Bytes that are part of the text as they stand (inside a quoted value, a line's end).
     package mutating func append(_ raw: some Sequence<UInt8>) {
         bytes.append(contentsOf: raw)
@@ -96,21 +107,53 @@ package struct JSONText {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
     }
 
+    /// Written backwards into a place that holds any 64-bit number with its sign and point.
     private mutating func decimal(_ scaled: Int64, _ decimals: Int) {
-        guard decimals > 0 else { return bytes.append(contentsOf: String(scaled).utf8) }
-        if scaled < 0 { bytes.append(UInt8(ascii: "-")) }
-        var digits = Array(String(scaled.magnitude).utf8)
-        if digits.count <= decimals {
-            digits.insert(contentsOf: repeatElement(48, count: decimals + 1 - digits.count), at: 0)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 24 + decimals) { text in
+            text.initialize(repeating: UInt8(ascii: "0"))
+            var at = text.count
+            var rest = scaled.magnitude
+            var digits = 0
+            while rest > 0 || digits <= decimals {
+                if digits == decimals, decimals > 0 {
+                    at -= 1
+                    text[at] = UInt8(ascii: ".")
+                }
+                at -= 1
+                text[at] = 48 + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+                digits += 1
+            }
+            if scaled < 0 {
+                at -= 1
+                text[at] = UInt8(ascii: "-")
+            }
+            bytes.append(contentsOf: text[at...])
         }
-        bytes.append(contentsOf: digits.dropLast(decimals))
-        bytes.append(UInt8(ascii: "."))
-        bytes.append(contentsOf: digits.suffix(decimals))
     }
 
     private mutating func quote(_ text: String) {
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
+        var text = text
+        text.withUTF8 { utf8 in
+            bytes.append(UInt8(ascii: "\""))
+            if Self.isPlain(utf8) { bytes.append(contentsOf: utf8) } else { escape(utf8) }
+            bytes.append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// Whether nothing in it needs an escape; without a way out of the loop, which compilers make fast.
+    private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+        var found: UInt8 = 0
+        for byte in utf8 {
+            found |= byte < 0x20 ? 1 : 0
+            found |= byte == UInt8(ascii: "\"") ? 1 : 0
+            found |= byte == UInt8(ascii: "\\") ? 1 : 0
+        }
+        return found == 0
+    }
+
+    private mutating func escape(_ utf8: UnsafeBufferPointer<UInt8>) {
+        for byte in utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 bytes.append(UInt8(ascii: "\\"))
@@ -122,6 +165,5 @@ package struct JSONText {
                 bytes.append(byte)
             }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 }

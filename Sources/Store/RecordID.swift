@@ -102,16 +102,15 @@ package enum UUIDText {
     static func format(_ high: UInt64, _ low: UInt64) -> String {
         String(unsafeUninitializedCapacity: 36) { buffer in
             var at = 0
-            for (word, dashes) in [(high, [8, 12]), (low, [0, 4])] {
-                for nibble in 0..<16 {
-                    if dashes.contains(nibble), at > 0 {
-                        buffer[at] = UInt8(ascii: "-")
-                        at += 1
-                    }
-                    let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - nibble * 4)) & 15
-                    buffer[at] = value < 10 ? 48 + value : 87 + value
+            for nibble in 0..<32 {
+                if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+                    buffer[at] = UInt8(ascii: "-")
                     at += 1
                 }
+                let word = nibble < 16 ? high : low
+                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - nibble % 16 * 4)) & 15
+                buffer[at] = value < 10 ? 48 + value : 87 + value
+                at += 1
             }
             return 36
         }

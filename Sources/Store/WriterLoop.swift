@@ -262,6 +262,7 @@ struct WriterLoop {
 
     private mutating func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
+        keeper.forgetConnection()
         core.epoch.wrappingAdd(1, ordering: .acquiringAndReleasing)
         core.opened(database, caretaker: caretaker)
         retryAt = nil

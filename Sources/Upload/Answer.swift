@@ -12,12 +12,25 @@ package struct Answer: Sendable, Equatable {
     package var isCut = false
     /// Seconds the server asked to wait, as libcurl read them.
     package var retryAfter: Int
+    /// The codings the server would have taken, as in its `Accept-Encoding`; empty without one.
+    package var acceptEncoding: String
+    /// What an object store calls the bytes it has stored; empty without one.
+    package var etag = ""
+    /// Where an object store says that the bucket is; empty where it says nothing.
+    package var region = ""
 
-    package init(status: Int, contentType: String = "", body: [UInt8] = [], retryAfter: Int = 0) {
+    package init(
+        status: Int,
+        contentType: String = "",
+        body: [UInt8] = [],
+        retryAfter: Int = 0,
+        acceptEncoding: String = ""
+    ) {
         self.status = status
         self.contentType = contentType
         self.body = body
         self.retryAfter = retryAfter
+        self.acceptEncoding = acceptEncoding
     }
 
     /// The server's words for people: one line, at most 200 characters.

@@ -9,19 +9,43 @@ struct Base64Encoder {
     private var rest: [UInt8] = []
 
     mutating func encode(_ bytes: [UInt8], into text: inout [UInt8]) {
-        let input = rest + bytes
-        let whole = input.count / 3 * 3
-        text.reserveCapacity(text.count + input.count / 3 * 4 + 4)
-        Self.alphabet.withUnsafeBufferPointer { alphabet in
-            for at in stride(from: 0, to: whole, by: 3) {
-                let group = Int(input[at]) << 16 | Int(input[at + 1]) << 8 | Int(input[at + 2])
-                text.append(alphabet[group >> 18])
-                text.append(alphabet[group >> 12 & 63])
-                text.append(alphabet[group >> 6 & 63])
-                text.append(alphabet[group & 63])
+        bytes.withUnsafeBufferPointer { input in
+            var at = 0
+            // The group that the piece before began.
+            while !rest.isEmpty, at < input.count {
+                rest.append(input[at])
+                at += 1
+                guard rest.count == 3 else { continue }
+                rest.withUnsafeBufferPointer { Self.groups($0, into: &text) }
+                rest.removeAll(keepingCapacity: true)
+            }
+            let whole = at + (input.count - at) / 3 * 3
+            Self.groups(UnsafeBufferPointer(rebasing: input[at..<whole]), into: &text)
+            rest.append(contentsOf: input[whole...])
+        }
+    }
+
+    /// Whole groups of three, some hundred at a time by way of the stack.
+    private static func groups(_ input: UnsafeBufferPointer<UInt8>, into text: inout [UInt8]) {
+        let size = 384 * 3
+        alphabet.withUnsafeBufferPointer { alphabet in
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size / 3 * 4) { output in
+                output.initialize(repeating: 0)
+                for start in stride(from: 0, to: input.count, by: size) {
+                    var place = 0
+                    for at in stride(from: start, to: min(input.count, start + size), by: 3) {
+                        let group =
+                            Int(input[at]) << 16 | Int(input[at + 1]) << 8 | Int(input[at + 2])
+                        output[place] = alphabet[group >> 18]
+                        output[place + 1] = alphabet[group >> 12 & 63]
+                        output[place + 2] = alphabet[group >> 6 & 63]
+                        output[place + 3] = alphabet[group & 63]
+                        place += 4
+                    }
+                    text.append(contentsOf: output[..<place])
+                }
             }
         }
-        rest = Array(input[whole...])
     }
 
     mutating func finish(into text: inout [UInt8]) {

@@ -2,48 +2,78 @@
 internal import Host
 package import Store
 
-/// How bodies are compressed on the wire.
-package enum Compression: String, Sendable {
-    case gzip
-    case none
+/// What stands around the records of every body.
+package struct Envelope: Sendable {
+    /// Generously what it takes in bytes, names and metadata included.
+    static let room = 1024
+
+    private let streamName: String
+    private let deviceID: String
+
+    package init(streamName: String, deviceID: String) {
+        self.streamName = streamName
+        self.deviceID = deviceID
+    }
+
+    func opening() -> [UInt8] {
+        var json = JSONText()
+        json.field("stream_name", streamName)
+        json.field("device_id", deviceID)
+        return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
+    }
+
+    func closing(_ batch: Batch) -> [UInt8] {
+        var json = JSONText()
+        json.object {
+            $0.field("total_records", Int64(batch.records))
+            $0.field("app_version", batch.appVersion)
+            $0.field("batch_id", batch.key)
+            $0.field("first_sequence", batch.first)
+            $0.field("last_sequence", batch.last)
+            $0.field("sent_at", batch.sentAt)
+            $0.field("clock", batch.synced ? "synced" : "unsynced")
+        }
+        return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
+    }
 }
 
 /// Produces the body of one batch, piece by piece, as often as it is wanted.
 package final class BatchBody {
-    /// Up to here a finished body is kept in memory; a larger one is produced once more as it is sent.
-    static let memoryLimit = 512 << 10
-
     let batch: Batch
-    private let streamName: String
-    private let deviceID: String
+    private let envelope: Envelope
     private let compression: Compression
     private let source: RecordSource
 
-    package init(
+    init(batch: Batch, envelope: Envelope, compression: Compression, source: RecordSource) {
+        self.batch = batch
+        self.envelope = envelope
+        self.compression = compression
+        self.source = source
+    }
+
+    package convenience init(
         batch: Batch,
-        streamName: String,
-        deviceID: String,
+        envelope: Envelope,
         compression: Compression,
         reader: Reader
     ) throws {
-        self.batch = batch
-        self.streamName = streamName
-        self.deviceID = deviceID
-        self.compression = compression
-        source = try RecordSource(reader: reader, clockMap: batch.clockMap)
+        self.init(
+            batch: batch,
+            envelope: envelope,
+            compression: compression,
+            source: try RecordSource(reader: reader, clockMap: batch.clockMap)
+        )
     }
 
-    /// The length of the whole body, and its bytes if they are few.
-    func measure() throws -> (length: Int, bytes: [UInt8]?) {
-        var length = 0
-        var bytes: [UInt8]? = []
+    /// Records in a piece; sound is large.
+    static func pageSize(_ stream: Stream) -> Int64 { stream == .audio ? 1 : 256 }
+
+    /// The body as a request: from memory where it is small, produced twice where it is not.
+    package func request() throws -> any RequestBody {
+        var kept = KeptPieces()
         var pieces = pieces()
-        while let piece = try pieces.next() {
-            length += piece.count
-            bytes?.append(contentsOf: piece)
-            if length > Self.memoryLimit { bytes = nil }
-        }
-        return (length, bytes)
+        while let piece = try pieces.next() { kept.append(piece) }
+        return kept.body ?? StreamedBody(self, length: kept.length)
     }
 
     /// Starts the body from its beginning.
@@ -53,7 +83,7 @@ package final class BatchBody {
     struct Pieces {
         private let body: BatchBody
         private let records: ClosedRange<Int64>
-        private var gzip: GzipBox?
+        private var compressor: (any BodyCompressor)?
         private var position: Int64
         private var isStarted = false
         private var isDone = false
@@ -76,17 +106,14 @@ package final class BatchBody {
         private mutating func plain() throws -> [UInt8] {
             guard isStarted else {
                 isStarted = true
-                return body.opening()
+                return body.envelope.opening()
             }
             guard position <= records.upperBound else {
                 isDone = true
-                return body.closing()
+                return body.envelope.closing(body.batch)
             }
-            let page =
-                position...min(
-                    records.upperBound,
-                    position + (body.batch.stream == .audio ? 0 : 255)
-                )
+            let size = BatchBody.pageSize(body.batch.stream)
+            let page = position...min(records.upperBound, position + size - 1)
             position = page.upperBound + 1
             var bytes: [UInt8] = []
             try body.source.forEach(body.batch.stream, page) { sequence, json in
@@ -98,50 +125,20 @@ package final class BatchBody {
         }
 
         private mutating func compress(_ bytes: [UInt8]) throws -> [UInt8] {
-            guard body.compression == .gzip else { return bytes }
-            let box = try gzip ?? GzipBox()
-            gzip = box
+            compressor = try compressor ?? body.compression.compressor()
+            guard let compressor else { return bytes }
             var output: [UInt8] = []
-            try box.stream.append(bytes) { output.append(contentsOf: $0) }
-            if isDone { try box.stream.finish { output.append(contentsOf: $0) } }
+            try compressor.append(bytes, to: &output)
+            if isDone { try compressor.finish(to: &output) }
             return output
         }
     }
-
-    private func opening() -> [UInt8] {
-        var json = JSONText()
-        json.field("stream_name", streamName)
-        json.field("device_id", deviceID)
-        return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
-    }
-
-    private func closing() -> [UInt8] {
-        var json = JSONText()
-        json.object {
-            $0.field("total_records", Int64(batch.records))
-            $0.field("app_version", batch.appVersion)
-            $0.field("batch_id", batch.key)
-            $0.field("first_sequence", batch.first)
-            $0.field("last_sequence", batch.last)
-            $0.field("sent_at", batch.sentAt)
-            $0.field("clock", batch.synced ? "synced" : "unsynced")
-        }
-        return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
-    }
-}
-
-/// Holds the compressor, which cannot be copied, for a value that can.
-private final class GzipBox {
-    var stream: GzipStream
-
-    init() throws { stream = try GzipStream() }
 }
 
 extension RecordSource {
     /// The last record of a pending range that still fits into `limit` bytes of body; always at least one.
     package func lastFitting(_ range: PendingRange, limit: Int) throws -> Int64 {
-        // Names, metadata and braces around the records, generously.
-        var size = 1024
+        var size = Envelope.room
         var last = range.first
         try forEach(range.stream, range.first...range.last) { sequence, json in
             size += json.count + 1

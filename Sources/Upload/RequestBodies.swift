@@ -1,4 +1,4 @@
-// The two kinds of request body: a short one from memory, a long one straight from the database.
+// The kinds of request body: short ones from memory, a long one straight from the database.
 
 /// A body that is all there.
 package final class MemoryBody: RequestBody {
@@ -16,6 +16,34 @@ package final class MemoryBody: RequestBody {
     package func read(atMost limit: Int) -> ArraySlice<UInt8> {
         let slice = bytes[position..<min(bytes.count, position + limit)]
         position = slice.endIndex
+        return slice
+    }
+}
+
+/// A body that is all there, in pieces as they were made.
+final class PiecesBody: RequestBody {
+    let length: Int
+    private let pieces: [[UInt8]]
+    private var next = 0
+    private var piece: ArraySlice<UInt8> = []
+
+    init(_ pieces: [[UInt8]], length: Int) {
+        self.pieces = pieces
+        self.length = length
+    }
+
+    func rewind() {
+        next = 0
+        piece = []
+    }
+
+    func read(atMost limit: Int) -> ArraySlice<UInt8> {
+        if piece.isEmpty, next < pieces.count {
+            piece = pieces[next][...]
+            next += 1
+        }
+        let slice = piece.prefix(limit)
+        piece = piece.dropFirst(limit)
         return slice
     }
 }
@@ -43,13 +71,5 @@ final class StreamedBody: RequestBody {
         let slice = piece.prefix(limit)
         piece = piece.dropFirst(limit)
         return slice
-    }
-}
-
-extension BatchBody {
-    /// The body as a request: from memory where it is small, produced twice where it is not.
-    package func request() throws -> any RequestBody {
-        let (length, bytes) = try measure()
-        return bytes.map { MemoryBody($0) } ?? StreamedBody(self, length: length)
     }
 }

@@ -11,12 +11,17 @@ final class SyncRun {
     private let board: Publisher<UploadReport>
     let stop: StopSignal
     private let transport: Transport
+    /// Set where batches become objects.
+    private let bucket: BucketUpload?
     /// nil until the first sync: the disk may refuse at the start.
     private var openReader: Reader?
     /// The database that the reader is of.
     private var epoch = -1
     private var report = UploadReport()
     private var backoff = Backoff()
+    private var compression: CompressionChoice
+    /// The body of a batch that is about to be frozen.
+    private var draft: BodyDraft?
     var live = LivePass()
     /// Streams whose batch met a failure in this sync: each is tried once.
     private(set) var resting: Set<Stream> = []
@@ -47,7 +52,9 @@ final class SyncRun {
         self.clock = clock
         self.board = board
         self.stop = stop
+        compression = CompressionChoice(settings.compression)
         transport = try Transport(settings.transport)
+        bucket = settings.bucket.map { BucketUpload(settings, $0) }
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
 
@@ -112,21 +119,32 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let last = try RecordSource(reader: reader(), clockMap: range.clockMap)
-            .lastFitting(range, limit: settings.maxBatchBytes)
+        let last = try last(of: range)
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
             ?? nextBatch(stream, through: end)
     }
 
-    func send(_ batch: Batch, token: String) throws -> Next {
-        let body = try BatchBody(
-            batch: batch,
-            streamName: settings.streamNames[batch.stream] ?? "\(batch.stream)",
-            deviceID: settings.deviceID,
-            compression: settings.compression,
+    /// The last record that fits into a batch; a request's body is made on the way.
+    private func last(of range: PendingRange) throws -> Int64 {
+        guard bucket == nil else {
+            return try RecordSource(reader: reader(), clockMap: range.clockMap)
+                .lastFitting(range, limit: settings.maxBatchBytes)
+        }
+        let draft = try BodyDraft(
+            range,
+            limit: settings.maxBatchBytes,
+            envelope: envelope(range.stream),
+            compression: compression.current,
             reader: reader()
-        ).request()
+        )
+        self.draft = draft
+        return draft.last
+    }
+
+    func send(_ batch: Batch, token: String) throws -> Next {
+        if let bucket { return try store(batch, in: bucket, keys: token) }
+        let body = try body(of: batch)
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
@@ -145,9 +163,32 @@ final class SyncRun {
         case .failed(let failure):
             fail(failure, stream: batch.stream, after: nil)
             return .endSync
+        case .answered(let answer)
+        where answer.status == 415 && compression.fallBack(accepting: answer.acceptEncoding):
+            // Nobody has judged the batch, only its wrapping: at once again, under the same key.
+            return try send(batch, token: token)
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
         }
+    }
+
+    private func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: settings.streamNames[stream] ?? "\(stream)",
+            deviceID: settings.deviceID
+        )
+    }
+
+    /// From the draft where the batch has just been frozen, else from the database.
+    private func body(of batch: Batch) throws -> any RequestBody {
+        defer { draft = nil }
+        return try draft?.body(of: batch, compression.current)
+            ?? BatchBody(
+                batch: batch,
+                envelope: envelope(batch.stream),
+                compression: compression.current,
+                reader: reader()
+            ).request()
     }
 
     private func headers(_ batch: Batch, token: String) -> [String] {
@@ -155,7 +196,9 @@ final class SyncRun {
             "Content-Type: application/json", "Accept: application/json",
             "X-Device-Token: \(token)", "Idempotency-Key: \"\(batch.key)\"",
         ]
-        if settings.compression == .gzip { headers.append("Content-Encoding: gzip") }
+        if let encoding = compression.current.contentEncoding {
+            headers.append("Content-Encoding: \(encoding)")
+        }
         return headers
     }
 
@@ -191,6 +234,35 @@ final class SyncRun {
         case .refused(let words):
             try refuse(batch, words: words)
             return .goOn
+        }
+    }
+
+    /// Stores a batch where uploads go to a bucket.
+    private func store(_ batch: Batch, in bucket: BucketUpload, keys: String) throws -> Next {
+        let reader = try reader()
+        let now = clock.stamp()
+        report.lastAttemptAt = now
+        report.streams[batch.stream]?.lastAttemptAt = now
+        report.streams[batch.stream]?.inFlight = batch.records
+        publish()
+        defer { report.streams[batch.stream]?.inFlight = 0 }
+        let (exchange, bytes) = try bucket.send(
+            batch,
+            from: reader,
+            keys: keys,
+            by: transport,
+            until: stop
+        )
+        report.bytesSent += Int64(bytes)
+        report.streams[batch.stream]?.inFlight = 0
+        switch exchange {
+        case .stopped:
+            return .endSync
+        case .failed(let failure):
+            fail(failure, stream: batch.stream, after: nil)
+            return .endSync
+        case .answered(let answer):
+            return try judge(Verdict(bucket: answer), batch)
         }
     }
 

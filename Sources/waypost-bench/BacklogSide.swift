@@ -44,8 +44,9 @@ enum BacklogSide {
         var drain = Drain(rows: task.rows)
         drain.figures = try Figures.measure(rows: task.rows) { _ in
             drain.begin()
-            while let batch = try nextBatch(queue, reader) {
-                drain.bodyBytes += try produce(batch, reader)
+            while let (batch, draft) = try nextBatch(queue, reader, .beacons, .gzip) {
+                let body = try draft.body(of: batch, .gzip) ?? body(batch, reader, .gzip)
+                drain.bodyBytes += try read(body) { _ in }
                 try queue.perform { try $0.uploaded(batch) }
                 drain.passed(batch.records)
             }
@@ -57,25 +58,55 @@ enum BacklogSide {
     }
 
     /// As SyncRun does it: look, fit, freeze.
-    private static func nextBatch(_ queue: Queue, _ reader: Reader) throws -> Batch? {
-        guard let range = try queue.perform({ try $0.pending(.beacons) }) else { return nil }
-        let last = try RecordSource(reader: reader, clockMap: range.clockMap)
-            .lastFitting(range, limit: 8 << 20)
-        return try queue.perform { try $0.freeze(range, through: last) }
+    static func nextBatch(
+        _ queue: Queue,
+        _ reader: Reader,
+        _ stream: Stream,
+        _ compression: Compression,
+        limit: Int = 8 << 20
+    ) throws -> (Batch, BodyDraft)? {
+        guard let range = try queue.perform({ try $0.pending(stream) }) else { return nil }
+        let draft = try BodyDraft(
+            range,
+            limit: limit,
+            envelope: envelope(stream),
+            compression: compression,
+            reader: reader
+        )
+        let last = draft.last
+        return try queue.perform { try $0.freeze(range, through: last) }.map { ($0, draft) }
     }
 
-    /// The bytes of the body that would go out.
-    private static func produce(_ batch: Batch, _ reader: Reader) throws -> Int {
-        let body = try BatchBody(
+    /// The body of a batch, as after a restart.
+    static func body(
+        _ batch: Batch,
+        _ reader: Reader,
+        _ compression: Compression
+    ) throws -> any RequestBody {
+        try BatchBody(
             batch: batch,
-            streamName: "linux_bluez_beacons",
-            deviceID: "00000000-0000-4000-8000-000000000000",
-            compression: .gzip,
+            envelope: envelope(batch.stream),
+            compression: compression,
             reader: reader
         ).request()
+    }
+
+    private static func envelope(_ stream: Stream) -> Envelope {
+        Envelope(
+            streamName: stream == .audio ? "linux_alsa_audio" : "linux_bluez_beacons",
+            deviceID: "00000000-0000-4000-8000-000000000000"
+        )
+    }
+
+    /// All of a body; its length.
+    static func read(
+        _ body: any RequestBody,
+        _ sink: (ArraySlice<UInt8>) throws -> Void
+    ) throws -> Int {
         var bytes = 0
         while case let piece = try body.read(atMost: 64 << 10), !piece.isEmpty {
             bytes += piece.count
+            try sink(piece)
         }
         return bytes
     }

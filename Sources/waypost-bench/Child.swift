@@ -2,10 +2,14 @@
 import CLinux
 import Glibc
 import Host
+import Store
+import Upload
 
 /// Runs workers, and ends them when a signal ends the bench.
 final class Workers {
     private let signals: Int32
+    /// The bench's own end of the sink's standard input.
+    private var sinkEnds: [Int32] = []
 
     init() throws {
         signals = waypost_take_signals()
@@ -35,18 +39,48 @@ final class Workers {
         return Figures(text: text)
     }
 
+    /// Starts the server for uploads; it ends with its owner.
+    func sink() throws -> Sink {
+        var (ends, hold): ([Int32], [Int32]) = ([0, 0], [0, 0])
+        guard pipe(&ends) == 0, pipe(&hold) == 0 else {
+            throw SystemError.last("pipe")
+        }
+        let output = Descriptor(owning: ends[0])
+        let holder = Descriptor(owning: hold[1])
+        defer {
+            close(ends[1])
+            close(hold[0])
+        }
+        // Closed in every program that is started, or the sink would outlive the bench.
+        sinkEnds = [hold[1]]
+        let task = SideTask(database: "", rows: 0, rowsPerCommit: 0)
+        let process = try start(.sink, task, input: hold[0], output: ends[1], notFor: ends[0])
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while line.last != UInt8(ascii: "\n") {
+            guard Glibc.read(output.number, &byte, 1) == 1 else {
+                throw BenchFailure("the server for uploads did not start")
+            }
+            line.append(byte)
+        }
+        let port = Int(Figures(text: String(decoding: line, as: UTF8.self))["port"] ?? 0)
+        return Sink(port: port, process: process, holder: holder)
+    }
+
     private func start(
         _ side: Side,
         _ task: SideTask,
+        input: Int32? = nil,
         output: Int32,
         notFor other: Int32
     ) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addclose(&actions, other)
+        for end in sinkEnds + [other] { posix_spawn_file_actions_addclose(&actions, end) }
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_addclose(&actions, output)
+        if let input { posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -59,7 +93,12 @@ final class Workers {
             "waypost-bench", "worker", side.rawValue, "--database", task.database, "--rows",
             "\(task.rows)", "--rows-per-commit", "\(task.rowsPerCommit)",
         ]
-        let flags = task.isLive ? ["--live"] : []
+        var flags = task.isLive ? ["--live"] : []
+        if task.stream == .audio { flags.append("--audio") }
+        if !task.endpoint.isEmpty {
+            flags += ["--endpoint", task.endpoint, "--compression", task.compression.rawValue]
+            flags += ["--max-batch-bytes", "\(task.maxBatchBytes)"]
+        }
         var arguments = (words + flags).map { strdup($0) } + [nil]
         // From /proc, because C's `environ` is a variable that any thread may change.
         var environment =
@@ -92,5 +131,26 @@ final class Workers {
             if count == 0 { return String(decoding: bytes, as: UTF8.self) }
             if count > 0 { bytes += block.prefix(count) }
         }
+    }
+}
+
+/// The server for uploads, as the bench holds it.
+struct Sink: ~Copyable {
+    let port: Int
+    private let process: pid_t
+    /// It serves until this is closed.
+    private let holder: Descriptor
+
+    init(port: Int, process: pid_t, holder: consuming Descriptor) {
+        self.port = port
+        self.process = process
+        self.holder = holder
+    }
+
+    var endpoint: String { "http://127.0.0.1:\(port)/api/ingest" }
+
+    deinit {
+        kill(process, SIGTERM)
+        waitpid(process, nil, 0)
     }
 }

@@ -93,15 +93,15 @@ final class ScratchFolder {
         return "\(path)/\(count).sqlite"
     }
 
-    /// Deletes all files in it.
-    func clear() {
+    /// Deletes all files in it, or those whose names begin so.
+    func clear(_ prefix: String = "") {
         guard let folder = opendir(path) else { return }
         defer { closedir(folder) }
         while let entry = readdir(folder) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if name != ".", name != ".." { unlink("\(path)/\(name)") }
+            if name != ".", name != "..", name.hasPrefix(prefix) { unlink("\(path)/\(name)") }
         }
     }
 }

@@ -131,6 +131,11 @@ extension Side {
         case .open: "Waypost, opening"
         case .drain: "Waypost, draining"
         case .journal: "Waypost, the journal under a reader"
+        case .sound: "Waypost, a backlog of sound"
+        case .upload: "Waypost, uploading"
+        case .bodies: "Waypost, bodies into files"
+        case .curl: "curl, the finished bodies"
+        case .sink: "the server"
         }
     }
 }

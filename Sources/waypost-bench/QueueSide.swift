@@ -5,6 +5,7 @@ import Glibc
 import Host
 import Store
 import Synchronization
+import Upload
 
 /// What a side is to do.
 struct SideTask: Sendable {
@@ -14,6 +15,11 @@ struct SideTask: Sendable {
     var rowsPerCommit: Int
     /// In real time, a sighting an interval, as a site gives them.
     var isLive = false
+    /// For uploads: where to, how, and what.
+    var endpoint = ""
+    var compression = Compression.gzip
+    var stream = Stream.beacons
+    var maxBatchBytes = 8 << 20
 
     /// Rows before measuring begins: in real time what starting costs would count for much.
     var warmUp: Int { isLive ? rows / 10 : 0 }

@@ -80,7 +80,7 @@ extension QueueReport {
         )
     }
 
-    private static func line(_ name: String, _ cells: String...) -> String {
+    static func line(_ name: String, _ cells: String...) -> String {
         var line = name + String(repeating: " ", count: max(0, 47 - name.count))
         for (cell, width) in zip(cells, [12, 12, 8]) {
             line += " " + String(repeating: " ", count: max(0, width - 1 - cell.count)) + cell

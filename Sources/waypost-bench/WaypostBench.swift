@@ -6,8 +6,8 @@ import Glibc
 struct WaypostBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waypost-bench",
-        abstract: "Measure Waypost on this machine, beside plain C that stores the same rows.",
-        subcommands: [QueueCommand.self, WorkerCommand.self]
+        abstract: "Measure Waypost on this machine, beside plain C and curl doing the same.",
+        subcommands: [QueueCommand.self, UploadCommand.self, WorkerCommand.self]
     )
 }
 

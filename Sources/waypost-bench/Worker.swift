@@ -1,5 +1,7 @@
 // `waypost-bench worker`: one side of one case, in a process of its own; started by the bench.
 import ArgumentParser
+import Store
+import Upload
 
 /// What a worker measures.
 enum Side: String, ExpressibleByArgument, CaseIterable {
@@ -11,17 +13,29 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
     case open
     case drain
     case journal
+    case sound
+    case upload
+    case bodies
+    case curl
+    case sink
 
     func run(_ task: SideTask) throws -> Figures {
         switch self {
-        case .queue: try QueueSide.accept(task)
-        case .path: try QueueSide.path(task)
-        case .typed: try BaselineSide.typed(task)
-        case .json: try BaselineSide.json(task)
-        case .fill: try BacklogSide.fill(task)
-        case .open: try BacklogSide.open(task)
-        case .drain: try BacklogSide.drain(task)
-        case .journal: try JournalSide.run(task)
+        case .queue: return try QueueSide.accept(task)
+        case .path: return try QueueSide.path(task)
+        case .typed: return try BaselineSide.typed(task)
+        case .json: return try BaselineSide.json(task)
+        case .fill: return try BacklogSide.fill(task)
+        case .open: return try BacklogSide.open(task)
+        case .drain: return try BacklogSide.drain(task)
+        case .journal: return try JournalSide.run(task)
+        case .sound: return try UploadSide.fillSound(task)
+        case .upload: return try UploadSide.upload(task)
+        case .bodies: return try UploadSide.bodies(task)
+        case .curl: return try CurlSide.post(task)
+        case .sink:
+            try SinkSide.serve()
+            return Figures()
         }
     }
 }
@@ -38,13 +52,21 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "How many sightings.") var rows: Int
     @Option(help: "Sightings a commit; 0: a commit a second.") var rowsPerCommit = 0
     @Flag(help: "In real time.") var live = false
+    @Option(help: "Where uploads go.") var endpoint = ""
+    @Option(help: "gzip, zstd or none.") var compression = Compression.gzip.rawValue
+    @Flag(help: "Upload sound, not sightings.") var audio = false
+    @Option(help: "Bytes of a body before compression.") var maxBatchBytes = 8 << 20
 
     mutating func run() throws {
         let task = SideTask(
             database: database,
             rows: rows,
             rowsPerCommit: rowsPerCommit,
-            isLive: live
+            isLive: live,
+            endpoint: endpoint,
+            compression: Compression(rawValue: compression) ?? .gzip,
+            stream: audio ? .audio : .beacons,
+            maxBatchBytes: maxBatchBytes
         )
         Output.write(try side.run(task).text)
     }

@@ -62,4 +62,76 @@ import Testing
         #expect(result.status != 0)
         #expect(result.output.isEmpty)
     }
+
+    private static func upload(_ arguments: [String]) throws -> [[String: Any]] {
+        let folder = NSTemporaryDirectory() + "wp-bench-" + UUID().uuidString.prefix(8)
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let result = try run(
+            ["upload", "--rounds", "1", "--json", "--directory", folder] + arguments
+        )
+        #expect(result.status == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+        let json = try JSONSerialization.jsonObject(with: result.output) as? [String: Any]
+        #expect((json?["goals"] as? [[String: Any]])?.isEmpty == false)
+        return try #require(json?["cases"] as? [[String: Any]])
+    }
+
+    @Test func upload_reportsBothSides_forEachCompression() throws {
+        let cases = try Self.upload(["--records", "3000", "--chunks", "3"])
+        let names = cases.map { "\($0["records"] ?? "") \($0["compression"] ?? "")" }
+        #expect(
+            names == [
+                "sightings gzip", "sightings zstd", "sightings none", "sound gzip", "sound zstd",
+                "sound none",
+            ]
+        )
+        for one in cases {
+            #expect(one["count"] as? Int == (one["records"] as? String == "sound" ? 3 : 3000))
+            #expect(one["ratio"] as? Double ?? 0 > 0)
+            for side in ["waypost", "curl"] {
+                let figures = try #require(one[side] as? [String: Double])
+                for name in [
+                    "records_per_s", "wire_mb_per_s", "json_mb_per_s", "resident_peak_bytes",
+                ] {
+                    #expect(figures[name] ?? 0 > 0, "\(side) \(name)")
+                }
+            }
+        }
+    }
+
+    /// A figure a line, as a worker of the bench prints them.
+    private static func worker(_ arguments: [String]) throws -> [String: Double] {
+        let result = try run(["worker"] + arguments)
+        #expect(result.status == 0)
+        let lines = String(decoding: result.output, as: UTF8.self).split(separator: "\n")
+        return lines.reduce(into: [:]) { figures, line in
+            let words = line.split(separator: " ")
+            figures[String(words[0])] = words.last.flatMap { Double($0) }
+        }
+    }
+
+    @Test func bodyOfAHundredMegabytes_isMadeAndReadInConstantMemory() throws {
+        let database = NSTemporaryDirectory() + "wp-bench-\(UUID().uuidString.prefix(8)).sqlite"
+        defer {
+            for end in ["", "-wal", "-shm", "-1.body"] {
+                try? FileManager.default.removeItem(atPath: database + end)
+            }
+        }
+        let task = ["--database", database, "--rows", "850"]
+        _ = try Self.worker(["sound"] + task)
+        let figures = try Self.worker(
+            ["bodies"] + task + [
+                "--audio", "--compression", "zstd", "--max-batch-bytes", "200000000",
+            ]
+        )
+        #expect(figures["bodies"] == 1)
+        #expect(figures["plain_bytes"] ?? 0 > 100e6)
+        let peak = try #require(figures["resident_peak_bytes"])
+        // Less than half of the body, with the program and its libraries in it.
+        #expect(peak > 0 && peak < 48e6, "\(peak)")
+    }
 }

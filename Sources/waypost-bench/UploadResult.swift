@@ -1,0 +1,188 @@
+// What `waypost-bench upload` found: a table for people, an object for programs.
+import Store
+import Upload
+
+/// The figures of one run of the bench.
+struct UploadResult {
+    /// One backlog with one compression.
+    struct Case {
+        var stream: Stream
+        var rows: Int
+        var compression: Compression
+        var bodies: Figures
+        var waypost: Figures
+        var curl: Figures
+
+        /// Both sides under the same names, per second and per record.
+        var sides: (waypost: Figures, curl: Figures) {
+            let seconds = Double(rows) / max(waypost["rows_per_s"] ?? 0, 1e-9)
+            var own = rates(seconds)
+            own["cpu_us_per_record"] = waypost["cpu_us_per_row"]
+            own["resident_peak_bytes"] = waypost["resident_peak_bytes"]
+            own["resident_end_bytes"] = waypost["resident_end_bytes"]
+            var other = rates(curl["wall_s"] ?? 0)
+            other["cpu_us_per_record"] = (curl["cpu_s"] ?? 0) * 1e6 / Double(rows)
+            other["resident_peak_bytes"] = curl["resident_peak_bytes"]
+            return (own, other)
+        }
+
+        private func rates(_ seconds: Double) -> Figures {
+            let seconds = max(seconds, 1e-9)
+            var figures = Figures()
+            figures["wall_s"] = seconds
+            figures["records_per_s"] = Double(rows) / seconds
+            figures["wire_mb_per_s"] = (bodies["body_bytes"] ?? 0) / 1e6 / seconds
+            figures["json_mb_per_s"] = (bodies["plain_bytes"] ?? 0) / 1e6 / seconds
+            return figures
+        }
+
+        /// Waypost's speed over curl's.
+        var ratio: Double {
+            let (own, other) = sides
+            return (own["records_per_s"] ?? 0) / max(other["records_per_s"] ?? 0, 1e-9)
+        }
+    }
+
+    struct Goal {
+        var name: String
+        var measured: Double
+        var limit: Double
+        var unit: String
+        var isMet: Bool
+    }
+
+    var machine: Machine
+    var rounds: Int
+    /// MiB of a body before compression.
+    var batch: Int
+    var cases: [Case] = []
+
+    init(machine: Machine, rounds: Int, batch: Int) {
+        self.machine = machine
+        self.rounds = rounds
+        self.batch = batch
+    }
+
+    var goals: [Goal] {
+        cases.flatMap { one -> [Goal] in
+            let title = "\(one.stream.unit), \(one.compression.rawValue)"
+            let peak = (one.waypost["resident_peak_bytes"] ?? 0) / 1e6
+            return [
+                Goal(
+                    name: "speed, \(title)",
+                    measured: one.ratio,
+                    limit: 0.5,
+                    unit: "x curl",
+                    isMet: one.ratio >= 0.5
+                ),
+                Goal(
+                    name: "memory at most, \(title)",
+                    measured: peak,
+                    limit: 32,
+                    unit: "MB",
+                    isMet: peak <= 32
+                ),
+            ]
+        }
+    }
+}
+
+// MARK: For people
+
+extension UploadResult {
+    /// 80 columns, the ratio to curl last.
+    var table: String {
+        var text =
+            "\(machine.cpu), \(machine.cores) cores; \(machine.fileSystem), \(machine.disk)\n"
+        text += "medians of \(rounds) rounds; batches of at most \(batch) MiB of JSON\n"
+        text += "curl posts the same bodies from files, made and compressed beforehand\n"
+        for one in cases { text += Self.section(one) }
+        text += "\n" + QueueReport.line("goal", "measured", "limit", "met")
+        for goal in goals {
+            text += QueueReport.line(
+                goal.name,
+                QueueReport.text(goal.measured),
+                "\(QueueReport.text(goal.limit)) \(goal.unit)",
+                goal.isMet ? "yes" : "NO"
+            )
+        }
+        return text
+    }
+
+    private static func section(_ one: Case) -> String {
+        let title = "\(one.rows) \(one.stream.unit), \(one.compression.rawValue)"
+        var text = "\n" + QueueReport.line(title, "Waypost", "curl", "ratio")
+        let (own, other) = one.sides
+        for (name, figure, unit) in [
+            ("MB/s on the wire", "wire_mb_per_s", 1.0),
+            ("MB/s before compression", "json_mb_per_s", 1.0),
+            ("records/s", "records_per_s", 1.0), ("CPU us/record", "cpu_us_per_record", 1.0),
+            ("memory, peak MB", "resident_peak_bytes", 1e6),
+        ] {
+            let ratio = (own[figure] ?? 0) / max(other[figure] ?? 0, 1e-9)
+            text += QueueReport.line(
+                "  " + name,
+                QueueReport.text((own[figure] ?? 0) / unit),
+                QueueReport.text((other[figure] ?? 0) / unit),
+                QueueReport.text(ratio, decimals: 2)
+            )
+        }
+        let size = (one.bodies["body_bytes"] ?? 0) / Double(one.rows)
+        let plain = (one.bodies["plain_bytes"] ?? 0) / Double(one.rows)
+        text += QueueReport.line("  bytes/record, of JSON", QueueReport.text(plain), "", "")
+        text += QueueReport.line("  bytes/record, on the wire", QueueReport.text(size), "", "")
+        text += QueueReport.line("  requests", "\(Int(one.bodies["bodies"] ?? 0))", "", "")
+        return text
+    }
+}
+
+// MARK: For programs
+
+extension UploadResult {
+    /// One object on one line.
+    var json: String {
+        var json = JSONText()
+        json.object {
+            $0.field("bench", "upload")
+            $0.field("cpu", machine.cpu)
+            $0.field("cores", Int64(machine.cores))
+            $0.field("file_system", machine.fileSystem)
+            $0.field("disk", machine.disk)
+            $0.field("rounds", Int64(rounds))
+            $0.field("batch_mib", Int64(batch))
+            $0.key("cases")
+            $0.array { for one in cases { Self.write(one, to: &$0) } }
+            $0.key("goals")
+            $0.array { for goal in goals { Self.write(goal, to: &$0) } }
+        }
+        return String(decoding: json.bytes, as: UTF8.self) + "\n"
+    }
+
+    private static func write(_ one: Case, to json: inout JSONText) {
+        let (own, other) = one.sides
+        json.object { object in
+            object.field("records", one.stream == .audio ? "sound" : "sightings")
+            object.field("count", Int64(one.rows))
+            object.field("compression", one.compression.rawValue)
+            for (name, figures) in [("bodies", one.bodies), ("waypost", own), ("curl", other)] {
+                object.key(name)
+                object.object {
+                    for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
+                        $0.field(name, value)
+                    }
+                }
+            }
+            object.field("ratio", one.ratio)
+        }
+    }
+
+    private static func write(_ goal: Goal, to json: inout JSONText) {
+        json.object {
+            $0.field("name", goal.name)
+            $0.field("measured", goal.measured)
+            $0.field("limit", goal.limit)
+            $0.field("unit", goal.unit)
+            $0.field("met", goal.isMet)
+        }
+    }
+}

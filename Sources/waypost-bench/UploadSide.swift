@@ -1,0 +1,150 @@
+// Waypost's side of the upload: a backlog of sightings or of sound, sent by the real uploader.
+import Board
+import Glibc
+import Host
+import Store
+import Synchronization
+import Upload
+
+enum UploadSide {
+    /// Makes a database with `rows` chunks of sound pending: 30 s each, at 24 kb/s.
+    static func fillSound(_ task: SideTask) throws -> Figures {
+        try Figures.measure(rows: task.rows) { _ in
+            let queue = try task.queue()
+            let run = AudioRun(
+                id: queue.newRunID(),
+                codec: .opus,
+                rate: 16_000,
+                device: "bench",
+                preskip: 104
+            )
+            queue.begin(run)
+            var random = SplitMix(state: 1)
+            // Each chunk shares its first segment with the one before.
+            for index in 0...(task.rows * (run.chunkSegments - run.overlapSegments)) {
+                // What one transaction holds is bounded: a microphone gives no more.
+                if index % 100 == 99 { try queue.perform { _ in } }
+                queue.accept(
+                    Segment(
+                        run: run.id,
+                        frames: 32_000,
+                        start: Workload.start.advanced(by: .seconds(2 * index)),
+                        meanSquare: 0.01,
+                        data: segment(&random)
+                    )
+                )
+            }
+            // Not ended: what is left over would be one short chunk more.
+            let made = try queue.perform { try $0.pending(.audio)?.last ?? 0 }
+            queue.close()
+            guard made == task.rows else {
+                throw BenchFailure("\(task.database): \(made) chunks instead of \(task.rows)")
+            }
+        }
+    }
+
+    /// Two seconds of Opus as far as size and entropy go: 100 packets of 60 bytes.
+    private static func segment(_ random: inout SplitMix) -> [UInt8] {
+        var data: [UInt8] = []
+        for _ in 0..<100 {
+            data += [60, 0]
+            for _ in 0..<60 { data.append(UInt8(truncatingIfNeeded: random.next())) }
+        }
+        return data
+    }
+
+    /// Sends everything that is pending.
+    static func upload(_ task: SideTask) throws -> Figures {
+        let queue = try task.queue()
+        defer { queue.close() }
+        let board = Publisher<UploadReport>()
+        let uploader = Uploader(settings: task.uploadSettings, queue: queue, board: board)
+        let stop = try StopSignal()
+        let lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        let answers = Mailbox<Bool>(limit: 1)
+        var figures = Figures.measure(rows: task.rows) { _ in
+            uploader.sync { _ = answers.post($0) }
+            var done: [Bool] = []
+            answers.takeAll(into: &done, timeout: nil)
+        }
+        uploader.stop()
+        lane.join()
+        let report = board.state.value ?? UploadReport()
+        let stream = report.streams[task.stream] ?? StreamUpload()
+        guard stream.uploaded == task.rows else {
+            let why = stream.lastError.map { ": \($0.failure.message)" } ?? ""
+            throw BenchFailure(
+                "\(task.database): \(stream.uploaded) of \(task.rows) were sent\(why)"
+            )
+        }
+        figures["body_bytes"] = Double(report.bytesSent)
+        return figures
+    }
+
+    /// Writes the bodies that `upload` would send into files: the path of the database, a number, `.body`.
+    static func bodies(_ task: SideTask) throws -> Figures {
+        let queue = try task.queue()
+        defer { queue.close() }
+        let reader = try queue.reader()
+        var (count, bytes, plain) = (0, 0, 0)
+        var figures = try Figures.measure(rows: task.rows) { _ in
+            while let (batch, draft) = try BacklogSide.nextBatch(
+                queue,
+                reader,
+                task.stream,
+                task.compression,
+                limit: task.maxBatchBytes
+            ) {
+                count += 1
+                guard let body = try draft.body(of: batch, task.compression) else { break }
+                bytes += try write(body, to: "\(task.database)-\(count).body")
+                plain += draft.plainLength
+                try queue.perform { try $0.uploaded(batch) }
+            }
+        }
+        figures["bodies"] = Double(count)
+        figures["body_bytes"] = Double(bytes)
+        figures["plain_bytes"] = Double(plain)
+        return figures
+    }
+
+    private static func write(_ body: any RequestBody, to path: String) throws -> Int {
+        guard let file = fopen(path, "wb") else {
+            throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
+        }
+        defer { fclose(file) }
+        return try BacklogSide.read(body) { piece in
+            let count = piece.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
+            guard count == piece.count else {
+                throw BenchFailure("\(path): \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+}
+
+extension SideTask {
+    /// As the gateway has them by default.
+    fileprivate var uploadSettings: UploadSettings {
+        UploadSettings(
+            transport: TransportSettings(endpoint: endpoint, userAgent: "waypost-bench"),
+            deviceID: "00000000-0000-4000-8000-000000000000",
+            streamNames: [.beacons: "linux_bluez_beacons", .audio: "linux_alsa_audio"],
+            maxBatchBytes: maxBatchBytes,
+            compression: compression,
+            clockPatience: .zero,
+            token: { "bench" }
+        )
+    }
+}
+
+/// Random numbers that are the same at each run (SplitMix64).
+private struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

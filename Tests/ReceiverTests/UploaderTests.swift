@@ -1,0 +1,111 @@
+// The gateway's own uploader against the real receiver.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+import Upload
+
+@Suite struct UploaderToReceiverTests {
+    /// A value that another thread sets.
+    private final class Flag: @unchecked Sendable {
+        // Unchecked because every access is under `lock`.
+        private var content: Bool?
+        private let lock = NSLock()
+
+        var value: Bool? {
+            get { lock.withLock { content } }
+            set { lock.withLock { content = newValue } }
+        }
+    }
+
+    /// A queue with `count` fixes; gone with `body`.
+    private func withQueue(_ count: Int, _ body: (Queue) throws -> Void) throws {
+        let folder = NSTemporaryDirectory() + "waypost-sender-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let queue = try Queue(
+            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
+        )
+        defer { queue.close() }
+        for number in 0..<count {
+            queue.accept(
+                Fix(
+                    stamp: SystemClock().stamp(),
+                    mode: .twoDimensional,
+                    latitude: Double(number) / 1000,
+                    longitude: 7.5
+                )
+            )
+        }
+        try body(queue)
+    }
+
+    private func settings(_ receiver: ReceiverProcess) -> TransportSettings {
+        TransportSettings(
+            endpoint: receiver.base.absoluteString + "/api/ingest",
+            userAgent: "waypost/test"
+        )
+    }
+
+    /// One sync; whether nothing was left.
+    private func sync(_ queue: Queue, _ settings: UploadSettings) throws -> Bool {
+        let uploader = Uploader(
+            settings: settings,
+            queue: queue,
+            board: Publisher<UploadReport>()
+        )
+        let stop = try StopSignal()
+        let lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        let isDone = Flag()
+        uploader.sync { isDone.value = $0 }
+        let deadline = Date().addingTimeInterval(30)
+        while isDone.value == nil, Date() < deadline { usleep(2000) }
+        uploader.stop()
+        stop.raise()
+        lane.join()
+        return try #require(isDone.value as Bool?)
+    }
+
+    @Test(arguments: Compression.allCases)
+    func eachCompression_bringsEachRecordOnce(compression: Compression) throws {
+        let receiver = try ReceiverProcess()
+        try withQueue(700) { queue in
+            let settings = UploadSettings(
+                transport: settings(receiver),
+                deviceID: "device-1",
+                streamNames: [.location: "places"],
+                maxBatchBytes: 50_000,
+                compression: compression,
+                clockPatience: .zero,
+                token: { "secret" }
+            )
+            let isDone = try sync(queue, settings)
+            #expect(isDone)
+        }
+        let records = try receiver.records("places")
+        #expect(records.count == 700)
+        #expect(Set(records.compactMap { $0["id"] as? String }).count == 700)
+    }
+
+    @Test func receiverNamesWhatItTakes_andTheUploaderChoosesFromIt() throws {
+        let receiver = try ReceiverProcess()
+        let exchange = try Transport(settings(receiver)).post(
+            MemoryBody([0]),
+            headers: [
+                "Content-Type: application/json", "X-Device-Token: secret",
+                "Idempotency-Key: \"\(UUID().uuidString)\"", "Content-Encoding: br",
+            ],
+            until: try StopSignal()
+        )
+        guard case .answered(let answer) = exchange else {
+            Issue.record("no answer: \(exchange)")
+            return
+        }
+        #expect(answer.status == 415)
+        var choice = CompressionChoice(.zstd)
+        let hasFallenBack = choice.fallBack(accepting: answer.acceptEncoding)
+        #expect(hasFallenBack)
+        #expect(choice.current == .gzip)
+    }
+}

@@ -1,0 +1,237 @@
+// How bodies are compressed, and what becomes of that when a server says 415.
+import Board
+import CZstd
+import Foundation
+import Glibc
+import Host
+import Store
+import Testing
+import Upload
+
+@Suite struct CompressionTests {
+    /// A queue and an uploader against a server; gone with the test.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-compression-" + UUID().uuidString
+        let queue: Queue
+        let server: FaultyServer
+        private let uploader: Uploader
+        private let stop: StopSignal
+        private var lane: Lane?
+
+        init(
+            _ compression: Compression,
+            maxBatchBytes: Int = 8 << 20,
+            _ behaviour: @escaping @Sendable (Request) -> Behaviour
+        ) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            queue = try Queue(
+                settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
+            )
+            server = try FaultyServer(behaviour)
+            let uploader = Uploader(
+                settings: UploadSettings(
+                    transport: TransportSettings(endpoint: server.endpoint, userAgent: "test"),
+                    deviceID: "device-1",
+                    streamNames: [.location: "places", .audio: "audio"],
+                    maxBatchBytes: maxBatchBytes,
+                    compression: compression,
+                    clockPatience: .zero,
+                    token: { "secret" }
+                ),
+                queue: queue,
+                board: Publisher<UploadReport>()
+            )
+            let stop = try StopSignal()
+            self.uploader = uploader
+            self.stop = stop
+            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        }
+
+        func add(_ count: Int) {
+            for number in 0..<count {
+                queue.accept(
+                    Fix(
+                        stamp: SystemClock().stamp(),
+                        mode: .threeDimensional,
+                        latitude: 46.5,
+                        longitude: Double(number) / 1e6
+                    )
+                )
+            }
+        }
+
+        /// One sync; whether nothing was left.
+        func sync() throws -> Bool {
+            let answer = Locked<Bool?>(nil)
+            uploader.sync { done in answer.update { $0 = done } }
+            try waitUntil("the sync ends") { answer.value != nil }
+            return answer.value ?? false
+        }
+
+        /// The encodings of the requests so far, `-` for none.
+        var encodings: [String] { server.requests.map { $0.headers["content-encoding"] ?? "-" } }
+
+        func location() throws -> StreamStatistics? {
+            try queue.perform { try $0.statistics() }.first { $0.stream == .location }
+        }
+
+        func finish() {
+            uploader.stop()
+            stop.raise()
+            if let lane = lane.take() { lane.join() }
+            queue.close()
+            server.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+
+    /// Takes only bodies of one encoding, and names `accepting` in its 415.
+    private static func only(
+        _ encoding: String?,
+        accepting: String?
+    ) -> @Sendable (Request) -> Behaviour {
+        { request in
+            guard request.headers["content-encoding"] != encoding else { return .ok }
+            let headers = accepting.map { ["Accept-Encoding: \($0)"] } ?? []
+            return .answer(status: 415, body: "not this encoding", headers: headers)
+        }
+    }
+
+    private static func plain(_ request: Request) throws -> Data {
+        switch request.headers["content-encoding"] {
+        case "gzip": try gunzip(request.body)
+        case "zstd": try unzstd(request.body)
+        default: Data(request.body)
+        }
+    }
+
+    @Test(arguments: Compression.allCases)
+    func eachEncoding_saysWhatItIs_andHoldsTheSameBatch(compression: Compression) throws {
+        let bench = try Bench(compression) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(1000)
+        #expect(try bench.sync())
+        let request = try #require(bench.server.requests.first)
+        #expect(request.headers["content-encoding"] == compression.contentEncoding)
+        let json = try JSONSerialization.jsonObject(with: Self.plain(request))
+        let body = try #require(json as? [String: Any])
+        #expect((body["data"] as? [Any])?.count == 1000)
+        #expect(try bench.location()?.uploaded == 1000)
+    }
+
+    @Test(arguments: Compression.allCases)
+    func retry_isTheSameBytes_whateverTheCompression(compression: Compression) throws {
+        let isFaulty = Locked(true)
+        let bench = try Bench(compression) { _ in isFaulty.value ? .hangUp : .ok }
+        defer { bench.finish() }
+        bench.add(900)
+        #expect(try !bench.sync())
+        // The first try is the draft's body, the others are read from the database again.
+        #expect(try !bench.sync())
+        isFaulty.update { $0 = false }
+        #expect(try bench.sync())
+        let requests = bench.server.requests
+        #expect(requests.count >= 3)
+        #expect(Set(requests.map(\.body)).count == 1)
+        #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
+    }
+
+    @Test(arguments: [
+        (Compression.zstd, "gzip" as String?, "gzip" as String?, ["zstd", "gzip", "gzip"]),
+        (.zstd, "gzip", "identity;q=0.5, GZIP;q=1.0", ["zstd", "gzip", "gzip"]),
+        (.zstd, nil, nil, ["zstd", "-", "-"]),
+        (.zstd, nil, "zstd, gzip;q=0", ["zstd", "-", "-"]),
+        (.zstd, nil, "gzip", ["zstd", "gzip", "-", "-"]),
+        (.gzip, nil, nil, ["gzip", "-", "-"]),
+        (.gzip, "zstd", "zstd, br", ["gzip", "zstd", "zstd"]),
+        (.gzip, nil, "gzip, deflate", ["gzip", "-", "-"]),
+    ])
+    func unsupportedEncoding_isLeftAtOnce_andForTheRestOfTheRun(
+        configured: Compression,
+        taken: String?,
+        accepting: String?,
+        expected: [String]
+    ) throws {
+        let bench = try Bench(configured, Self.only(taken, accepting: accepting))
+        defer { bench.finish() }
+        bench.add(50)
+        #expect(try bench.sync())
+        bench.add(50)
+        #expect(try bench.sync())
+        #expect(bench.encodings == expected)
+        let requests = bench.server.requests
+        let first = requests.dropLast()
+        #expect(Set(first.map { $0.headers["idempotency-key"] }).count == 1)
+        let bodies = try first.map(Self.plain)
+        #expect(Set(bodies).count == 1)
+        let figures = try bench.location()
+        #expect(figures?.uploaded == 100)
+        #expect(figures?.quarantined == 0)
+    }
+
+    @Test func fallingBack_isNoAttemptAgainstTheBatch() throws {
+        // Neither the 415 nor the busy server behind it has judged the records.
+        let bench = try Bench(.zstd) { request in
+            guard request.headers["content-encoding"] == nil else {
+                return .answer(status: 415, body: "")
+            }
+            return request.body.count > 4000 ? .answer(status: 503, body: "") : .ok
+        }
+        defer { bench.finish() }
+        bench.add(100)
+        #expect(try !bench.sync())
+        #expect(bench.encodings == ["zstd", "-"])
+        let batch = try #require(try bench.queue.perform { try $0.nextReady(.location) })
+        #expect(batch.attempts == 0)
+        #expect(batch.error == nil)
+        #expect(batch.records == 100)
+    }
+
+    @Test func serverThatMindsMoreThanTheEncoding_isNotAskedForEver() throws {
+        let bench = try Bench(.zstd) { _ in
+            .answer(status: 415, body: "no", headers: ["Accept-Encoding: gzip, zstd"])
+        }
+        defer { bench.finish() }
+        bench.add(5)
+        #expect(try !bench.sync())
+        #expect(bench.encodings == ["zstd", "gzip", "-"])
+        #expect(try bench.location()?.pending == 5)
+        #expect(try bench.location()?.quarantined == 0)
+    }
+
+    @Test func anotherUploader_beginsWithWhatIsConfigured() {
+        var choice = CompressionChoice(.gzip)
+        let hasFallenBack = choice.fallBack(accepting: "")
+        #expect(hasFallenBack)
+        #expect(choice.current == .none)
+        #expect(CompressionChoice(.gzip).current == .gzip)
+    }
+}
+
+/// Undoes zstd.
+func unzstd(_ bytes: [UInt8]) throws -> Data {
+    guard let stream = ZSTD_createDStream() else { throw NeverHappened(what: "zstd") }
+    defer { ZSTD_freeDStream(stream) }
+    var output = Data()
+    var block = [UInt8](repeating: 0, count: 64 << 10)
+    var rest = 1
+    try bytes.withUnsafeBytes { bytes in
+        var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
+        while rest != 0 {
+            let before = input.pos
+            let count = block.withUnsafeMutableBytes { block -> Int in
+                var room = ZSTD_outBuffer(dst: block.baseAddress, size: block.count, pos: 0)
+                rest = ZSTD_decompressStream(stream, &room, &input)
+                return room.pos
+            }
+            output.append(contentsOf: block.prefix(count))
+            guard ZSTD_isError(rest) == 0, count > 0 || input.pos > before || rest == 0 else {
+                throw NeverHappened(what: "the end of the zstd frame")
+            }
+        }
+    }
+    return output
+}
