@@ -55,6 +55,7 @@ extension SyncRun {
     private func drain(_ stream: Stream, through end: Int64?, token: String) throws -> Next {
         while !stop.isRaised {
             if requestsLeft == 0 { return .endSync }
+            guard !resting.contains(stream) else { return .nextStream }
             guard let batch = try nextBatch(stream, through: end) else { return .goOn }
             let next = try send(batch, token: token)
             guard next == .goOn else { return next }
@@ -69,7 +70,7 @@ extension SyncRun {
     /// later, while a backlog is sent, of each.
     private func sendLive(isFirst: Bool, token: String) throws -> Next {
         live.doneAt = clock.now()
-        for stream in Self.order where stream != .audio {
+        for stream in Self.order where stream != .audio && !resting.contains(stream) {
             if requestsLeft == 0 { return .endSync }
             guard let batch = try liveBatch(stream, isFirst: isFirst) else { continue }
             let next = try send(batch, token: token)

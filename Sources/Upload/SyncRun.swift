@@ -36,6 +36,8 @@ final class SyncRun {
     /// The body of a batch that is about to be frozen.
     private var draft: BodyDraft?
     var live = LivePass()
+    /// Streams whose batch met a failure in this sync: each is tried once.
+    private(set) var resting: Set<Stream> = []
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
 
@@ -89,6 +91,7 @@ final class SyncRun {
         guard requestsLeft != 0 else { return false }
         failure = (false, nil)
         if reason == .network { wantsFreshConnection = true }
+        resting = []
         report.phase = .uploading
         publish()
         var isDone = true
@@ -252,7 +255,8 @@ final class SyncRun {
             return .goOn
         case .retry(let failure, let after):
             fail(failure, stream: batch.stream, after: after)
-            // Who asks to be left alone means all of it; other errors may be of this stream only.
+            resting.insert(batch.stream)
+            // Who asks to be left alone means this device, not a stream; other errors may be of this stream only.
             return after == nil && !endsAtFailure ? .nextStream : .endSync
         case .tokenRefused(let failure):
             note(failure, batch.stream)

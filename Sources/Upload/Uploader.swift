@@ -109,6 +109,7 @@ package final class Uploader: Sendable {
         )
         var pending: [Trigger] = []
         board.loaded(UploadReport())
+        defer { refuseTheRest(&pending) }
         while !stop.isRaised {
             triggers.takeAll(into: &pending, timeout: sync.retryDelay)
             var answers: [@Sendable (Bool) -> Void] = []
@@ -120,9 +121,11 @@ package final class Uploader: Sendable {
                     reasons.append(.asked)
                     answers.append(done)
                 case .changed(let reason): reasons.append(reason)
+                // What was asked for before it is refused with the rest.
                 case .stop: return
                 }
             }
+            pending.removeAll(keepingCapacity: true)
             let isDone = sync.perform(Self.strongest(reasons))
             for answer in answers { answer(isDone) }
         }
@@ -131,5 +134,13 @@ package final class Uploader: Sendable {
     /// Of several reasons for one sync the one that may do most.
     private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
         [.asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
+    }
+
+    /// Whoever asked for a sync is told at the end that there was none.
+    private func refuseTheRest(_ pending: inout [Trigger]) {
+        var rest = pending
+        triggers.takeAll(into: &pending, timeout: .zero)
+        rest += pending
+        for case .asked(let done) in rest { done(false) }
     }
 }

@@ -87,7 +87,7 @@ enum UploadSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var (count, bytes, plain) = (0, 0, 0)
-        var figures = try Figures.measure(rows: task.rows) {
+        var figures = try Figures.measure(rows: task.rows) { _ in
             while let (batch, draft) = try BacklogSide.nextBatch(
                 queue,
                 reader,
