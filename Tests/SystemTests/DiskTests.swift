@@ -39,7 +39,7 @@ import Testing
             try #require(
                 try Self.run(
                     "/usr/bin/env",
-                    "clang",
+                    "cc",
                     "-shared",
                     "-fPIC",
                     "-O1",

@@ -168,9 +168,10 @@ import Testing
         }
         """.write(toFile: bench.folder + "/silent.c", atomically: true, encoding: .utf8)
         let compiler = Process()
-        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.executableURL = URL(fileURLWithPath: "/bin/sh")
         compiler.arguments = [
-            "clang", "-shared", "-fPIC", "-o", library, bench.folder + "/silent.c",
+            "-c", #"exec "$(command -v cc || command -v clang)" -shared -fPIC -o "$0" "$1""#,
+            library, bench.folder + "/silent.c",
         ]
         try compiler.run()
         compiler.waitUntilExit()
