@@ -9,7 +9,7 @@ import Upload
 enum UploadSide {
     /// Makes a database with `rows` chunks of sound pending: 30 s each, at 24 kb/s.
     static func fillSound(_ task: SideTask) throws -> Figures {
-        try Figures.measure(rows: task.rows) {
+        try Figures.measure(rows: task.rows) { _ in
             let queue = try task.queue()
             let run = AudioRun(
                 id: queue.newRunID(),
@@ -62,7 +62,7 @@ enum UploadSide {
         let stop = try StopSignal()
         let lane = try Lane("uploader") { try? uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)
-        var figures = Figures.measure(rows: task.rows) {
+        var figures = Figures.measure(rows: task.rows) { _ in
             uploader.sync { _ = answers.post($0) }
             var done: [Bool] = []
             answers.takeAll(into: &done, timeout: nil)
@@ -87,7 +87,7 @@ enum UploadSide {
         defer { queue.close() }
         let reader = try queue.reader()
         var (count, bytes, plain) = (0, 0, 0)
-        var figures = try Figures.measure(rows: task.rows) {
+        var figures = try Figures.measure(rows: task.rows) { _ in
             while let (batch, draft) = try BacklogSide.nextBatch(
                 queue,
                 reader,
