@@ -59,11 +59,11 @@ extension StorageLimits {
 }
 
 extension UploadSettings {
-    /// nil without an endpoint.
+    /// nil without an endpoint or bucket.
     init?(_ context: WorksContext, _ configuration: Configuration) {
         let upload = configuration.upload
-        guard let endpoint = upload.endpoint else { return nil }
-        let (file, environment) = (upload.tokenFile, context.environment)
+        guard let endpoint = upload.target else { return nil }
+        let environment = context.environment
         self.init(
             transport: TransportSettings(
                 endpoint: endpoint,
@@ -80,6 +80,12 @@ extension UploadSettings {
             maxBatchBytes: upload.maxBatchBytes,
             compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip,
             maxAttempts: upload.maxAttempts
-        ) { try Token.read(file: file, environment: environment) }
+        ) {
+            switch upload.destination {
+            case .ingest: try Token.read(file: upload.tokenFile, environment: environment)
+            case .s3: try StoreKeys.read(file: upload.credentialsFile, environment: environment)
+            }
+        }
+        if upload.destination == .s3 { bucket = BucketSettings(region: upload.region) }
     }
 }

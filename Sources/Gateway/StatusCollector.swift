@@ -164,7 +164,7 @@ struct StatusCollector: Sendable {
         return StatusReport.UploadFigures(
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
-            state: configuration.upload.endpoint == nil ? "no endpoint" : upload.phase.rawValue,
+            state: configuration.upload.target == nil ? "no endpoint" : upload.phase.rawValue,
             nextSyncAt: nextSync().map(wall)
         )
     }

@@ -159,7 +159,7 @@ final class Works: Sendable {
     ) -> Bool {
         while !stop.isRaised {
             do {
-                try Enrolment.verify(upload.transport, token: upload.token(), until: stop)
+                try upload.verify(until: stop)
                 if let file = fopen(mark, "w") { fclose(file) }
                 context.log.info("enrolled", ["endpoint": upload.transport.endpoint])
                 return true

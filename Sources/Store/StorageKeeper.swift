@@ -39,6 +39,9 @@ struct StorageKeeper {
         reserve = Reserve(database: path)
     }
 
+    /// A connection that was opened anew does not know its limits yet.
+    mutating func forgetConnection() { limited = 0 }
+
     /// Called after each commit, and by the health timer with `force`; a hundred times a second at most.
     mutating func keep(_ writer: Writer, force: Bool = false) throws {
         let now = writer.clock.now()
@@ -144,6 +147,7 @@ struct StorageKeeper {
     private mutating func limit(_ writer: Writer) throws {
         try writer.limitPages(limits.file / writer.pageBytes)
         try writer.limitJournal(limits.journal)
+        writer.evictionBytes = min(256 << 10, limits.journal / 2)
         limited = limits.file
     }
 
@@ -204,9 +208,9 @@ extension Writer {
         _ = try connection.integer("PRAGMA max_page_count=\(pages)")
     }
 
-    /// Journal size from which it is written back, and to which its file is cut then.
+    /// Journal size to which its file is cut; it is written back from half of that, so that a transaction fits.
     func limitJournal(_ bytes: Int64) throws {
-        _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / (pageBytes + 24))")
+        _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / 2 / (pageBytes + 24))")
         _ = try connection.integer("PRAGMA journal_size_limit=\(bytes)")
     }
 

@@ -48,6 +48,8 @@ package final class Writer {
     let pageBytes: Int64
     /// When an event last told of losses.
     var toldAt: BootInstant?
+    /// What one step of an eviction deletes, about: a transaction that the journal has room for.
+    var evictionBytes: Int64 = 256 << 10
 
     /// When the open transaction began; nil when there is none.
     private var opened: BootInstant?

@@ -250,10 +250,11 @@ struct WriterLoop {
 
     private mutating func reopen() {
         do {
-            // Closed first: a connection that goes last takes the journal's file with it.
+            // The old connection goes last: as long as one is there, the journal's index is as of the last
+            // commit, and a transaction that failed as it was synced is not found in the journal again.
+            let database = try DatabaseFile.open(settings)
             writer?.connection.keepJournal()
-            writer = nil
-            begin(try DatabaseFile.open(settings))
+            begin(database)
         } catch {
             refused(error)
         }
@@ -261,6 +262,7 @@ struct WriterLoop {
 
     private mutating func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
+        keeper.forgetConnection()
         core.epoch.wrappingAdd(1, ordering: .acquiringAndReleasing)
         core.opened(database, caretaker: caretaker)
         retryAt = nil

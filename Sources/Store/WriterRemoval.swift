@@ -18,17 +18,17 @@ extension Writer {
         guard let oldest = try done("state=1 ORDER BY done_boot, done_boottime LIMIT 1") else {
             return false
         }
-        _ = try removeFront(of: oldest, limit: oldest.stream.evictionStep)
+        _ = try removeFront(of: oldest, limit: oldest.stream.step(evictionBytes))
         return true
     }
 
     /// Deletes some of the oldest batch in quarantine; false when there is none.
     func evictQuarantined() throws -> Bool {
         guard let oldest = try done("state=2 ORDER BY id LIMIT 1") else { return false }
-        let last = end(of: oldest, limit: oldest.stream.evictionStep)
+        let last = end(of: oldest, limit: oldest.stream.step(evictionBytes))
         try countEvicted(oldest.stream, oldest.first...last)
         counters[oldest.stream]?.quarantined -= last - oldest.first + 1
-        _ = try removeFront(of: oldest, limit: oldest.stream.evictionStep)
+        _ = try removeFront(of: oldest, limit: oldest.stream.step(evictionBytes))
         return true
     }
 
@@ -41,7 +41,7 @@ extension Writer {
             let oldest = counters[largest].flatMap({ $0.frozen.oldest(upTo: $0.next - 1) })
         else { return false }
         let first = oldest.lowerBound
-        let range = first...min(oldest.upperBound, first + largest.evictionStep - 1)
+        let range = first...min(oldest.upperBound, first + largest.step(evictionBytes) - 1)
         try countEvicted(largest, range)
         try remove(largest, range)
         counters[largest]?.frozen.insert(range)
@@ -262,6 +262,8 @@ extension Writer {
 }
 
 extension Stream {
-    /// Records that go in one step of an eviction: about a quarter of a megabyte.
-    fileprivate var evictionStep: Int64 { self == .audio ? 4 : 4000 }
+    /// Records that go in one step of an eviction of so many bytes.
+    fileprivate func step(_ bytes: Int64) -> Int64 {
+        self == .audio ? max(1, bytes / 65_536) : max(50, bytes / 64)
+    }
 }

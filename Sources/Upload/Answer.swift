@@ -12,6 +12,10 @@ package struct Answer: Sendable, Equatable {
     package var retryAfter: Int
     /// The codings the server would have taken, as in its `Accept-Encoding`; empty without one.
     package var acceptEncoding: String
+    /// What an object store calls the bytes it has stored; empty without one.
+    package var etag = ""
+    /// Where an object store says that the bucket is; empty where it says nothing.
+    package var region = ""
 
     package init(
         status: Int,

@@ -100,7 +100,7 @@ package enum RecordJSON {
         }
     }
 
-    /// Everything of a chunk, with `sound` appending the base64 text of its file.
+    /// Everything of a chunk, with `sound` writing the field that holds or names its file.
     package static func write(
         _ chunk: Chunk,
         id: String,
@@ -116,10 +116,7 @@ package enum RecordJSON {
             $0.field("timestamp_start", moment.wall)
             $0.field("timestamp_end", moment.wall + .milliseconds(duration))
             $0.field("duration", scaled: duration, decimals: 3)
-            $0.key("audio_data")
-            $0.append([UInt8(ascii: "\"")])
             try sound(&$0)
-            $0.raw("\"")
             $0.field("audio_format", chunk.codec.format)
             $0.field("sample_rate", Int64(chunk.rate))
             $0.field("overlap_duration", scaled: overlap, decimals: 3)

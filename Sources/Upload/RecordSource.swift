@@ -1,5 +1,4 @@
 // Stored records to JSON, a page at a time.
-internal import Containers
 internal import Host
 package import Store
 
@@ -7,16 +6,27 @@ package import Store
 package final class RecordSource {
     /// Records read in one short transaction.
     private static let pageSize: Int64 = 256
-    /// Packets before a chunk that let the decoder settle: 80 ms (RFC 7845, section 4.6).
-    private static let prerollPackets = 4
-
     private let reader: Reader
     private let clockMap: ClockMap
+    private let sound: SoundPlace
     private var json = JSONText()
 
+    /// Where the records of sound have it.
+    package enum SoundPlace: Sendable {
+        /// `audio_data`, in base64.
+        case inline
+        /// `audio_file`, the name of a file beside the records.
+        case named
+    }
+
     /// `clockMap`: the newest entry of the clock map that timestamps may use.
-    package init(reader: Reader, clockMap last: Int64) throws {
+    package init(
+        reader: Reader,
+        clockMap last: Int64,
+        sound: SoundPlace = .inline
+    ) throws {
         self.reader = reader
+        self.sound = sound
         clockMap = try reader.clockMap(through: last)
         try reader.refreshIDs()
     }
@@ -92,10 +102,9 @@ package final class RecordSource {
                     at: moment(stored, stored.record.start),
                     to: &json
                 ) { json in
-                    try json.extend { text in
-                        var base64 = Base64Encoder()
-                        try file(of: stored) { base64.encode($0, into: &text) }
-                        base64.finish(into: &text)
+                    switch sound {
+                    case .inline: try writeSound(of: stored, to: &json)
+                    case .named: json.field("audio_file", fileName(of: stored))
                     }
                 }
                 try body(stored.sequence, json.bytes)
@@ -111,52 +120,61 @@ package final class RecordSource {
         clockMap.resolve(stamp, boot: stored.boot)
     }
 
+    // MARK: Sound
+
+    private func writeSound(of stored: Stored<Chunk>, to json: inout JSONText) throws {
+        json.key("audio_data")
+        json.append([UInt8(ascii: "\"")])
+        try json.extend { text in
+            var base64 = Base64Encoder()
+            try file(of: stored) { base64.encode($0, into: &text) }
+            base64.finish(into: &text)
+        }
+        json.raw("\"")
+    }
+
     /// The playable file of a chunk, piece by piece.
     package func file(of stored: Stored<Chunk>, _ piece: ([UInt8]) throws -> Void) throws {
+        let file = try soundFile(of: stored)
+        while let bytes = try file.next() { try piece(bytes) }
+    }
+
+    /// One pass over the playable file of a chunk.
+    func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
         switch stored.record.codec {
-        case .opus: try oggOpus(stored, piece)
-        case .wav: try wave(stored.record, piece)
+        case .opus: try OpusSoundFile(stored, reader: reader)
+        case .wav: WaveSoundFile(stored.record, reader: reader)
         }
     }
 
-    private func oggOpus(_ stored: Stored<Chunk>, _ piece: ([UInt8]) throws -> Void) throws {
-        let chunk = stored.record
-        let preroll = try prerollPackets(before: chunk)
-        var file = OggOpusFile(
-            serial: UInt32(truncatingIfNeeded: stored.sequence),
-            rate: chunk.rate,
-            frames: chunk.frames,
-            preskip: chunk.preskip,
-            prerollPackets: preroll.count
+    /// The chunks of a range.
+    func chunks(_ range: ClosedRange<Int64>) throws -> [Stored<Chunk>] {
+        var chunks: [Stored<Chunk>] = []
+        try reader.chunks(range) { chunks.append($0) }
+        return chunks
+    }
+
+    func fileName(of stored: Stored<Chunk>) -> String {
+        soundName(
+            moment(stored, stored.record.start).wall,
+            id: id(.audio, stored),
+            codec: stored.record.codec
         )
-        try piece(file.headers())
-        for packet in preroll { try piece(file.append(packet)) }
-        for index in 0..<chunk.segments {
-            guard let segment = try reader.segment(chunk.firstSegment + Int64(index)) else {
-                continue
-            }
-            var packets = OpusPackets.split(segment.data)
-            // The last packet comes again as the first of the next segment.
-            if index < chunk.segments - 1 { _ = packets.popLast() }
-            for packet in packets { try piece(file.append(packet)) }
-        }
-        try piece(file.finish())
     }
 
-    /// The packets just before a chunk, where its run has any.
-    private func prerollPackets(before chunk: Chunk) throws -> [ArraySlice<UInt8>] {
-        guard let own = try reader.segment(chunk.firstSegment),
-            let before = try reader.segment(chunk.firstSegment - 1), before.run == own.run
-        else { return [] }
-        return OpusPackets.split(before.data).dropLast().suffix(Self.prerollPackets)
-    }
+    // MARK: Time
 
-    private func wave(_ chunk: Chunk, _ piece: ([UInt8]) throws -> Void) throws {
-        try piece(WaveFile.header(rate: chunk.rate, frames: chunk.frames))
-        for index in 0..<Int64(chunk.segments) {
-            if let segment = try reader.segment(chunk.firstSegment + index) {
-                try piece(segment.data)
-            }
+    /// When a record happened, as its JSON says it; nil if it is not there.
+    func time(_ stream: Stream, _ sequence: Int64) throws -> WallTime? {
+        let page = sequence...sequence
+        var time: WallTime?
+        switch stream {
+        case .location: try reader.fixes(page) { time = moment($0, $0.record.stamp).wall }
+        case .beacons: try reader.sightings(page) { time = moment($0, $0.record.stamp).wall }
+        case .events:
+            try reader.events(page) { stored, _, _, _ in time = moment(stored, stored.record).wall }
+        case .audio: time = try chunks(page).first.map { moment($0, $0.record.start).wall }
         }
+        return time
     }
 }

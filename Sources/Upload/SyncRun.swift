@@ -11,6 +11,8 @@ final class SyncRun {
     private let board: Publisher<UploadReport>
     let stop: StopSignal
     private let transport: Transport
+    /// Set where batches become objects.
+    private let bucket: BucketUpload?
     /// nil until the first sync: the disk may refuse at the start.
     private var openReader: Reader?
     /// The database that the reader is of.
@@ -48,6 +50,7 @@ final class SyncRun {
         self.stop = stop
         compression = CompressionChoice(settings.compression)
         transport = try Transport(settings.transport)
+        bucket = settings.bucket.map { BucketUpload(settings, $0) }
         for stream in Stream.allCases { report.streams[stream] = StreamUpload() }
     }
 
@@ -111,21 +114,31 @@ final class SyncRun {
         else { return nil }
         range.last = min(range.last, end)
         let frozen = range
-        let draft = try BodyDraft(
-            range,
-            limit: settings.maxBatchBytes,
-            envelope: envelope(stream),
-            compression: compression.current,
-            reader: reader()
-        )
-        self.draft = draft
-        let last = draft.last
+        let last = try last(of: range)
         // nil when records of the range had to go meanwhile: look again.
         return try queue.perform { try $0.freeze(frozen, through: last) }
             ?? nextBatch(stream, through: end)
     }
 
+    /// The last record that fits into a batch; a request's body is made on the way.
+    private func last(of range: PendingRange) throws -> Int64 {
+        guard bucket == nil else {
+            return try RecordSource(reader: reader(), clockMap: range.clockMap)
+                .lastFitting(range, limit: settings.maxBatchBytes)
+        }
+        let draft = try BodyDraft(
+            range,
+            limit: settings.maxBatchBytes,
+            envelope: envelope(range.stream),
+            compression: compression.current,
+            reader: reader()
+        )
+        self.draft = draft
+        return draft.last
+    }
+
     func send(_ batch: Batch, token: String) throws -> Next {
+        if let bucket { return try store(batch, in: bucket, keys: token) }
         let body = try body(of: batch)
         let now = clock.stamp()
         report.lastAttemptAt = now
@@ -214,6 +227,35 @@ final class SyncRun {
         case .refused(let words):
             try refuse(batch, words: words)
             return .goOn
+        }
+    }
+
+    /// Stores a batch where uploads go to a bucket.
+    private func store(_ batch: Batch, in bucket: BucketUpload, keys: String) throws -> Next {
+        let reader = try reader()
+        let now = clock.stamp()
+        report.lastAttemptAt = now
+        report.streams[batch.stream]?.lastAttemptAt = now
+        report.streams[batch.stream]?.inFlight = batch.records
+        publish()
+        defer { report.streams[batch.stream]?.inFlight = 0 }
+        let (exchange, bytes) = try bucket.send(
+            batch,
+            from: reader,
+            keys: keys,
+            by: transport,
+            until: stop
+        )
+        report.bytesSent += Int64(bytes)
+        report.streams[batch.stream]?.inFlight = 0
+        switch exchange {
+        case .stopped:
+            return .endSync
+        case .failed(let failure):
+            fail(failure, stream: batch.stream, after: nil)
+            return .endSync
+        case .answered(let answer):
+            return try judge(Verdict(bucket: answer), batch)
         }
     }
 

@@ -6,6 +6,8 @@ package import Store
 /// What the uploader needs to know.
 package struct UploadSettings: Sendable {
     package var transport: TransportSettings
+    /// Set where the endpoint is a bucket rather than an ingest server.
+    package var bucket: BucketSettings?
     package var deviceID: String
     /// Names on the wire.
     package var streamNames: [Stream: String]
@@ -17,7 +19,8 @@ package struct UploadSettings: Sendable {
     package var clockPatience: Duration
     /// While a backlog is sent, the newest records go in between this often.
     package var liveInterval: Duration = .seconds(60)
-    /// Reads the device token; called before each sync, so a new token heals by itself.
+    /// Reads the device token, or a bucket's keys as `ID:SECRET`; called before each sync, so that new ones
+    /// heal by themselves.
     package var token: @Sendable () throws -> String
 
     package init(

@@ -168,7 +168,8 @@ import Testing
         try bench.fail(fault)
         try bench.waitFor("the failure in status") { storage($0) == "error" }
         let before = fixes(try bench.status())
-        try bench.waitFor("collecting on") { fixes($0) > before + 20 }
+        // Long enough for the queue to open its database again: 80 positions are eight seconds.
+        try bench.waitFor("collecting on") { fixes($0) > before + 80 }
         #expect(bench.isRunning)
         let status = try bench.status()
         #expect(status["state"] as? String == "critical")

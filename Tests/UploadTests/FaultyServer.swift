@@ -5,6 +5,7 @@ import Host
 
 /// What a request looked like.
 struct Request: Sendable {
+    var method = ""
     var path = ""
     var headers: [String: String] = [:]
     var body: [UInt8] = []
@@ -21,6 +22,8 @@ enum Behaviour: Sendable {
     case stall
 
     static let ok = Behaviour.answer(status: 200, body: "{}")
+    /// As an object store says it.
+    static let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"1\""])
 }
 
 /// An HTTP server on loopback that behaves as it is told, request by request, on a thread of its own.
@@ -113,6 +116,7 @@ final class FaultyServer: Sendable {
             separatedBy: "\r\n"
         )
         var request = Request()
+        request.method = lines[0].split(separator: " ").first.map(String.init) ?? ""
         request.path = lines[0].split(separator: " ").dropFirst().first.map(String.init) ?? ""
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1)

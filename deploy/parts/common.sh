@@ -13,6 +13,8 @@ tool_packages=(
     python3 python3-venv
 )
 bumble="bumble==0.0.236"
+# An object store for the tests (moto's server, without the parts for other services), and what reads it back.
+store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)
 
 say() { printf '== %s\n' "$*"; }
 
@@ -57,6 +59,13 @@ install_bumble() {
     # Debian's own interpreter, with python3-venv: one of another kind may be out of other users' reach.
     /usr/bin/python3 -m venv --clear .build/tools
     .build/tools/bin/python3 -m pip install -q "$bumble"
+}
+
+# The object store of the tests, into the same place.
+install_store() {
+    .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
+    say "installing ${store[*]} into .build/tools (a minute)"
+    .build/tools/bin/python3 -m pip install -q "${store[@]}"
 }
 
 require_swift() {

@@ -20,10 +20,15 @@ package struct Configuration: Sendable, Equatable {
     /// `[upload]`: where data goes, how often and how much at a time.
     package struct Upload: Sendable, Equatable {
         package var required = true
+        package var destination = Destination.ingest
         /// A checked `http` or `https` URL.
         package var endpoint: String?
         package var allowPlaintext = false
         package var tokenFile: String?
+        /// A checked URL of a bucket, with or without a `/` at its end.
+        package var bucketURL: String?
+        package var region = "us-east-1"
+        package var credentialsFile: String?
         package var caFile: String?
         /// As curl's `CURLOPT_PINNEDPUBLICKEY` takes it: `sha256//…`, several split by `;`.
         package var pinnedPublicKey: String?
@@ -34,6 +39,22 @@ package struct Configuration: Sendable, Equatable {
         /// Bytes a second.
         package var maxRate: Int?
         package var maxAttempts = 5
+
+        /// Where uploads go; nil while that is not configured.
+        package var target: String? {
+            switch destination {
+            case .ingest: endpoint
+            case .s3: bucketURL
+            }
+        }
+    }
+
+    /// What takes the uploads.
+    package enum Destination: String, Sendable, CaseIterable {
+        /// A server as the contract describes it.
+        case ingest
+        /// A bucket of an S3-compatible object store.
+        case s3
     }
 
     /// How a request body is compressed.

@@ -247,7 +247,7 @@ private struct ConfigurationReader {
 
     /// Warns of what is right but will not do what a person may expect.
     mutating func advise() {
-        if configuration.upload.endpoint == nil, found.isEmpty {
+        if configuration.upload.target == nil, found.isEmpty {
             let waits = configuration.upload.required
             warn(
                 file,

@@ -32,6 +32,12 @@ extension KeyTable {
             "Collect nothing before `waypost enroll` has succeeded once."
         )
         add(
+            "upload.destination",
+            \.upload.destination,
+            .choice(),
+            "What takes the data: an ingest server, or a bucket of an S3-compatible store."
+        )
+        add(
             "upload.endpoint",
             optional: \.upload.endpoint,
             .endpoint,
@@ -51,6 +57,7 @@ extension KeyTable {
             example: "\"/etc/waypost/token\"",
             "File of mode 0600 with the device token; without it the systemd credential waypost.token."
         )
+        addBucket()
         add(
             "upload.ca_file",
             optional: \.upload.caFile,
@@ -101,6 +108,29 @@ extension KeyTable {
             \.upload.maxAttempts,
             .integer(1...100),
             "Refusals of a batch before its records are quarantined; an outage does not count."
+        )
+    }
+
+    private mutating func addBucket() {
+        add(
+            "upload.bucket_url",
+            optional: \.upload.bucketURL,
+            .bucketURL,
+            example: "\"https://s3.example.org/bucket\"",
+            "Bucket for destination s3; http:// only as for endpoint."
+        )
+        add(
+            "upload.region",
+            \.upload.region,
+            .region,
+            "Region of the bucket, as its store calls it."
+        )
+        add(
+            "upload.credentials_file",
+            optional: \.upload.credentialsFile,
+            .path(),
+            example: "\"/etc/waypost/s3\"",
+            "File of mode 0600 with ID:SECRET or an AWS profile; else the credential waypost.s3."
         )
     }
 

@@ -8,19 +8,39 @@ struct Rule: Sendable {
     var keys: [String]
     var broken: @Sendable (Configuration) -> (message: String, allowed: String)?
 
-    static let all = [encryption, scanning, chunk, opusRate, freeSpace] + streamNames
+    static let all =
+        [encryption, bucketEncryption, bucket, scanning, chunk, opusRate, freeSpace] + streamNames
 
     private static let encryption = Rule(
         keys: ["upload.endpoint", "upload.allow_plaintext"]
     ) { configuration in
-        guard let text = configuration.upload.endpoint, !configuration.upload.allowPlaintext,
-            case .success(let endpoint) = Endpoint.parse(text),
-            !endpoint.isEncrypted, !endpoint.isLoopback
-        else { return nil }
-        return (
-            "http:// would show the token and the data to anyone on the way",
-            "https://, http:// to loopback, or any http:// with upload.allow_plaintext = true"
-        )
+        guard isExposed(configuration.upload.endpoint, configuration) else { return nil }
+        return ("http:// would show the token and the data to anyone on the way", encrypted)
+    }
+
+    private static let bucketEncryption = Rule(
+        keys: ["upload.bucket_url", "upload.allow_plaintext"]
+    ) { configuration in
+        guard isExposed(configuration.upload.bucketURL, configuration) else { return nil }
+        return ("http:// would show the data to anyone on the way", encrypted)
+    }
+
+    private static let encrypted =
+        "https://, http:// to loopback, or any http:// with upload.allow_plaintext = true"
+
+    private static func isExposed(_ url: String?, _ configuration: Configuration) -> Bool {
+        guard let url, !configuration.upload.allowPlaintext,
+            case .success(let endpoint) = Endpoint.parse(url)
+        else { return false }
+        return !endpoint.isEncrypted && !endpoint.isLoopback
+    }
+
+    private static let bucket = Rule(
+        keys: ["upload.destination", "upload.bucket_url"]
+    ) { configuration in
+        let upload = configuration.upload
+        guard upload.destination == .s3, upload.bucketURL == nil else { return nil }
+        return ("s3 needs upload.bucket_url, which is not set", "ingest, or s3 with a bucket_url")
     }
 
     private static let scanning = Rule(

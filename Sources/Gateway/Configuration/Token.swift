@@ -1,8 +1,5 @@
 // The device token: read from a file that only its owner can read, and shown to nobody.
 package import Board
-internal import CLinux
-internal import Glibc
-internal import Host
 
 /// Reads the device token; its text never stands in an error.
 package enum Token {
@@ -11,6 +8,15 @@ package enum Token {
 
     private static let limit = 4096
 
+    static let file = SecretFile(
+        name: "token file",
+        secret: "device token",
+        key: "upload.token_file",
+        credential: credential,
+        limit: limit,
+        advice: "put the token there with mode 0600, or run `waypost enroll`"
+    )
+
     /// The token from `upload.token_file`, else from the systemd credential.
     ///
     /// Throws a `Failure` that names the file, what is wrong and what to do.
@@ -18,45 +24,8 @@ package enum Token {
         file: String?,
         environment: [String: String]
     ) throws(Failure) -> String {
-        let credentials = environment["CREDENTIALS_DIRECTORY"] ?? ""
-        let path: String
-        if let file {
-            path = file
-        } else if !credentials.isEmpty {
-            path = "\(credentials)/\(credential)"
-        } else {
-            throw Failure(
-                "no device token: set upload.token_file, or give the unit the credential \(credential)"
-            )
-        }
-        // systemd keeps credentials from other users by the folder, and may let the group read them.
-        let isCredential = !credentials.isEmpty && path.hasPrefix("\(credentials)/")
-        return try token(in: contents(of: path, isCredential: isCredential), path)
-    }
-
-    private static func contents(
-        of path: String,
-        isCredential: Bool
-    ) throws(Failure) -> [UInt8] {
-        let file: SmallFile
-        do {
-            file = try SmallFile.read(path, limit: limit)
-        } catch {
-            throw Failure("token file \(path): \(error.reason); \(advice(error.code))")
-        }
-        guard file.isRegular else { throw Failure("token file \(path): is no regular file") }
-        guard isCredential || file.mode & 0o077 == 0 else {
-            throw Failure("token file \(path): others than its owner may use it; chmod 600 \(path)")
-        }
-        return file.bytes
-    }
-
-    private static func advice(_ code: Int32) -> String {
-        switch code {
-        case ENOENT: "put the token there with mode 0600, or run `waypost enroll`"
-        case EACCES: "it must belong to the user that Waypost runs as"
-        default: "check upload.token_file"
-        }
+        let (bytes, path) = try Self.file.read(file, environment)
+        return try token(in: bytes, path)
     }
 
     private static func token(in bytes: [UInt8], _ path: String) throws(Failure) -> String {

@@ -20,6 +20,15 @@ import Testing
         ("upload.endpoint", "\"http://127.0.0.1:8080/x\"", "\"http://127.0.0.1:8080/x\""),
         ("upload.endpoint", "\"http://[::1]/x\"", "\"http://[::1]/x\""),
         ("upload.endpoint", "\"http://localhost\"", "\"http://localhost\""),
+        ("upload.destination", "\"ingest\"", "\"ingest\""),
+        ("upload.bucket_url", "\"https://host/b\"", "\"https://host/b\""),
+        (
+            "upload.bucket_url", "\"http://[::1]:9000/b.x/a_~-/\"",
+            "\"http://[::1]:9000/b.x/a_~-/\""
+        ),
+        ("upload.bucket_url", "\"https://b.host\"", "\"https://b.host\""),
+        ("upload.region", "\"eu-west-1\"", "\"eu-west-1\""),
+        ("upload.credentials_file", "\"/etc/waypost/s3\"", "\"/etc/waypost/s3\""),
         ("upload.allow_plaintext", "true", "true"),
         ("upload.token_file", "'/a'", "\"/a\""),
         ("upload.ca_file", "\"/b\"", "\"/b\""),
@@ -113,6 +122,26 @@ import Testing
         ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character that no URL may hold"),
         ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character that no URL may hold"),
         ("upload.allow_plaintext", "0.5", "found the number 0.5"),
+        ("upload.destination", "\"s4\"", "\"s4\" is not one of them"),
+        ("upload.bucket_url", "\"s3://bucket\"", "is neither an https:// nor an http:// URL"),
+        (
+            "upload.bucket_url", "\"https://id:5ecret@host/b\"",
+            "names a user: keys belong in upload.credentials_file"
+        ),
+        ("upload.bucket_url", "\"https://host/b?x=1\"", "has a ?query, which no bucket has"),
+        (
+            "upload.bucket_url", "\"https://host/a%20b\"",
+            "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /"
+        ),
+        ("upload.bucket_url", "\"https://host/a//b\"", "has an empty part, . or .. in its path"),
+        ("upload.bucket_url", "\"https://host/b/..\"", "has an empty part, . or .. in its path"),
+        ("upload.bucket_url", "\"https:///b\"", "names no valid host and port"),
+        ("upload.region", "\"eu west\"", "\"eu west\" is no region"),
+        ("upload.region", "\"\"", "\"\" is no region"),
+        (
+            "upload.credentials_file", "\"AKIA:5ecret\"",
+            "is no absolute path: it does not begin with /"
+        ),
         ("upload.token_file", "\"0f52c8secret\"", "is no absolute path: it does not begin with /"),
         ("upload.token_file", "[\"/a\"]", "found an array of texts"),
         ("upload.ca_file", "\"\"", "is empty"),

@@ -203,6 +203,7 @@ import Testing
         "[upload]\nendpoint = \"http://127.0.0.1.example.com/\"",
         "[upload]\nendpoint = \"http://127.1/\"", "[upload]\nendpoint = \"http://[::2]/\"",
         "[upload]\nendpoint = \"http://localhost.example/\"",
+        "[upload]\nbucket_url = \"http://store.example/b\"", "[upload]\ndestination = \"s3\"",
     ])
     func rule_isBrokenAtTheKeyThatWasSet(text: String) throws {
         let found = problems(text)
@@ -216,6 +217,8 @@ import Testing
         "[audio]\noverlap = \"0s\"\nchunk = \"4s\"", "[audio]\noverlap = \"1.5s\"",
         "[audio]\nrate = 44100\ncodec = \"wav\"", "[storage]\nwarn_free = \"50MB\"",
         "[upload]\nendpoint = \"http://127.255.0.1:80/\"",
+        "[upload]\ndestination = \"s3\"\nbucket_url = \"http://127.0.0.1:9000/b\"",
+        "[upload]\ndestination = \"s3\"\nbucket_url = \"https://b.store.example/\"",
         "[upload]\nendpoint = \"http://example.org/\"\nallow_plaintext = true",
         "[streams]\nlocation = \"waypost_events\"\nevents = \"linux_gpsd_location\"",
     ])
@@ -249,6 +252,15 @@ import Testing
         )
     }
 
+    @Test func bucketThatIsMissing_isNamedAtTheDestination() {
+        #expect(
+            problems("[upload]\ndestination = \"s3\"") == [
+                "w.toml:2: upload.destination: s3 needs upload.bucket_url, which is not set; allowed: "
+                    + "ingest, or s3 with a bucket_url"
+            ]
+        )
+    }
+
     @Test func ruleIsNotChecked_whereAValueWasRefused() {
         #expect(problems("[audio]\nchunk = \"5s\"\noverlap = \"x\"").count == 1)
     }
@@ -266,6 +278,8 @@ import Testing
             ]
         )
         #expect(try load("upload.endpoint = \"https://a.example/\"").warnings == [])
+        let bucket = "upload.destination = \"s3\"\nupload.bucket_url = \"https://a.example/b\""
+        #expect(try load(bucket).warnings == [])
     }
 
     @Test(arguments: [

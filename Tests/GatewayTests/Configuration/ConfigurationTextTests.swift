@@ -10,9 +10,13 @@ import Testing
         ("state_directory", "\"/var/lib/waypost\""),
         ("runtime_directory", "\"/run/waypost\""),
         ("upload.required", "true"),
+        ("upload.destination", "\"ingest\""),
         ("upload.endpoint", nil),
         ("upload.allow_plaintext", "false"),
         ("upload.token_file", nil),
+        ("upload.bucket_url", nil),
+        ("upload.region", "\"us-east-1\""),
+        ("upload.credentials_file", nil),
         ("upload.ca_file", nil),
         ("upload.pinned_public_key", nil),
         ("upload.interval", "\"5m\""),
@@ -106,9 +110,13 @@ import Testing
         runtime_directory = "/run/other"
         [upload]
         required = false
+        destination = "s3"
         endpoint = "https://[2001:db8::1]:8443/api/ingest?v=1"
         allow_plaintext = true
         token_file = "/etc/waypost/token"
+        bucket_url = "https://s3.example.org:9000/field-data/pi"
+        region = "eu-west-1"
+        credentials_file = "/etc/waypost/s3"
         ca_file = "/etc/waypost/ca.pem"
         pinned_public_key = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         interval = "90s"

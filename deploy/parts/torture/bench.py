@@ -144,8 +144,11 @@ class Bench:
             if self.daemon.poll() is not None or time.monotonic() - began > limit:
                 ended = self.daemon.poll()
                 self.kill()
-                words = self.log.read_text(errors="replace").splitlines()[-3:]
-                raise NeverStarted(f"exit status {ended}: {' / '.join(words)}")
+                words = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+                if ended is not None and ended < 0:
+                    # A program that fell is worth its whole story.
+                    print("\n".join(words), file=sys.stderr)
+                raise NeverStarted(f"exit status {ended}: {' / '.join(words[-3:])}")
             time.sleep(0.003)
         self.starts.append(time.monotonic() - began)
 

@@ -1,0 +1,95 @@
+// The playable file of a chunk of sound, made from its segments as it is read.
+internal import Containers
+internal import Store
+
+/// One pass over a chunk's file; each pass gives the same bytes.
+protocol SoundFile: AnyObject {
+    /// The next piece (never empty), or nil at the end.
+    func next() throws -> [UInt8]?
+}
+
+/// A chunk of Opus packets as an Ogg file.
+final class OpusSoundFile: SoundFile {
+    /// Packets before a chunk that let the decoder settle: 80 ms (RFC 7845, section 4.6).
+    private static let prerollPackets = 4
+
+    private let chunk: Chunk
+    private let reader: Reader
+    private let preroll: [ArraySlice<UInt8>]
+    /// -1 before the headers, then the segment that comes next, then one past them.
+    private var step = -1
+    private var file: OggOpusFile
+
+    init(_ stored: Stored<Chunk>, reader: Reader) throws {
+        let chunk = stored.record
+        let preroll = try Self.prerollPackets(before: chunk, reader)
+        self.chunk = chunk
+        self.reader = reader
+        self.preroll = preroll
+        file = OggOpusFile(
+            serial: UInt32(truncatingIfNeeded: stored.sequence),
+            rate: chunk.rate,
+            frames: chunk.frames,
+            preskip: chunk.preskip,
+            prerollPackets: preroll.count
+        )
+    }
+
+    func next() throws -> [UInt8]? {
+        while step <= chunk.segments {
+            let bytes = try piece(step)
+            step += 1
+            if !bytes.isEmpty { return bytes }
+        }
+        return nil
+    }
+
+    private func piece(_ step: Int) throws -> [UInt8] {
+        if step == chunk.segments { return file.finish() }
+        guard step >= 0 else {
+            return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
+        }
+        guard let segment = try reader.segment(chunk.firstSegment + Int64(step)) else { return [] }
+        var packets = OpusPackets.split(segment.data)
+        // The last packet comes again as the first of the next segment.
+        if step < chunk.segments - 1 { _ = packets.popLast() }
+        return packets.reduce(into: []) { $0 += file.append($1) }
+    }
+
+    /// The packets just before a chunk, where its run has any.
+    private static func prerollPackets(
+        before chunk: Chunk,
+        _ reader: Reader
+    ) throws -> [ArraySlice<UInt8>] {
+        guard let own = try reader.segment(chunk.firstSegment),
+            let before = try reader.segment(chunk.firstSegment - 1), before.run == own.run
+        else { return [] }
+        return OpusPackets.split(before.data).dropLast().suffix(prerollPackets)
+    }
+}
+
+/// A chunk of samples as a WAV file.
+final class WaveSoundFile: SoundFile {
+    private let chunk: Chunk
+    private let reader: Reader
+    /// -1 before the header, then the segment that comes next.
+    private var step = -1
+
+    init(_ chunk: Chunk, reader: Reader) {
+        self.chunk = chunk
+        self.reader = reader
+    }
+
+    func next() throws -> [UInt8]? {
+        while step < chunk.segments {
+            defer { step += 1 }
+            guard step >= 0 else { return WaveFile.header(rate: chunk.rate, frames: chunk.frames) }
+            if let segment = try reader.segment(chunk.firstSegment + Int64(step)),
+                !segment.data.isEmpty
+            {
+                return segment.data
+            }
+        }
+        return nil
+    }
+}

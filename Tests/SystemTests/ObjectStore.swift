@@ -1,0 +1,1 @@
+../UploadTests/ObjectStore.swift

@@ -1,0 +1,391 @@
+// Object storage as the destination: keys, verdicts, signatures that a store checks, what a query finds.
+import Board
+import CLinux
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Upload
+
+// One store at a time: each is a Python process of some 100 MB.
+@Suite(.serialized) struct BucketTests {
+    /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-bucket-" + UUID().uuidString
+        let queue: Queue
+        let board = Publisher<UploadReport>()
+        let settings: UploadSettings
+        private var uploader: Uploader?
+        private var stop: StopSignal?
+        private var lane: Lane?
+
+        init(
+            url: String,
+            keys: String = "id:secret",
+            compression: Compression = .zstd,
+            maxBatchBytes: Int = 8 << 20
+        ) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            queue = try Queue(
+                settings: QueueSettings(
+                    path: folder + "/queue.sqlite",
+                    bootID: "boot",
+                    appVersion: "1.2.3"
+                )
+            )
+            var settings = UploadSettings(
+                transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
+                deviceID: "device-1",
+                streamNames: [
+                    .location: "places", .beacons: "beacons", .audio: "audio", .events: "events",
+                ],
+                maxBatchBytes: maxBatchBytes,
+                compression: compression,
+                clockPatience: .zero,
+                token: { keys }
+            )
+            settings.bucket = BucketSettings(region: "us-east-1")
+            self.settings = settings
+            try start()
+        }
+
+        func start() throws {
+            let uploader = Uploader(settings: settings, queue: queue, board: board)
+            let stop = try StopSignal()
+            (self.uploader, self.stop) = (uploader, stop)
+            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        }
+
+        func end() {
+            uploader?.stop()
+            stop?.raise()
+            if let lane = lane.take() { lane.join() }
+        }
+
+        func finish() {
+            end()
+            queue.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        /// Fixes a second apart from a moment on.
+        func add(_ count: Int, from start: String = "2026-11-21T23:59:50.000Z") throws {
+            let wall = try #require(WallTime(rfc3339: start))
+            for number in 0..<count {
+                let stamp = Stamp(
+                    boot: SystemClock().now(),
+                    wall: wall + .milliseconds(Int64(number) * 1000)
+                )
+                queue.accept(
+                    Fix(
+                        stamp: stamp,
+                        mode: .threeDimensional,
+                        latitude: 46.5,
+                        longitude: Double(number) / 1e6
+                    )
+                )
+            }
+        }
+
+        /// Chunks of 4 s of sound.
+        func addSound(_ codec: AudioCodec, chunks: Int, segmentBytes: Int) {
+            let run = AudioRun(
+                id: queue.newRunID(),
+                codec: codec,
+                rate: 16_000,
+                device: "test",
+                chunkSegments: 2,
+                overlapSegments: 0
+            )
+            queue.begin(run)
+            for number in 0..<(chunks * 2) {
+                var data: [UInt8] = []
+                if codec == .opus {
+                    for _ in 0..<101 { data += [3, 0, 8, UInt8(number), 1] }
+                } else {
+                    data = (0..<segmentBytes).map { _ in UInt8.random(in: 0...255) }
+                }
+                queue.accept(
+                    Segment(
+                        run: run.id,
+                        frames: 32_000,
+                        start: SystemClock().stamp().advanced(by: .seconds(number * 2)),
+                        meanSquare: 0.1,
+                        data: data
+                    )
+                )
+            }
+        }
+
+        func tick() { uploader?.tick() }
+
+        /// One sync; whether nothing was left.
+        func sync() throws -> Bool {
+            let answer = Locked<Bool?>(nil)
+            uploader?.sync { done in answer.update { $0 = done } }
+            try waitUntil("the sync ends") { answer.value != nil }
+            return answer.value ?? false
+        }
+
+        func figures(_ stream: Store.Stream) throws -> StreamStatistics {
+            try #require(queue.perform { try $0.statistics() }.first { $0.stream == stream })
+        }
+
+        func error(_ stream: Store.Stream) -> Failure? {
+            board.state.value?.streams[stream]?.lastError?.failure
+        }
+    }
+
+    // MARK: Against a store that checks signatures
+
+    @Test(arguments: [Compression.zstd, .gzip, .none])
+    func records_areFoundByOneQuery_eachOnce(compression: Compression) throws {
+        let store = try ObjectStore()
+        let bench = try Bench(
+            url: store.access.url,
+            keys: store.access.keys,
+            compression: compression,
+            maxBatchBytes: 4000
+        )
+        defer { bench.finish() }
+        try bench.add(50)
+        #expect(try bench.sync())
+        #expect(try bench.figures(.location).uploaded == 50)
+        let contents = try store.contents()
+        // Batches of some 16 fixes; a folder has the date of a batch's first.
+        #expect(Set(contents.rows.map(\.date)) == ["2026-11-21", "2026-11-22"])
+        #expect(contents.rows.allSatisfy { $0.stream == "places" && $0.device == "device-1" })
+        #expect(contents.rows.reduce(0) { $0 + $1.records } == 50)
+        #expect(contents.rows.reduce(0) { $0 + $1.ids } == 50)
+        let suffix = ".ndjson" + compression.fileSuffix
+        #expect(contents.objects.count > 2)
+        #expect(contents.objects.keys.allSatisfy { $0.hasSuffix(suffix) })
+        #expect(Set(contents.objects.values) == [compression.objectType])
+    }
+
+    @Test func faults_storeEachRecordOnce_andLoseNone() throws {
+        let faults = ["cut", "503", "stored", "403", "ok", "cut", "stored"]
+        let store = try ObjectStore(faults: faults)
+        let bench = try Bench(
+            url: store.access.url + "/",
+            keys: store.access.keys,
+            maxBatchBytes: 4000
+        )
+        defer { bench.finish() }
+        try bench.add(50)
+        var codes: [String] = []
+        var syncs = 0
+        while try !bench.sync() {
+            codes.append(bench.error(.location)?.code?.rawValue ?? "none")
+            syncs += 1
+            try #require(syncs < 20)
+        }
+        #expect(codes == ["E001", "E003", "E001", "E002", "E001", "E001"])
+        let contents = try store.contents()
+        #expect(contents.rows.reduce(0) { $0 + $1.records } == 50)
+        #expect(contents.rows.reduce(0) { $0 + $1.ids } == 50)
+        #expect(try bench.figures(.location).uploaded == 50)
+        #expect(try bench.figures(.location).quarantined == 0)
+    }
+
+    @Test func deathBetweenStoredAndMarked_storesTheSameObjectAgain() throws {
+        let store = try ObjectStore(faults: ["hang"])
+        let bench = try Bench(url: store.access.url, keys: store.access.keys)
+        defer { bench.finish() }
+        try bench.add(20)
+        bench.tick()
+        let first = store.nextPut()
+        // Its answer never comes: the batch is stored, and this side does not know.
+        bench.end()
+        #expect(try bench.figures(.location).pending == 20)
+        try bench.start()
+        #expect(try bench.sync())
+        let again = store.nextPut()
+        #expect(first.dropFirst("hang ".count) == again.dropFirst("ok ".count))
+        let contents = try store.contents()
+        #expect(contents.objects.count == 1)
+        #expect(contents.rows.map(\.records) == [20])
+        #expect(contents.rows.map(\.ids) == [20])
+    }
+
+    @Test(arguments: [(AudioCodec.opus, "OggS"), (.wav, "RIFF")])
+    func sound_liesBesideTheRecordsThatNameIt(codec: AudioCodec, magic: String) throws {
+        // The second chunk's answer is lost: only that one is sent again, then the third and the records.
+        let store = try ObjectStore(faults: ["ok", "stored"])
+        let bench = try Bench(
+            url: store.access.url,
+            keys: store.access.keys,
+            maxBatchBytes: 64 << 20
+        )
+        defer { bench.finish() }
+        // WAV: beyond what is kept in memory, so that it is produced as it is sent.
+        bench.addSound(codec, chunks: 3, segmentBytes: 300_000)
+        #expect(try !bench.sync())
+        #expect(try bench.sync())
+        let puts = (0..<5).map { _ in store.nextPut() }
+        #expect(puts.map { $0.split(separator: " ")[0] } == ["ok", "stored", "ok", "ok", "ok"])
+        #expect(puts[1].dropFirst("stored ".count) == puts[2].dropFirst("ok ".count))
+        #expect(puts[4].hasSuffix(".ndjson.zst"))
+        let contents = try store.contents()
+        #expect(contents.sound.count == 3)
+        #expect(contents.sound.values.allSatisfy { $0 == magic })
+        #expect(contents.objects.values.filter { $0 == codec.mediaType }.count == 3)
+        #expect(contents.rows.map(\.records) == [3])
+    }
+
+    @Test func largeBatch_isStreamedAndItsSignatureHolds() throws {
+        let store = try ObjectStore()
+        let bench = try Bench(
+            url: store.access.url,
+            keys: store.access.keys,
+            compression: .none,
+            maxBatchBytes: 64 << 20
+        )
+        defer { bench.finish() }
+        try bench.add(20_000, from: "2026-11-21T00:00:00.000Z")
+        #expect(try bench.sync())
+        let contents = try store.contents()
+        // The newest go first, as a batch of their own.
+        #expect((1...2).contains(contents.objects.count))
+        #expect(contents.rows.map(\.ids) == [20_000])
+        #expect(contents.rows.map(\.records) == [20_000])
+    }
+
+    @Test func enrolment_isOneSignedRequest_andLeavesNoRecord() throws {
+        let store = try ObjectStore()
+        let bench = try Bench(url: store.access.url, keys: store.access.keys)
+        defer { bench.finish() }
+        try bench.settings.verify(until: StopSignal())
+        #expect(store.nextPut() == "ok _waypost/device=device-1.json")
+        let contents = try store.contents()
+        #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])
+        #expect(contents.rows.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("secret", "E002", "the store refused the keys (HTTP 403 SignatureDoesNotMatch"),
+        ("id", "E002", "the store refused the keys (HTTP 403 InvalidAccessKeyId"),
+        ("bucket", "E003", "no bucket answers at the address (HTTP 404 NoSuchBucket"),
+    ])
+    func wrongSetting_isNamedByTheStore(setting: String, code: String, words: String) throws {
+        let store = try ObjectStore()
+        let access = store.access
+        let keys = [
+            "secret": "\(access.id):wrong", "id": "AKIA0000000000000000:\(access.secret)",
+        ]
+        let bench = try Bench(
+            url: setting == "bucket" ? "\(access.endpoint)/other-bucket" : access.url,
+            keys: keys[setting] ?? access.keys
+        )
+        defer { bench.finish() }
+        try bench.add(5)
+        #expect(try !bench.sync())
+        let failure = try #require(bench.error(.location))
+        #expect(failure.code?.rawValue == code)
+        #expect(failure.message.hasPrefix(words), "\(failure.message)")
+        #expect(!failure.message.contains(access.secret) && !failure.message.contains("wrong"))
+        #expect(try bench.figures(.location).pending == 5)
+    }
+
+    // MARK: Against answers that no real store gives on demand
+
+    @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
+        let isBusy = Locked(true)
+        let server = try FaultyServer { _ in
+            isBusy.value ? .answer(status: 503, body: "") : .stored
+        }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket/folder")
+        defer { bench.finish() }
+        try bench.add(20)
+        #expect(try !bench.sync())
+        try bench.add(5)
+        isBusy.update { $0 = false }
+        #expect(try bench.sync())
+        let requests = server.requests
+        #expect(requests.count == 3)
+        #expect(requests[0].body == requests[1].body)
+        #expect(requests[0].path == requests[1].path)
+        #expect(requests.allSatisfy { $0.method == "PUT" && $0.headers["expect"] == nil })
+        let folder = "/bucket/folder/stream%3Dplaces/date%3D2026-11-21/device%3Ddevice-1/"
+        #expect(requests.allSatisfy { $0.path.hasPrefix(folder) })
+        #expect(requests.allSatisfy { $0.headers["content-encoding"] == nil })
+        for request in requests {
+            var digest = SHA256()
+            digest.append(request.body)
+            #expect(request.headers["x-amz-content-sha256"] == digest.finish())
+            let signature = request.headers["authorization"] ?? ""
+            #expect(signature.contains("/us-east-1/s3/aws4_request"))
+            #expect(!signature.contains("secret"))
+        }
+    }
+
+    @Test(arguments: [
+        (403, "RequestTimeTooSkewed", "retry"), (400, "RequestTimeTooSkewed", "retry"),
+        (403, "AccessDenied", "tokenRefused"), (401, "", "tokenRefused"),
+        (400, "InvalidToken", "tokenRefused"), (404, "NoSuchBucket", "endpointWrong"),
+        (404, "", "endpointWrong"), (301, "PermanentRedirect", "endpointWrong"),
+        (307, "", "endpointWrong"), (400, "AuthorizationHeaderMalformed", "endpointWrong"),
+        (413, "", "tooLarge"), (400, "EntityTooLarge", "tooLarge"), (503, "SlowDown", "retry"),
+        (429, "", "retry"), (500, "InternalError", "retry"), (507, "", "retry"),
+        (409, "OperationAborted", "retry"), (400, "BadDigest", "retry"), (418, "", "retry"),
+    ])
+    func verdict_followsTheStoresCode(status: Int, code: String, expected: String) {
+        let body = code.isEmpty ? "" : "<Error><Code>\(code)</Code><Message>m</Message></Error>"
+        let verdict = Verdict(bucket: Answer(status: status, body: Array(body.utf8)))
+        #expect("\(verdict)".hasPrefix(expected), "\(verdict)")
+    }
+
+    @Test func success_countsOnlyWithTheNameOfWhatWasStored() {
+        var answer = Answer(status: 200, contentType: "text/html", body: Array("<html>".utf8))
+        guard case .retry(let failure, _) = Verdict(bucket: answer) else {
+            Issue.record("a captive portal was believed")
+            return
+        }
+        #expect(failure.message.contains("captive portal"))
+        answer.etag = "\"5d41402abc4b2a76b9719d911017c592\""
+        #expect(Verdict(bucket: answer) == .accepted)
+    }
+
+    @Test func wrongRegion_isToldWithTheRightOne() {
+        let body = "<Error><Code>AuthorizationHeaderMalformed</Code><Message>wrong</Message>"
+        let named = Answer(status: 400, body: Array((body + "<Region>eu-west-1</Region>").utf8))
+        var redirected = Answer(status: 301)
+        redirected.region = "eu-west-1"
+        for answer in [named, redirected] {
+            guard case .endpointWrong(let failure) = Verdict(bucket: answer) else {
+                Issue.record("\(Verdict(bucket: answer))")
+                continue
+            }
+            #expect(failure.message.contains("is in region eu-west-1: set upload.region"))
+        }
+    }
+
+    @Test(arguments: [
+        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+        ),
+        (
+            String(repeating: "a", count: 1_000_000),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+        ),
+    ])
+    func sha256_isThatOfTheStandard_howeverItIsCut(text: String, expected: String) {
+        for step in [1, 55, 64, 4096, 1_000_000] where text.utf8.count / step < 100_000 {
+            var digest = SHA256()
+            var rest = Array(text.utf8)[...]
+            while !rest.isEmpty {
+                digest.append(Array(rest.prefix(step)))
+                rest = rest.dropFirst(step)
+            }
+            #expect(digest.finish() == expected, "pieces of \(step)")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// A real object store (moto) in a process of its own, and what an analyst reads from it.
+import Foundation
+import Glibc
+import Testing
+
+/// `deploy/parts/store.py`: checks each signature, and does to objects what it is told.
+final class ObjectStore {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    private static var python: String {
+        ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
+            ?? root.appendingPathComponent(".build/tools/bin/python3").path
+    }
+
+    struct Access: Decodable {
+        var endpoint: String
+        var bucket: String
+        var id: String
+        var secret: String
+
+        var url: String { "\(endpoint)/\(bucket)" }
+        var keys: String { "\(id):\(secret)" }
+    }
+
+    struct Failed: Error {
+        var what: String
+    }
+
+    /// What one query over the whole bucket gave.
+    struct Contents: Decodable {
+        struct Row: Decodable, Equatable {
+            var stream: String
+            var date: String
+            var device: String
+            var records: Int
+            var ids: Int
+
+            init(from decoder: any Decoder) throws {
+                var cells = try decoder.unkeyedContainer()
+                stream = try cells.decode(String.self)
+                date = try cells.decode(String.self)
+                device = try cells.decode(String.self)
+                records = try cells.decode(Int.self)
+                ids = try cells.decode(Int.self)
+            }
+        }
+
+        var rows: [Row]
+        /// Media types by key.
+        var objects: [String: String]
+        /// The first four bytes of each file that a record of sound names.
+        var sound: [String: String]
+    }
+
+    let access: Access
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    init(faults: [String] = []) throws {
+        process.executableURL = URL(fileURLWithPath: Self.python)
+        process.arguments =
+            [Self.root.appendingPathComponent("deploy/parts/store.py").path] + faults
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        let line = Self.line(from: output)
+        guard let access = try? JSONDecoder().decode(Access.self, from: Data(line.utf8)) else {
+            process.terminate()
+            throw Failed(what: "store.py said: \(line)")
+        }
+        self.access = access
+    }
+
+    deinit {
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// The next object that was put, as `FAULT KEY`; waits for it.
+    func nextPut() -> String {
+        let line = Self.line(from: output)
+        return line.replacingOccurrences(of: "PUT ", with: "")
+            .replacingOccurrences(of: "/\(access.bucket)/", with: "")
+    }
+
+    private static func line(from pipe: Pipe) -> String {
+        var bytes: [UInt8] = []
+        while let byte = try? pipe.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 {
+            bytes.append(byte)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Reads all objects back and asks DuckDB what is in them.
+    func contents() throws -> Contents {
+        let folder = NSTemporaryDirectory() + "waypost-lake-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let reader = Process()
+        reader.executableURL = URL(fileURLWithPath: Self.python)
+        reader.arguments = [
+            Self.root.appendingPathComponent("deploy/parts/lake.py").path, access.endpoint,
+            access.bucket, access.id, access.secret, folder,
+        ]
+        let answer = Pipe()
+        reader.standardOutput = answer
+        try reader.run()
+        let text = answer.fileHandleForReading.readDataToEndOfFile()
+        reader.waitUntilExit()
+        guard reader.terminationStatus == 0 else { throw Failed(what: "lake.py failed") }
+        return try JSONDecoder().decode(Contents.self, from: text)
+    }
+}

@@ -1,0 +1,51 @@
+"""Reads a bucket as an analyst would: its objects copied into a folder, and one query over all of them.
+
+Needs boto3 and DuckDB (PyPI).
+
+    lake.py ENDPOINT BUCKET ID SECRET FOLDER
+
+Prints one line of JSON: `rows` (a row for each stream, date and device: their records, and how many ids are among
+them), `objects` (key: media type), `sound` (file: its first four bytes, for each record that names one).
+"""
+
+import json
+import os
+import sys
+
+import boto3
+import duckdb
+
+QUERY = """
+    SELECT stream, date::VARCHAR AS date, device, count(*) AS records, count(DISTINCT id) AS ids
+    FROM read_ndjson('{0}/**/*.ndjson*', hive_partitioning = true, union_by_name = true)
+    GROUP BY ALL ORDER BY ALL
+"""
+SOUND = """
+    SELECT filename, audio_file FROM read_ndjson('{0}/stream=*audio*/**/*.ndjson*', filename = true)
+"""
+
+
+def main():
+    endpoint, bucket, key, secret, folder = sys.argv[1:]
+    store = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1",
+                         aws_access_key_id=key, aws_secret_access_key=secret)
+    objects = {}
+    for page in store.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for entry in page.get("Contents", []):
+            path = os.path.join(folder, entry["Key"])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            answer = store.get_object(Bucket=bucket, Key=entry["Key"])
+            objects[entry["Key"]] = answer["ContentType"]
+            with open(path, "wb") as file:
+                file.write(answer["Body"].read())
+    rows, sound = [], {}
+    if any(".ndjson" in key for key in objects):
+        rows = duckdb.sql(QUERY.format(folder)).fetchall()
+    if any("audio" in key and ".ndjson" in key for key in objects):
+        for records, name in duckdb.sql(SOUND.format(folder)).fetchall():
+            with open(os.path.join(os.path.dirname(records), name), "rb") as file:
+                sound[name] = file.read(4).decode("latin-1")
+    print(json.dumps({"rows": rows, "objects": objects, "sound": sound}))
+
+
+main()
