@@ -126,7 +126,10 @@ let package = Package(
             "Receiver",
             ["waypost-receiver", "Upload", "Store", "Host", "Board", "CZlib", "CZstd"]
         ),
-        tests("System", ["waypost", "waypost-bench", "Host", "Gateway", "Store"]),
+        tests(
+            "System",
+            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -6,8 +6,10 @@ internal import FoundationEssentials
 package struct Answer: Sendable, Equatable {
     package var status: Int
     package var contentType: String
-    /// The first 64 kB of the body.
+    /// The body, or its first megabyte.
     package var body: [UInt8]
+    /// The body went on; the rest was not read.
+    package var isCut = false
     /// Seconds the server asked to wait, as libcurl read them.
     package var retryAfter: Int
     /// The codings the server would have taken, as in its `Accept-Encoding`; empty without one.
@@ -33,10 +35,7 @@ package struct Answer: Sendable, Equatable {
 
     /// The server's words for people: one line, at most 200 characters.
     var words: String {
-        let text = String(decoding: body.prefix(800), as: UTF8.self)
-            .split(whereSeparator: { $0.isWhitespace || $0.isNewline }).joined(separator: " ")
-        let line = text.unicodeScalars.filter { $0.value >= 32 }.prefix(200)
-        let cut = String(String.UnicodeScalarView(line))
+        let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)
         return cut.isEmpty ? "HTTP \(status)" : "HTTP \(status): \(cut)"
     }
 }
@@ -98,18 +97,27 @@ package enum Verdict: Sendable, Equatable {
 
     /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.
     private static func success(_ answer: Answer) -> Self {
+        guard !answer.isCut else {
+            return .retry(
+                Failure(
+                    "the server's answer is longer than \(answer.body.count) bytes (HTTP \(answer.status))",
+                    code: .server
+                ),
+                after: nil
+            )
+        }
         let isBlank = answer.body.allSatisfy { [9, 10, 13, 32].contains($0) }
         guard !isBlank else { return .accepted }
         do {
             let reply = try JSONDecoder().decode(Reply.self, from: Data(answer.body))
             return reply.rejected > 0 ? .refused(words: answer.words) : .accepted
-        } catch DecodingError.typeMismatch {
+        } catch DecodingError.typeMismatch, DecodingError.valueNotFound {
             // JSON, though not an object: nothing in it refuses anything.
             return .accepted
         } catch {
             return .retry(
                 Failure(
-                    "the answer is not from an ingest server (\(answer.contentType), a captive portal?)",
+                    "the answer is not from an ingest server (\(answer.contentType.plainWords(atMost: 80)), a captive portal?)",
                     code: .server
                 ),
                 after: nil
@@ -120,6 +128,7 @@ package enum Verdict: Sendable, Equatable {
 
 /// The part of a 200 answer that matters.
 private struct Reply: Decodable {
+    /// Above 0 when some records were.
     var rejected: Int
 
     private enum Key: CodingKey {
@@ -129,8 +138,8 @@ private struct Reply: Decodable {
     init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: Key.self)
         // A list of what was rejected counts as its length; anything else says nothing.
-        if let count = try? fields.decode(Int.self, forKey: .rejected) {
-            rejected = count
+        if let count = try? fields.decode(Double.self, forKey: .rejected) {
+            rejected = count > 0 ? 1 : 0
         } else {
             var list = try? fields.nestedUnkeyedContainer(forKey: .rejected)
             rejected = list?.count ?? 0

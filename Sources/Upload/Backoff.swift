@@ -18,6 +18,11 @@ package struct Backoff: Sendable {
         until = now + (after ?? .milliseconds(Int64(limit * 1000 * random)))
     }
 
+    /// A server asked for a longer wait than the failure before.
+    package mutating func wait(until then: BootInstant) {
+        until = until.map { max($0, then) } ?? then
+    }
+
     /// While a sync runs nothing waits; how often it failed before still counts.
     package mutating func lift() { until = nil }
 

@@ -49,6 +49,7 @@ extension SyncRun {
     /// Sends a stream's batches, oldest first; now and then the newest of the small streams in between.
     private func drain(_ stream: Stream, through end: Int64?, token: String) throws -> Next {
         while !stop.isRaised {
+            guard !resting.contains(stream) else { return .nextStream }
             guard let batch = try nextBatch(stream, through: end) else { return .goOn }
             let next = try send(batch, token: token)
             guard next == .goOn else { return next }
@@ -63,7 +64,7 @@ extension SyncRun {
     /// later, while a backlog is sent, of each.
     private func sendLive(isFirst: Bool, token: String) throws -> Next {
         live.doneAt = clock.now()
-        for stream in Self.order where stream != .audio {
+        for stream in Self.order where stream != .audio && !resting.contains(stream) {
             guard let batch = try liveBatch(stream, isFirst: isFirst) else { continue }
             let next = try send(batch, token: token)
             // What one stream's records are refused for is no reason to leave the others.

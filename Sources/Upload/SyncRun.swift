@@ -23,6 +23,10 @@ final class SyncRun {
     /// The body of a batch that is about to be frozen.
     private var draft: BodyDraft?
     var live = LivePass()
+    /// Streams whose batch met a failure in this sync: each is tried once.
+    private(set) var resting: Set<Stream> = []
+    /// This sync has met a failure; several of them are one outage.
+    private var hasFailed = false
     /// When a tick that waits for the clock's first sync has waited long enough.
     private var clockDeadline: BootInstant?
 
@@ -71,6 +75,7 @@ final class SyncRun {
             return false
         }
         backoff.lift()
+        (resting, hasFailed) = ([], false)
         report.phase = .uploading
         publish()
         var isDone = true
@@ -207,7 +212,9 @@ final class SyncRun {
             return .goOn
         case .retry(let failure, let after):
             fail(failure, stream: batch.stream, after: after)
-            return .nextStream
+            resting.insert(batch.stream)
+            // A wait that the server asked for is meant for this device, not for this stream.
+            return after == nil ? .nextStream : .endSync
         case .tokenRefused(let failure):
             fail(failure, stream: batch.stream, after: .zero)
             hold(.tokenRefused)
@@ -290,7 +297,12 @@ final class SyncRun {
     }
 
     private func fail(_ failure: Failure, stream: Stream?, after: Duration?) {
-        backoff.failed(at: clock.now(), after: after, random: .random(in: 0..<1))
+        if !hasFailed {
+            backoff.failed(at: clock.now(), after: after, random: .random(in: 0..<1))
+        } else if let after {
+            backoff.wait(until: clock.now() + after)
+        }
+        hasFailed = true
         for affected in stream.map({ [$0] }) ?? Self.order { note(failure, affected) }
     }
 

@@ -32,6 +32,21 @@ package struct TransportSettings: Sendable {
     }
 }
 
+extension TransportSettings {
+    /// How long a request may stand still: with a cap on the rate, pauses of our own are no standstill.
+    var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
+
+    /// An address in the clear of this machine itself.
+    var staysOnThisMachine: Bool {
+        guard endpoint.lowercased().hasPrefix("http://") else { return false }
+        let place = endpoint.lowercased().dropFirst(7).prefix { !"/?#".contains($0) }
+        guard !place.hasPrefix("[") else { return place.hasPrefix("[::1]") }
+        let host = place.prefix { $0 != ":" }
+        let isNumber = host.allSatisfy { "0123456789.".contains($0) }
+        return host == "localhost" || isNumber && host.hasPrefix("127.")
+    }
+}
+
 /// What became of a request.
 package enum Exchange: Sendable, Equatable {
     case answered(Answer)
@@ -107,12 +122,16 @@ package struct Transport: ~Copyable {
         signing?.apply(to: easy)
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
-        let result = withExtendedLifetime(exchange) { perform(until: stop) }
+        let result = withExtendedLifetime(exchange) { perform(exchange, until: stop) }
         guard let result else { return .stopped }
         if let problem = exchange.bodyError {
             return .failed(Failure("the batch could not be read: \(problem)"))
         }
-        return result == CURLE_OK ? .answered(answer(exchange)) : .failed(failure(result))
+        // libcurl calls an answer that ends in its header a good one: `200` and no body.
+        let isWhole = result == CURLE_OK && exchange.hasWholeHeader
+        // Of an answer that was too long its status still counts.
+        return isWhole || exchange.isCut
+            ? .answered(answer(exchange)) : .failed(failure(result, exchange))
     }
 
     private func prepare(
@@ -123,7 +142,7 @@ package struct Transport: ~Copyable {
         // Reset forgets the options and keeps the connection.
         curl_easy_reset(easy)
         errorText[0] = 0
-        let seconds = max(1, Int((settings.timeout.milliseconds + 999) / 1000))
+        let connectLimit = max(1, Int(settings.timeout.milliseconds))
         waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
         waypost_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
         waypost_curl_set_string(easy, CURLOPT_USERAGENT, settings.userAgent)
@@ -137,9 +156,13 @@ package struct Transport: ~Copyable {
         waypost_curl_set_pointer(easy, CURLOPT_SEEKDATA, context)
         waypost_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION, takeAnswer)
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
-        waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT, seconds)
-        waypost_curl_set_long(easy, CURLOPT_LOW_SPEED_LIMIT, 1)
-        waypost_curl_set_long(easy, CURLOPT_LOW_SPEED_TIME, seconds)
+        waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
+        waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
+        // A name server that is silent must hold up neither a stop nor the next try.
+        waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
+        // One request at a time: HTTP/2 has nothing to give, and libcurl 7.88 had trouble with uploads over it.
+        waypost_curl_set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         waypost_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
         waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         if let file = settings.certificateFile {
@@ -151,40 +174,60 @@ package struct Transport: ~Copyable {
         if let rate = settings.maxRate {
             waypost_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate))
         }
+        // What may go in the clear goes no further than this machine, whatever `http_proxy` says.
+        if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
     }
 
     /// Drives the request; nil when stopped.
-    private func perform(until stop: StopSignal) -> CURLcode? {
+    private func perform(_ exchange: ExchangeContext, until stop: StopSignal) -> CURLcode? {
         var running: Int32 = 1
+        var watch = ProgressWatch(limit: settings.patience, now: SystemClock().now())
         while true {
             curl_multi_perform(multi, &running)
             if running == 0 { break }
             if stop.isRaised { return nil }
+            guard goesOn(&watch, exchange) else { return CURLE_OPERATION_TIMEDOUT }
             var waiting = curl_waitfd()
             waiting.fd = stop.descriptor
             waiting.events = Int16(CURL_WAIT_POLLIN)
-            // libcurl wakes up by itself for its own timers; this is only an upper bound.
-            curl_multi_poll(multi, &waiting, 1, 60_000, nil)
+            // libcurl wakes up by itself for its own timers; this is how often progress is looked at.
+            let pause = max(10, min(1000, watch.limit.milliseconds / 8))
+            curl_multi_poll(multi, &waiting, 1, Int32(pause), nil)
         }
         var left: Int32 = 0
         guard let message = curl_multi_info_read(multi, &left) else { return CURLE_GOT_NOTHING }
         return message.pointee.data.result
     }
 
+    private func goesOn(_ watch: inout ProgressWatch, _ exchange: ExchangeContext) -> Bool {
+        var connected: curl_off_t = 0
+        waypost_curl_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connected)
+        let now = SystemClock().now()
+        guard connected > 0 else {
+            watch.isConnecting(now)
+            return true
+        }
+        let mark = ProgressWatch.Mark(
+            given: exchange.given,
+            unsent: waypost_curl_unsent(multi),
+            answered: exchange.headerBytes + exchange.answer.count
+        )
+        return watch.goesOn(mark, now)
+    }
+
     private func answer(_ exchange: ExchangeContext) -> Answer {
         var status = 0
-        var retryAfter: curl_off_t = 0
         var type: UnsafeMutablePointer<CChar>?
         waypost_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
-        waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &retryAfter)
         waypost_curl_get_string(easy, CURLINFO_CONTENT_TYPE, &type)
         var answer = Answer(
             status: status,
             contentType: type.map { String(cString: $0) } ?? "",
             body: exchange.answer,
-            retryAfter: Int(retryAfter),
+            retryAfter: AnswerHeader(easy: easy).retryAfter,
             acceptEncoding: field("Accept-Encoding")
         )
+        answer.isCut = exchange.isCut
         answer.etag = field("ETag")
         answer.region = field("x-amz-bucket-region")
         return answer
@@ -203,10 +246,38 @@ package struct Transport: ~Copyable {
         return lines.joined(separator: ",")
     }
 
-    private func failure(_ code: CURLcode) -> Failure {
+    private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
+        guard !exchange.isHeaderTooLong else {
+            return Failure(
+                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check upload.endpoint",
+                code: .server
+            )
+        }
         let detail = String(cString: errorText)
-        let text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
-        return Failure("\(settings.endpoint): \(text) (curl \(code.rawValue))", code: .network)
+        let isCut = code == CURLE_OK
+        var text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+        if isCut { text = "the connection ended in the header of the answer" }
+        if code == CURLE_OPERATION_TIMEDOUT, detail.isEmpty {
+            text = "no progress for \(settings.patience)"
+        }
+        // Names out of a certificate are the other side's words.
+        return Failure(
+            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(Self.advice(code))",
+            code: .network
+        )
+    }
+
+    /// The next step, where one is likely.
+    private static func advice(_ code: CURLcode) -> String {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+            "; check the network, its name server and upload.endpoint"
+        case CURLE_PEER_FAILED_VERIFICATION:
+            "; check this device's clock, the server's certificate and upload.ca_file"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "; check upload.pinned_public_key"
+        case CURLE_SSL_CACERT_BADFILE: "; check upload.ca_file"
+        default: ""
+        }
     }
 }
 
@@ -224,6 +295,14 @@ private final class ExchangeContext {
     let body: any RequestBody
     var answer: [UInt8] = []
     var bodyError: (any Error)?
+    /// Bytes of the body handed to libcurl.
+    var given = 0
+    var headerBytes = 0
+    /// The answer's body was longer than what is read of it.
+    var isCut = false
+    var isHeaderTooLong = false
+    /// The empty line behind the last header has come.
+    var hasWholeHeader = false
 
     init(body: any RequestBody) {
         self.body = body
@@ -248,6 +327,7 @@ private func giveBody(
     do {
         let bytes = try exchange.body.read(atMost: size * count)
         bytes.withUnsafeBytes { UnsafeMutableRawPointer(buffer).copyMemory(from: $0) }
+        exchange.given += bytes.count
         return bytes.count
     } catch {
         exchange.bodyError = error
@@ -274,10 +354,29 @@ private func takeAnswer(
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
-    let room = max(0, (64 << 10) - exchange.answer.count)
+    // A list of ten thousand ids still fits.
+    let room = max(0, (1 << 20) - exchange.answer.count)
     let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
     exchange.answer.append(contentsOf: bytes.prefix(room))
-    return size * count
+    exchange.isCut = bytes.count > room
+    // Less than was offered ends the request: an answer may be without end.
+    return min(room, bytes.count)
+}
+
+private func takeHeader(
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context) else { return 0 }
+    exchange.headerBytes += size * count
+    let line = UnsafeRawBufferPointer(start: buffer, count: size * count)
+    // Each of several answers (`100 Continue` first) begins anew; what follows a body are trailers.
+    if line.starts(with: "HTTP/".utf8) { exchange.hasWholeHeader = false }
+    if line.allSatisfy({ $0 == 13 || $0 == 10 }) { exchange.hasWholeHeader = true }
+    exchange.isHeaderTooLong = exchange.headerBytes > AnswerHeader.limit
+    return exchange.isHeaderTooLong ? 0 : size * count
 }
 
 extension UnsafeMutableRawPointer {

@@ -99,6 +99,7 @@ package final class Uploader: Sendable {
         )
         var pending: [Trigger] = []
         board.loaded(UploadReport())
+        defer { refuseTheRest(&pending) }
         while !stop.isRaised {
             triggers.takeAll(into: &pending, timeout: sync.retryDelay)
             var answers: [@Sendable (Bool) -> Void] = []
@@ -106,11 +107,21 @@ package final class Uploader: Sendable {
                 switch trigger {
                 case .tick: break
                 case .asked(let done): answers.append(done)
+                // What was asked for before it is refused with the rest.
                 case .stop: return
                 }
             }
+            pending.removeAll(keepingCapacity: true)
             let isDone = sync.perform(isAsked: !answers.isEmpty)
             for answer in answers { answer(isDone) }
         }
+    }
+
+    /// Whoever asked for a sync is told at the end that there was none.
+    private func refuseTheRest(_ pending: inout [Trigger]) {
+        var rest = pending
+        triggers.takeAll(into: &pending, timeout: .zero)
+        rest += pending
+        for case .asked(let done) in rest { done(false) }
     }
 }

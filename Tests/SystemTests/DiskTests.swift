@@ -115,7 +115,7 @@ import Testing
         var isRunning: Bool { daemon.isRunning }
 
         func fail(_ fault: Fault?) throws {
-            let numbers = [fault?.write ?? 0, fault?.sync ?? 0, fault?.naming ?? 0]
+            let numbers: [Int64] = [fault?.write ?? 0, fault?.sync ?? 0, fault?.naming ?? 0]
             try control.seek(toOffset: 0)
             try control.write(contentsOf: numbers.withUnsafeBytes { Data($0) })
         }

@@ -20,6 +20,8 @@ enum Behaviour: Sendable {
     case cut
     /// Reads the request and never answers.
     case stall
+    /// Reads the request, does this with the connection, and closes it.
+    case play(@Sendable (Int32) -> Void)
 
     static let ok = Behaviour.answer(status: 200, body: "{}")
     /// As an object store says it.
@@ -94,6 +96,9 @@ final class FaultyServer: Sendable {
             case .stall:
                 var entries = [PollEntry(stop.descriptor), PollEntry(client)]
                 _ = wait(for: &entries)
+                return
+            case .play(let act):
+                act(client)
                 return
             }
         }

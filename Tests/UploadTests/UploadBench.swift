@@ -18,6 +18,8 @@ final class UploadBench {
         maxBatchBytes: Int = 8 << 20,
         endpoint: String? = nil,
         clock: any HostClock = SystemClock(),
+        timeout: Duration = .seconds(30),
+        change: (inout UploadSettings) -> Void = { _ in },
         _ behaviour: @escaping @Sendable (Request) -> Behaviour
     ) throws {
         folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
@@ -37,8 +39,8 @@ final class UploadBench {
             endpoint: endpoint ?? server.endpoint,
             userAgent: "waypost/test"
         )
-        transport.timeout = .seconds(30)
-        let settings = UploadSettings(
+        transport.timeout = timeout
+        var settings = UploadSettings(
             transport: transport,
             deviceID: "device-1",
             streamNames: [
@@ -48,6 +50,7 @@ final class UploadBench {
             clockPatience: .zero,
             token: { "secret" }
         )
+        change(&settings)
         let uploader = Uploader(settings: settings, queue: queue, board: board, clock: clock)
         let stop = try StopSignal()
         self.uploader = uploader
@@ -58,6 +61,8 @@ final class UploadBench {
     func add(_ count: Int) { addFixes(count, to: queue) }
 
     func tick() { uploader.tick() }
+
+    func ask(_ done: @escaping @Sendable (Bool) -> Void) { uploader.sync(done) }
 
     /// One sync; whether nothing was left.
     func sync() throws -> Bool {

@@ -1,6 +1,9 @@
 // libcurl: curl_easy_setopt and getinfo are variadic, so one inline per kind of argument.
 #pragma once
 #include <curl/curl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
 
 static inline CURLcode waypost_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -30,4 +33,18 @@ static inline CURLcode waypost_curl_get_string(CURL *handle, CURLINFO info, char
 typedef int (*waypost_curl_seek)(void *context, curl_off_t offset, int origin);
 static inline CURLcode waypost_curl_set_seek(CURL *handle, waypost_curl_seek value) {
     return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
+}
+
+/* Bytes that the kernel has still to send, or to see acknowledged, on the sockets of the transfers under way. */
+static inline long waypost_curl_unsent(CURLM *multi) {
+    fd_set reading, writing, failing;
+    int highest = -1, count = 0;
+    long sum = 0;
+    FD_ZERO(&reading);
+    FD_ZERO(&writing);
+    FD_ZERO(&failing);
+    if (curl_multi_fdset(multi, &reading, &writing, &failing, &highest) != CURLM_OK) return 0;
+    for (int fd = 0; fd <= highest; fd++)
+        if ((FD_ISSET(fd, &reading) || FD_ISSET(fd, &writing)) && ioctl(fd, SIOCOUTQ, &count) == 0) sum += count;
+    return sum;
 }

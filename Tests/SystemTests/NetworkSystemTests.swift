@@ -1,0 +1,298 @@
+// The real program on a network that stalls, through proxies, and against a thousandfold misbehaving server.
+import Foundation
+import Testing
+
+@Suite struct NetworkSystemTests {
+    private struct NeverHappened: Error {
+        var what: String
+    }
+
+    private static func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+        let deadline = Date().addingTimeInterval(60)
+        while try !condition() {
+            guard Date() < deadline else { throw NeverHappened(what: what) }
+            usleep(5000)
+        }
+    }
+
+    private static var root: URL {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+    }
+
+    /// One of the servers of Tests/FieldFaults/badserver.py, and what it has said.
+    private final class BadServer {
+        private let process = Process()
+        private let input = Pipe()
+        private let log: URL
+
+        init(_ folder: String, _ arguments: String...) throws {
+            log = URL(fileURLWithPath: "\(folder)/server-\(UUID().uuidString)")
+            try Data().write(to: log)
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            let script = root.appendingPathComponent("Tests/FieldFaults/badserver.py").path
+            process.arguments = ["python3", script] + arguments
+            process.standardInput = input
+            process.standardOutput = try FileHandle(forWritingTo: log)
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            try NetworkSystemTests.waitUntil("the server says its address") { !lines.isEmpty }
+        }
+
+        deinit {
+            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        }
+
+        var lines: [String] {
+            let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
+            return text.split(separator: "\n").map(String.init)
+        }
+
+        var address: String { lines.first ?? "" }
+        var said: [String] { Array(lines.dropFirst()) }
+    }
+
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        let daemon = Process()
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            try "secret\n".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
+            chmod(folder + "/token", 0o600)
+        }
+
+        deinit {
+            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        func configure(
+            _ endpoint: String,
+            _ more: String = "",
+            timeout: String = "1h"
+        ) throws {
+            try """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            [upload]
+            required = false
+            endpoint = "\(endpoint)"
+            token_file = "\(folder)/token"
+            interval = "200ms"
+            timeout = "\(timeout)"
+            \(more)
+            [beacons]
+            enabled = false
+            [location]
+            enabled = false
+            [audio]
+            enabled = false
+            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
+        }
+
+        /// Without the proxies of whoever runs the tests.
+        func start(_ environment: [String: String] = [:]) throws {
+            var variables = ProcessInfo.processInfo.environment.filter {
+                !$0.key.lowercased().hasSuffix("_proxy")
+            }
+            variables.merge(environment) { $1 }
+            daemon.executableURL = DaemonTests.program
+            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
+            daemon.environment = variables
+            daemon.standardError = FileHandle.nullDevice
+            try daemon.run()
+        }
+
+        func events() throws -> [String: Any] {
+            let text = try DaemonTests.run([
+                "status", "--json", "--config", folder + "/waypost.toml",
+            ]).output
+            // Nothing to tell of before the daemon has made its database.
+            let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
+            let streams = (object as? [String: Any])?["streams"] as? [String: Any]
+            return streams?["waypost_events"] as? [String: Any] ?? [:]
+        }
+
+        func error() throws -> [String: Any] {
+            try events()["last_error"] as? [String: Any] ?? [:]
+        }
+
+        /// SIGTERM; the exit status and how long it took.
+        func stop() throws -> (status: Int32, seconds: Double) {
+            let began = Date()
+            daemon.terminate()
+            try NetworkSystemTests.waitUntil("the daemon ends") { !daemon.isRunning }
+            return (daemon.terminationStatus, Date().timeIntervalSince(began))
+        }
+    }
+
+    @Test func stalledRequest_blocksNeitherStatusNorReloadNorStop() throws {
+        let bench = try Bench()
+        let server = try BadServer(bench.folder, "stall")
+        try bench.configure("http://\(server.address)/api/ingest")
+        try bench.start()
+        try NetworkSystemTests.waitUntil("the request is under way") { !server.said.isEmpty }
+        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
+        // A reload makes a new uploader: the old request ends at once, an hour before its time.
+        try bench.configure("http://\(server.address)/other/ingest")
+        kill(bench.daemon.processIdentifier, SIGHUP)
+        try NetworkSystemTests.waitUntil("the new address is asked") {
+            server.said.contains("POST /other/ingest HTTP/1.1")
+        }
+        try NetworkSystemTests.waitUntil("the old request is gone") { server.said.contains("gone") }
+        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
+        // The contract's limit, and the test's only way to tell it from the request's own.
+        let end = try bench.stop()
+        #expect(end.status == 0)
+        #expect(end.seconds < 5)
+    }
+
+    @Test func silentNameServer_blocksNeitherStatusNorStop() throws {
+        let bench = try Bench()
+        let library = bench.folder + "/silent.so"
+        try """
+        #include <unistd.h>
+        #include <sys/types.h>
+        #include <sys/socket.h>
+        #include <netdb.h>
+        #include <fcntl.h>
+        #include <stdlib.h>
+        int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
+            (void)name; (void)service; (void)hints; (void)result;
+            close(open(getenv("ASKED"), O_CREAT | O_WRONLY, 0600));
+            for (;;) pause();
+        }
+        """.write(toFile: bench.folder + "/silent.c", atomically: true, encoding: .utf8)
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = [
+            "clang", "-shared", "-fPIC", "-o", library, bench.folder + "/silent.c",
+        ]
+        try compiler.run()
+        compiler.waitUntilExit()
+        try #require(compiler.terminationStatus == 0)
+        try bench.configure("https://waypost.example/api/ingest")
+        let asked = bench.folder + "/asked"
+        try bench.start(["LD_PRELOAD": library, "ASKED": asked])
+        try NetworkSystemTests.waitUntil("the name is looked up") {
+            FileManager.default.fileExists(atPath: asked)
+        }
+        #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
+        let end = try bench.stop()
+        #expect(end.status == 0)
+        #expect(end.seconds < 5)
+    }
+
+    @Test func httpProxy_isUsed() throws {
+        let bench = try Bench()
+        let proxy = try BadServer(bench.folder, "proxy")
+        try bench.configure("http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try bench.start(["http_proxy": "http://\(proxy.address)"])
+        try NetworkSystemTests.waitUntil("the upload is done") {
+            try bench.events()["uploaded"] as? Int ?? 0 > 0
+        }
+        #expect(proxy.said.first == "POST http://ingest.invalid/api/ingest HTTP/1.1")
+    }
+
+    @Test func noProxy_goesStraight() throws {
+        let bench = try Bench()
+        let proxy = try BadServer(bench.folder, "proxy")
+        try bench.configure("http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try bench.start([
+            "http_proxy": "http://\(proxy.address)", "no_proxy": "other.example,ingest.invalid",
+        ])
+        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        #expect(try bench.error()["code"] as? String == "E001")
+        #expect(proxy.said.isEmpty)
+    }
+
+    @Test func ownMachine_isNeverAskedThroughAProxy() throws {
+        let bench = try Bench()
+        let (proxy, server) = (
+            try BadServer(bench.folder, "proxy"), try BadServer(bench.folder, "proxy")
+        )
+        try bench.configure("http://\(server.address)/api/ingest")
+        try bench.start(["http_proxy": "http://\(proxy.address)", "ALL_PROXY": proxy.address])
+        try NetworkSystemTests.waitUntil("the upload is done") {
+            try bench.events()["uploaded"] as? Int ?? 0 > 0
+        }
+        #expect(server.said.first == "POST /api/ingest HTTP/1.1")
+        #expect(proxy.said.isEmpty)
+    }
+
+    @Test func httpsProxyThatRefuses_isANetworkError() throws {
+        let bench = try Bench()
+        let proxy = try BadServer(bench.folder, "proxy")
+        try bench.configure("https://ingest.invalid/api/ingest")
+        try bench.start(["https_proxy": "http://\(proxy.address)"])
+        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        #expect(try bench.error()["code"] as? String == "E001")
+        #expect((try bench.error()["message"] as? String)?.contains("503") == true)
+        #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
+        #expect(try bench.events()["uploaded"] as? Int == 0)
+    }
+
+    @Test func proxyThatStalls_endsByTheTimeout() throws {
+        let bench = try Bench()
+        let proxy = try BadServer(bench.folder, "stall")
+        try bench.configure("https://ingest.invalid/api/ingest", timeout: "1s")
+        try bench.start(["https_proxy": "http://\(proxy.address)"])
+        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        #expect(try bench.error()["code"] as? String == "E001")
+        #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
+        #expect(try bench.stop().status == 0)
+    }
+
+    @Test func httpsProxy_isATunnelToTheServerItself() throws {
+        let bench = try Bench()
+        let (key, certificate) = (bench.folder + "/key.pem", bench.folder + "/cert.pem")
+        let openssl = Process()
+        openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        openssl.arguments = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-keyout", key, "-out", certificate, "-days", "30", "-subj",
+            "/CN=ingest.invalid", "-addext", "subjectAltName=DNS:ingest.invalid",
+        ]
+        openssl.standardError = FileHandle.nullDevice
+        try openssl.run()
+        openssl.waitUntilExit()
+        try #require(openssl.terminationStatus == 0)
+        let proxy = try BadServer(bench.folder, "tunnel", certificate, key)
+        try bench.configure("https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
+        try bench.start(["https_proxy": "http://\(proxy.address)"])
+        try NetworkSystemTests.waitUntil("the upload is done") {
+            try bench.events()["uploaded"] as? Int ?? 0 > 0
+        }
+        #expect(
+            Array(proxy.said.prefix(2)) == [
+                "CONNECT ingest.invalid:443 HTTP/1.1", "inside: POST /api/ingest HTTP/1.1",
+            ]
+        )
+    }
+
+    /// The family of `deploy/torture`, a tenth of it: the real receiver, random faults, kill -9 among them.
+    @Test func hundredFaults_loseAndDoubleNothing() throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        let seed = UInt16.random(in: 0...UInt16.max)
+        process.arguments = [
+            "python3", Self.root.appendingPathComponent("deploy/parts/torture/main.py").path,
+            "--programs", DaemonTests.program.deletingLastPathComponent().path, "--faults", "none",
+            "--only", "network", "--seconds", "6", "--seed", "\(seed)",
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0, "seed \(seed)\n\(text)")
+        #expect(text.contains("torture: ok"))
+    }
+}

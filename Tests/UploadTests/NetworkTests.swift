@@ -1,0 +1,402 @@
+// Networks that fail: whatever happens on the wire, the batch stays as it is and the next sync delivers it.
+import Board
+import Foundation
+import Glibc
+import Host
+import Store
+import Testing
+@testable import Upload
+
+/// A fault on a connection that has come about.
+struct WireFault: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var code: String
+    var behaviour: Behaviour
+
+    init(_ name: String, code: String = "E001", _ act: @escaping @Sendable (Int32) -> Void) {
+        (testDescription, self.code, behaviour) = (name, code, .play(act))
+    }
+
+    static let all: [WireFault] = [
+        .init("hangs up") { _ in },
+        .init("reset before the answer") { Wire.resetAtClose($0) },
+        .init("reset in the header") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Le")
+            Wire.resetAtClose($0)
+        },
+        .init("reset in the body") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"acc")
+            Wire.resetAtClose($0)
+        },
+        .init("cut behind the status line") { Wire.send($0, "HTTP/1.1 200 OK\r\n") },
+        .init("cut behind 100 Continue") {
+            Wire.send($0, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+        },
+        .init("cut in the header") { Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Le") },
+        .init("cut in the body") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"acc")
+        },
+        .init("cut in a chunk") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{\"a")
+        },
+        .init("chunked without an end") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+        },
+        .init("chunk of nonsense") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}")
+        },
+        .init("HTTP/1.0 cut in the body", code: "E003") {
+            Wire.send($0, "HTTP/1.0 200 OK\r\n\r\n{\"acc")
+        },
+        .init("not HTTP at all") { Wire.send($0, "SSH-2.0-OpenSSH_9.2p1\r\n") },
+        .init("random bytes") { client in
+            let bytes = (0..<5000).map { _ in UInt8.random(in: 0...255) }
+            Wire.send(client, bytes)
+        },
+        .init("answer without end", code: "E003") { client in
+            Wire.send(client, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            let block = "4000\r\n" + String(repeating: " ", count: 0x4000) + "\r\n"
+            while Wire.send(client, block) {}
+        },
+        .init("answer that says it is huge", code: "E003") { client in
+            Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
+            while Wire.send(client, String(repeating: "{", count: 0x4000)) {}
+        },
+        .init("header without end", code: "E003") { client in
+            Wire.send(client, "HTTP/1.1 200 OK\r\n")
+            while Wire.send(client, "X-Bomb: \(String(repeating: "b", count: 1000))\r\n") {}
+        },
+        .init("header line without end", code: "E001") { client in
+            Wire.send(client, "HTTP/1.1 200 OK\r\nX-Bomb: ")
+            while Wire.send(client, String(repeating: "b", count: 0x4000)) {}
+        },
+        .init("100 Continue without end", code: "E003") { client in
+            while Wire.send(client, "HTTP/1.1 100 Continue\r\n\r\n") {}
+        },
+        .init("stall before the answer") { Wire.waitForEnd($0) },
+        .init("stall in the header") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\n")
+            Wire.waitForEnd($0)
+        },
+        .init("stall in the body") {
+            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+            Wire.waitForEnd($0)
+        },
+        .init("a byte now and then") {
+            Wire.drip($0, "HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", every: 50_000)
+        },
+        .init("a byte of the header now and then") {
+            Wire.drip($0, "HTTP/1.1 200 OK\r\nX-Slow: ", every: 50_000)
+        },
+    ]
+}
+
+/// An answer in a form that is unusual and right.
+struct OddAnswer: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var behaviour: Behaviour
+
+    init(_ name: String, _ answer: String) {
+        testDescription = name
+        behaviour = .play { Wire.send($0, answer) }
+    }
+
+    static let all: [OddAnswer] = [
+        .init("HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n{\"accepted\":1}"),
+        .init("HTTP/1.0 empty", "HTTP/1.0 200 OK\r\n\r\n"),
+        .init("no length", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}"),
+        .init(
+            "chunked",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
+        ),
+        .init(
+            "chunked with a trailer",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n"
+        ),
+        .init(
+            "100 Continue first",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        ),
+        .init(
+            "103 Early Hints first",
+            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        ),
+        .init("204", "HTTP/1.1 204 No Content\r\n\r\n"),
+        .init(
+            "half a megabyte of JSON",
+            "HTTP/1.1 200 OK\r\nContent-Length: 500011\r\n\r\n{\"ids\":\""
+                + String(repeating: "x", count: 500_000) + "\" }"
+        ),
+    ]
+}
+
+@Suite struct NetworkTests {
+    @Test(arguments: WireFault.all)
+    func fault_keepsTheBatchAsItIs(fault: WireFault) throws {
+        let isFaulty = Locked(true)
+        let bench = try UploadBench(timeout: .milliseconds(400)) { _ in
+            isFaulty.value ? fault.behaviour : .ok
+        }
+        defer { bench.finish() }
+        bench.add(50)
+        #expect(try !bench.sync())
+        let failed = try #require(bench.board.state.value)
+        #expect(failed.streams[.location]?.lastError?.failure.code?.rawValue == fault.code)
+        #expect(failed.phase == .waiting)
+        #expect(failed.notBefore != nil)
+        #expect(bench.figures?.pending == 50)
+        #expect(bench.figures?.uploaded == 0)
+        let kept = try #require(try bench.queue.perform { try $0.nextReady(.location) })
+        #expect(kept.attempts == 0)
+        // Collecting goes on, and the next sync sends the very same request first.
+        bench.add(5)
+        isFaulty.update { $0 = false }
+        #expect(try bench.sync())
+        let sent = try bench.server.requests.map(SentBatch.init)
+        #expect(sent.filter { $0.first == 1 }.allSatisfy { $0.key == "\"\(kept.key)\"" })
+        #expect(sent.filter { $0.first == 1 }.allSatisfy { $0.body == sent[0].body })
+        #expect(bench.figures?.uploaded == 55)
+        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+    }
+
+    @Test(arguments: OddAnswer.all)
+    func oddAnswer_isAccepted(answer: OddAnswer) throws {
+        let bench = try UploadBench { _ in answer.behaviour }
+        defer { bench.finish() }
+        bench.add(3)
+        #expect(try bench.sync())
+        #expect(bench.figures?.uploaded == 3)
+        #expect(bench.server.requests.count == 1)
+    }
+
+    @Test func keptAliveConnection_closedByTheServer_isNoError() throws {
+        let bench = try UploadBench { _ in
+            .play { Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") }
+        }
+        defer { bench.finish() }
+        for round in 1...5 {
+            bench.add(3)
+            #expect(try bench.sync())
+            #expect(bench.figures?.uploaded == 3 * round)
+            #expect(bench.server.requests.count == round)
+        }
+        #expect(bench.server.connectionCount == 5)
+        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+    }
+
+    @Test func keptAliveConnection_isUsedAgain() throws {
+        let bench = try UploadBench { _ in .ok }
+        defer { bench.finish() }
+        for _ in 1...5 {
+            bench.add(3)
+            #expect(try bench.sync())
+        }
+        #expect(bench.server.connectionCount == 1)
+    }
+
+    @Test(arguments: [
+        "http://127.0.0.1:1/api/ingest", "http://waypost-nowhere.invalid/api/ingest",
+        "http://[100::1]:9/api/ingest", "http://localhost:1/api/ingest",
+    ])
+    func nobodyThere_isANetworkErrorWithTheAddress(endpoint: String) throws {
+        let bench = try UploadBench(endpoint: endpoint, timeout: .milliseconds(500)) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(5)
+        #expect(try !bench.sync())
+        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        #expect(failure?.code == .network)
+        #expect(failure?.message.hasPrefix("\(endpoint): ") == true)
+        #expect(bench.figures?.pending == 5)
+    }
+
+    @Test func silentConnect_endsByTheTimeout() throws {
+        let silent = try FullBacklog()
+        let bench = try UploadBench(
+            endpoint: "http://127.0.0.1:\(silent.server.port)/api/ingest",
+            timeout: .milliseconds(500)
+        ) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(5)
+        #expect(try !bench.sync())
+        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        #expect(failure?.code == .network)
+        #expect(failure?.message.contains("curl 28") == true)
+    }
+
+    @Test func silentIPv6_fallsBackToIPv4() throws {
+        let bench = try UploadBench(change: { settings in
+            let port = settings.transport.endpoint.split(separator: ":")[2].prefix { $0.isNumber }
+            settings.transport.endpoint = "http://localhost:\(port)/api/ingest"
+        }) { _ in .ok }
+        defer { bench.finish() }
+        // The same port of the other family, which answers nothing; machines without ::1 have nothing to test.
+        guard let silent = try? FullBacklog(port: bench.server.port, isIPv6: true) else { return }
+        bench.add(5)
+        #expect(try bench.sync())
+        #expect(bench.figures?.uploaded == 5)
+        withExtendedLifetime(silent) {}
+    }
+
+    @Test func silentTLS_endsByTheTimeout() throws {
+        let server = try PlainServer { Wire.waitForEnd($0) }
+        defer { server.close() }
+        let bench = try UploadBench(
+            endpoint: "https://127.0.0.1:\(server.port)/api/ingest",
+            timeout: .milliseconds(500)
+        ) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(5)
+        #expect(try !bench.sync())
+        #expect(
+            bench.board.state.value?.streams[.location]?.lastError?.failure.code == .network
+        )
+        #expect(server.connectionCount == 1)
+    }
+
+    /// Where a request can hang, with an hour of patience: `finish` would wait for all of it.
+    @Test(arguments: ["connect", "TLS", "answer", "drip", "body"])
+    func stop_abandonsARequestWhereverItHangs(stage: String) throws {
+        let full = stage == "connect" ? try FullBacklog() : nil
+        let (reached, isOver) = (Locked(false), Locked(false))
+        defer { isOver.update { $0 = true } }
+        let server = try PlainServer { client in
+            var block = [UInt8](repeating: 0, count: 4096)
+            _ = recv(client, &block, block.count, 0)
+            reached.update { $0 = true }
+            switch stage {
+            case "drip": Wire.drip(client, "HTTP/1.1 200 OK\r\nX-Slow: ", every: 10_000)
+            // Takes no more of the body than the kernel does.
+            case "body": while !isOver.value { usleep(10_000) }
+            default: Wire.waitForEnd(client)
+            }
+        }
+        defer { server.close() }
+        let port = full?.server.port ?? server.port
+        let bench = try UploadBench(
+            maxBatchBytes: 64 << 20,
+            endpoint: "\(stage == "TLS" ? "https" : "http")://127.0.0.1:\(port)/api/ingest",
+            timeout: .seconds(3600),
+            change: { $0.compression = .none }
+        ) { _ in .ok }
+        if stage == "body" { addNoise(bench, megabytes: 16) } else { bench.add(5) }
+        let answer = Locked<Bool?>(nil)
+        bench.ask { done in answer.update { $0 = done } }
+        try waitUntil("the request is under way") {
+            let report = bench.board.state.value
+            return report?.streams.contains { $1.inFlight > 0 } == true
+                && (full != nil || reached.value)
+        }
+        bench.finish()
+        #expect(answer.value == false)
+        withExtendedLifetime(full) {}
+    }
+
+    /// A server with a limit answers before it has the body, and resets the rest of it.
+    @Test func earlyTooLarge_isHeardThoughTheBodyWasNotTaken() throws {
+        let server = try PlainServer { client in
+            var block = [UInt8](repeating: 0, count: 4096)
+            _ = recv(client, &block, block.count, 0)
+            Wire.send(client, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+            // The reset follows once the answer can have been read.
+            usleep(200_000)
+            Wire.resetAtClose(client)
+        }
+        defer { server.close() }
+        let bench = try UploadBench(
+            maxBatchBytes: 64 << 20,
+            endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
+            change: { $0.compression = .none }
+        ) { _ in .ok }
+        defer { bench.finish() }
+        addNoise(bench, megabytes: 12)
+        bench.ask { _ in }
+        try waitUntil("the batch is halved") {
+            try bench.queue.perform { try $0.nextReady(.audio) }.map { $0.records < 6 } ?? false
+        }
+    }
+
+    /// Each megabyte is one record that does not shrink.
+    private func addNoise(_ bench: UploadBench, megabytes: Int) {
+        let run = AudioRun(
+            id: bench.queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "mic",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        bench.queue.begin(run)
+        for _ in 0..<megabytes {
+            bench.queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 500_000,
+                    start: SystemClock().stamp(),
+                    meanSquare: 0.1,
+                    data: [UInt8](repeating: 7, count: 1_000_000)
+                )
+            )
+        }
+        bench.queue.end(run: run.id)
+    }
+
+    /// A slow line is no standstill: the body goes on leaving the kernel long after libcurl is rid of it.
+    @Test func slowReader_isWaitedForAsLongAsItReads() throws {
+        let bytes = Locked(0)
+        let server = try PlainServer { client in
+            var size: Int32 = 64 << 10
+            setsockopt(client, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+            var block = [UInt8](repeating: 0, count: 16 << 10)
+            var head = ""
+            var total = 0
+            var length = Int.max
+            while total < length {
+                let count = recv(client, &block, block.count, 0)
+                guard count > 0 else { return }
+                total += count
+                if length == Int.max {
+                    head += String(decoding: block.prefix(count), as: UTF8.self)
+                    if let start = head.range(of: "Content-Length: ") {
+                        let digits = head[start.upperBound...].prefix { $0.isNumber }
+                        length = Int(digits) ?? Int.max
+                    }
+                }
+                bytes.update { $0 = total }
+                usleep(15_000)
+            }
+            Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        }
+        defer { server.close() }
+        let bench = try UploadBench(
+            maxBatchBytes: 64 << 20,
+            endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
+            timeout: .milliseconds(600),
+            change: { $0.compression = .none }
+        ) { _ in .ok }
+        defer { bench.finish() }
+        addNoise(bench, megabytes: 2)
+        // Longer than the timeout in all, with something moving all the time.
+        #expect(try bench.sync())
+        #expect(bytes.value > 2_000_000)
+        let audio = try bench.queue.perform { try $0.statistics() }.first { $0.stream == .audio }
+        #expect(audio?.uploaded == 2)
+    }
+
+    @Test func watch_countsWhatLeavesTheKernelAndTheBeginningOfAnAnswer() {
+        let start = BootInstant(nanoseconds: 0)
+        func at(_ seconds: Int) -> BootInstant { start + .seconds(seconds) }
+        typealias Mark = ProgressWatch.Mark
+        var watch = ProgressWatch(limit: .seconds(30), now: start)
+        let steps: [(Mark, Int)] = [
+            (Mark(given: 100, unsent: 100, answered: 0), 20),
+            (Mark(given: 100, unsent: 60, answered: 0), 45),
+            (Mark(given: 100, unsent: 0, answered: 0), 70),
+            (Mark(given: 100, unsent: 0, answered: 1), 95),
+            // More of the answer does not make it any younger.
+            (Mark(given: 100, unsent: 0, answered: 2), 120),
+            (Mark(given: 100, unsent: 0, answered: 3), 125),
+        ]
+        let goesOn = steps.map { watch.goesOn($0, at($1)) }
+        #expect(goesOn == [true, true, true, true, true, false])
+    }
+}

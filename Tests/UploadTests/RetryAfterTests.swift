@@ -1,0 +1,128 @@
+// When a server says how long to wait, and how failures of one sync add up.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+import Upload
+
+@Suite struct RetryAfterTests {
+    /// Beyond what was asked for at most five minutes more, so that not all come back together.
+    private func expect(_ wait: Duration, _ asked: Duration) {
+        #expect(wait >= asked)
+        #expect(wait <= asked + .seconds(300))
+    }
+
+    private func wait(_ headers: [String], status: Int = 503) throws -> Duration {
+        let clock = ManualClock(SystemClock().stamp())
+        let bench = try UploadBench(clock: clock) { _ in
+            .answer(status: status, body: "", headers: headers)
+        }
+        defer { bench.finish() }
+        bench.add(1)
+        #expect(try !bench.sync())
+        let until = try #require(bench.board.state.value?.notBefore)
+        return until - clock.now()
+    }
+
+    @Test(arguments: [503, 429, 408, 409, 500])
+    func seconds_areHonoured(status: Int) throws {
+        expect(try wait(["Retry-After: 120"], status: status), .seconds(120))
+    }
+
+    @Test func moreThanAnHour_isAnHour() throws {
+        expect(try wait(["Retry-After: 86400"]), .seconds(3600))
+        #expect(try wait(["Retry-After: 99999999999999999999"]) <= .seconds(3900))
+    }
+
+    @Test func date_isReadByTheServersClock() throws {
+        // The device may believe it is 1970; both dates are of the server.
+        let headers = [
+            "Date: Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After: Wed, 21 Oct 2015 07:30:30 GMT",
+        ]
+        expect(try wait(headers), .seconds(150))
+    }
+
+    @Test func dateWithoutTheServersClock_isReadByOurs() throws {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "GMT")
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        let date = format.string(from: Date(timeIntervalSinceNow: 600))
+        let wait = try wait(["Retry-After: \(date)"])
+        #expect(wait > .seconds(60))
+        #expect(wait <= .seconds(900))
+    }
+
+    @Test(arguments: [
+        [], ["Retry-After: soon"], ["Retry-After: -5"], ["Retry-After:"],
+        ["Date: Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After: Wed, 21 Oct 2015 07:00:00 GMT"],
+    ])
+    func noUsableWait_isTheFirstBackoff(headers: [String]) throws {
+        #expect(try wait(headers) <= .seconds(30))
+    }
+
+    private func addToThreeStreams(_ bench: UploadBench) throws {
+        bench.add(1)
+        try bench.queue.perform { writer in
+            _ = try writer.nextReady(.location)
+        }
+        bench.queue.accept(
+            Sighting(
+                identity: BeaconIdentity(
+                    kind: .iBeacon,
+                    beaconID: "f7826da6/1/1",
+                    address: BluetoothAddress(value: 1),
+                    addressType: .randomStatic,
+                    txPower: -59
+                ),
+                rssi: -60,
+                stamp: SystemClock().stamp()
+            )
+        )
+        bench.queue.accept(
+            Event(.started, source: "test", detail: [], stamp: SystemClock().stamp())
+        )
+    }
+
+    @Test func askedWait_endsTheSyncForEveryStream() throws {
+        let bench = try UploadBench { _ in
+            .answer(status: 503, body: "", headers: ["Retry-After: 60"])
+        }
+        defer { bench.finish() }
+        try addToThreeStreams(bench)
+        #expect(try !bench.sync())
+        #expect(bench.server.requests.count == 1)
+    }
+
+    @Test func plainServerError_letsEachStreamTryOnce_andCountsOnce() throws {
+        let clock = ManualClock(SystemClock().stamp())
+        let bench = try UploadBench(clock: clock) { _ in .answer(status: 500, body: "") }
+        defer { bench.finish() }
+        try addToThreeStreams(bench)
+        #expect(try !bench.sync())
+        #expect(bench.server.requests.count == 3)
+        // Three streams at one broken server are one failure: the first step, not the third.
+        let until = try #require(bench.board.state.value?.notBefore)
+        #expect(until - clock.now() <= .seconds(30))
+    }
+
+    @Test func newestRecordsThatFailed_areNotSentAgainInTheSameSync() throws {
+        let bench = try UploadBench(maxBatchBytes: 200_000) { _ in .answer(status: 500, body: "") }
+        defer { bench.finish() }
+        bench.add(3000)
+        #expect(try !bench.sync())
+        #expect(bench.server.requests.count == 1)
+    }
+
+    @Test func stop_answersWhoeverAskedForASync() throws {
+        let bench = try UploadBench { _ in .stall }
+        bench.add(1)
+        let answers = Locked<[Bool]>([])
+        bench.ask { done in answers.update { $0.append(done) } }
+        try waitUntil("the request is under way") { !bench.server.requests.isEmpty }
+        bench.ask { done in answers.update { $0.append(done) } }
+        bench.finish()
+        #expect(answers.value == [false, false])
+    }
+}
