@@ -226,7 +226,9 @@ final class SyncRun {
 
     /// From the draft where the batch has just been frozen, else from the database.
     private func body(of batch: Batch) throws -> any RequestBody {
-        defer { draft = nil }
+        // A draft of a database that was replaced meanwhile has other records under the same numbers.
+        let draft = queue.epoch == epoch ? draft : nil
+        self.draft = nil
         return try draft?.body(of: batch, compression.current)
             ?? BatchBody(
                 batch: batch,

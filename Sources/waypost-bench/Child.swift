@@ -40,7 +40,9 @@ final class Workers {
     }
 
     /// Starts the server for uploads; it ends with its owner.
-    func sink() throws -> Sink {
+    ///
+    /// `link`: the megabits a second that it takes, 0 for all.
+    func sink(link: Int) throws -> Sink {
         var (ends, hold): ([Int32], [Int32]) = ([0, 0], [0, 0])
         guard pipe(&ends) == 0, pipe(&hold) == 0 else {
             throw SystemError.last("pipe")
@@ -53,7 +55,7 @@ final class Workers {
         }
         // Closed in every program that is started, or the sink would outlive the bench.
         sinkEnds = [hold[1]]
-        let task = SideTask(database: "", rows: 0, rowsPerCommit: 0)
+        let task = SideTask(database: "", rows: 0, rowsPerCommit: 0, link: link)
         let process = try start(.sink, task, input: hold[0], output: ends[1], notFor: ends[0])
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -95,6 +97,7 @@ final class Workers {
         ]
         var flags = task.isLive ? ["--live"] : []
         if task.stream == .audio { flags.append("--audio") }
+        if task.link > 0 { flags += ["--link", "\(task.link)"] }
         if !task.endpoint.isEmpty {
             flags += ["--endpoint", task.endpoint, "--compression", task.compression.rawValue]
             flags += ["--max-batch-bytes", "\(task.maxBatchBytes)"]

@@ -20,6 +20,8 @@ struct SideTask: Sendable {
     var compression = Compression.gzip
     var stream = Stream.beacons
     var maxBatchBytes = 8 << 20
+    /// Megabits a second that the server takes; 0: as fast as it goes.
+    var link = 0
 
     /// Rows before measuring begins: in real time what starting costs would count for much.
     var warmUp: Int { isLive ? rows / 10 : 0 }

@@ -23,6 +23,8 @@ struct UploadCommand: ParsableCommand {
     var compression: [String] = []
     @Option(help: "Megabytes of a body before compression, 1 to 1000.")
     var batch = 8
+    @Option(help: "Megabits a second of the line to the server, 0 for loopback as it is.")
+    var link = 0
     @Option(help: "Rounds of which the median is taken.")
     var rounds = 3
     @Option(help: "Where the databases and the bodies are made.")
@@ -32,10 +34,10 @@ struct UploadCommand: ParsableCommand {
 
     mutating func validate() throws {
         guard records >= 0, chunks >= 0, records + chunks > 0, rounds >= 1,
-            (1...1000).contains(batch)
+            (1...1000).contains(batch), (0...100_000).contains(link)
         else {
             throw ValidationError(
-                "--records and --chunks from 0, not both 0; --rounds from 1; --batch 1 to 1000"
+                "--records and --chunks from 0, not both 0; --rounds from 1; --batch 1 to 1000; --link from 0"
             )
         }
         let unknown = compression.filter { Compression(rawValue: $0) == nil }
@@ -47,8 +49,13 @@ struct UploadCommand: ParsableCommand {
     mutating func run() throws {
         let workers = try Workers()
         let scratch = try ScratchFolder(in: directory)
-        let sink = try workers.sink()
-        var result = UploadResult(machine: Machine(folder: directory), rounds: rounds, batch: batch)
+        let sink = try workers.sink(link: link)
+        var result = UploadResult(
+            machine: Machine(folder: directory),
+            rounds: rounds,
+            batch: batch,
+            link: link
+        )
         let chosen = compression.compactMap { Compression(rawValue: $0) }
         for (stream, rows) in [(Stream.beacons, records), (.audio, chunks)] where rows > 0 {
             let database = "\(scratch.path)/pending.sqlite"

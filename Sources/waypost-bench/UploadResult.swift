@@ -55,12 +55,15 @@ struct UploadResult {
     var rounds: Int
     /// MiB of a body before compression.
     var batch: Int
+    /// Megabits a second of the line to the server; 0: loopback as it is.
+    var link: Int
     var cases: [Case] = []
 
-    init(machine: Machine, rounds: Int, batch: Int) {
+    init(machine: Machine, rounds: Int, batch: Int, link: Int) {
         self.machine = machine
         self.rounds = rounds
         self.batch = batch
+        self.link = link
     }
 
     var goals: [Goal] {
@@ -96,6 +99,7 @@ extension UploadResult {
             "\(machine.cpu), \(machine.cores) cores; \(machine.fileSystem), \(machine.disk)\n"
         text += "medians of \(rounds) rounds; batches of at most \(batch) MiB of JSON\n"
         text += "curl posts the same bodies from files, made and compressed beforehand\n"
+        text += link > 0 ? "over a line of \(link) Mbit/s\n" : "over loopback as it is\n"
         for one in cases { text += Self.section(one) }
         text += "\n" + QueueReport.line("goal", "measured", "limit", "met")
         for goal in goals {
@@ -150,6 +154,7 @@ extension UploadResult {
             $0.field("disk", machine.disk)
             $0.field("rounds", Int64(rounds))
             $0.field("batch_mib", Int64(batch))
+            $0.field("link_mbit", Int64(link))
             $0.key("cases")
             $0.array { for one in cases { Self.write(one, to: &$0) } }
             $0.key("goals")

@@ -34,7 +34,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
         case .bodies: return try UploadSide.bodies(task)
         case .curl: return try CurlSide.post(task)
         case .sink:
-            try SinkSide.serve()
+            try SinkSide.serve(link: task.link)
             return Figures()
         }
     }
@@ -55,6 +55,7 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "Where uploads go.") var endpoint = ""
     @Option(help: "gzip, zstd or none.") var compression = Compression.gzip.rawValue
     @Flag(help: "Upload sound, not sightings.") var audio = false
+    @Option(help: "Megabits a second that the server takes.") var link = 0
     @Option(help: "Bytes of a body before compression.") var maxBatchBytes = 8 << 20
 
     mutating func run() throws {
@@ -66,7 +67,8 @@ struct WorkerCommand: ParsableCommand {
             endpoint: endpoint,
             compression: Compression(rawValue: compression) ?? .gzip,
             stream: audio ? .audio : .beacons,
-            maxBatchBytes: maxBatchBytes
+            maxBatchBytes: maxBatchBytes,
+            link: link
         )
         Output.write(try side.run(task).text)
     }
