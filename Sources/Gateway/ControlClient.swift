@@ -2,6 +2,7 @@
 internal import CLinux
 internal import Glibc
 internal import Host
+internal import Store
 
 /// A connection to the daemon.
 package final class ControlClient {
@@ -61,6 +62,55 @@ package enum Snapshot {
         else { return nil }
         report.daemon.running = false
         for name in report.sources.keys { report.sources[name]?.state = "unknown" }
+        (report.state, report.reasons) = HealthRules.judge(report)
+        return report
+    }
+
+    /// A report that knows nothing but that no daemon runs: before the first start, or with its files gone.
+    package static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
+        let source = StatusReport.Source(
+            state: "unknown",
+            records: 0,
+            ratePerS: 0,
+            dropped: 0,
+            restarts: 0,
+            device: "",
+            detail: ""
+        )
+        let stream = StatusReport.StreamFigures(
+            pending: 0,
+            pendingBytes: 0,
+            inFlight: 0,
+            quarantined: 0,
+            uploaded: 0
+        )
+        var report = StatusReport(
+            version: version,
+            deviceId: (try? DeviceID.kept(in: configuration.stateDirectory)) ?? "",
+            state: .critical,
+            reasons: [],
+            daemon: .init(running: false, pid: 0, uptimeS: 0, rssBytes: 0, cpuS: 0),
+            clock: .init(state: "unsynced", bootId: "", offsetS: 0),
+            sources: Dictionary(
+                uniqueKeysWithValues: SourceName.allCases.map { ($0.rawValue, source) }
+            ),
+            streams: Dictionary(
+                uniqueKeysWithValues: Stream.allCases.map { (configuration.streams[$0], stream) }
+            ),
+            upload: .init(state: "unknown", bytesToday: 0),
+            storage: .init(
+                databaseBytes: FileSpace.size(
+                    Gateway.databasePath(configuration.stateDirectory)
+                ),
+                freeBytes: FileSpace.free(configuration.stateDirectory),
+                reusableBytes: 0,
+                writtenBytes: 0,
+                evictedRecords: 0,
+                state: "ok"
+            ),
+            losses: [],
+            recentErrors: []
+        )
         (report.state, report.reasons) = HealthRules.judge(report)
         return report
     }

@@ -36,6 +36,11 @@ struct Status: ParsableCommand {
             Output.error(
                 "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
             )
+            // A script gets its object all the same.
+            if json {
+                let nothing = Snapshot.nothing(configuration, version: Waypost.currentVersion)
+                Output.write(nothing.json + [10])
+            }
             return ExitCode(2)
         }
         show(report, report.json)

@@ -166,6 +166,19 @@ import Testing
         #expect(after.output.contains("daemon not running"))
     }
 
+    @Test func statusBeforeTheFirstStart_isAnObjectAllTheSame() throws {
+        let bench = try Bench()
+        let never = try bench.run("status", "--json")
+        #expect(never.status == 2)
+        #expect(never.error.contains("waypost is not running"))
+        let report = try #require(
+            try JSONSerialization.jsonObject(with: Data(never.output.utf8)) as? [String: Any]
+        )
+        #expect(report["state"] as? String == "critical")
+        #expect((report["daemon"] as? [String: Any])?["running"] as? Bool == false)
+        #expect((report["streams"] as? [String: Any])?.count == 4)
+    }
+
     @Test func sighup_takesTheNewConfiguration_andKeepsTheOldWhenItIsWrong() throws {
         let bench = try Bench()
         try bench.start()

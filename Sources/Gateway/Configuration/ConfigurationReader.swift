@@ -252,7 +252,7 @@ private struct ConfigurationReader {
             warn(
                 file,
                 "upload.endpoint is not set: nothing is uploaded"
-                    + (waits ? " and nothing collected; run `waypost enroll`" : "")
+                    + (waits ? " and nothing collected; set it, or upload.required = false" : "")
             )
         }
     }

@@ -29,7 +29,7 @@ extension KeyTable {
             "upload.required",
             \.upload.required,
             .boolean,
-            "Collect nothing before `waypost enroll` has succeeded once."
+            "Collect nothing before the server has accepted this device once."
         )
         add(
             "upload.destination",

@@ -14,7 +14,7 @@ package enum Token {
         key: "upload.token_file",
         credential: credential,
         limit: limit,
-        advice: "put the token there with mode 0600, or run `waypost enroll`"
+        advice: "put the token there with mode 0600"
     )
 
     /// The token from `upload.token_file`, else from the systemd credential.

@@ -269,7 +269,7 @@ import Testing
         #expect(
             try load("").warnings.map(\.description) == [
                 "w.toml: upload.endpoint is not set: nothing is uploaded and nothing collected; "
-                    + "run `waypost enroll`"
+                    + "set it, or upload.required = false"
             ]
         )
         #expect(

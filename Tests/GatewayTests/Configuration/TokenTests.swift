@@ -84,7 +84,7 @@ import Testing
         #expect(
             message(path)
                 == "token file \(path): No such file or directory; put the token there with "
-                + "mode 0600, or run `waypost enroll`"
+                + "mode 0600"
         )
     }
 
