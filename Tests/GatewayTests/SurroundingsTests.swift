@@ -169,14 +169,18 @@ import Testing
         return true
     }
 
+    /// Without Foundation's Process, which would make the run loop's sockets in this thread's network.
     private static func ip(_ arguments: String) -> Bool {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", "PATH=$PATH:/usr/sbin:/sbin ip \(arguments)"]
-        process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return false }
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+        let command = "PATH=/usr/sbin:/usr/bin:/sbin:/bin; ip \(arguments) 2>/dev/null"
+        let texts: [String] = ["/bin/sh", "-c", command]
+        var words: [UnsafeMutablePointer<CChar>?] = texts.map { (text: String) in strdup(text) }
+        words.append(nil)
+        defer { for word in words { free(word) } }
+        var child = pid_t()
+        guard posix_spawn(&child, "/bin/sh", nil, nil, &words, nil) == 0 else { return false }
+        var status: Int32 = -1
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        return status == 0
     }
 
     /// An interface comes up and gets an address, in a network namespace of the test's own.
