@@ -276,7 +276,7 @@ package struct Transport: ~Copyable {
         waypost_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &upload)
         waypost_curl_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &download)
         return Traffic(
-            sent: Int64(request) + Int64(upload),
+            sent: Int64(request) + (waypost_curl_request_has_body() != 0 ? 0 : Int64(upload)),
             received: Int64(header) + Int64(download)
         )
     }

@@ -48,3 +48,8 @@ static inline long waypost_curl_unsent(CURLM *multi) {
         if ((FD_ISSET(fd, &reading) || FD_ISSET(fd, &writing)) && ioctl(fd, SIOCOUTQ, &count) == 0) sum += count;
     return sum;
 }
+
+/// Whether CURLINFO_REQUEST_SIZE counts the body, too: 8.14 does, 7.88 counts the header alone.
+static inline int waypost_curl_request_has_body(void) {
+    return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080700;
+}
