@@ -10,7 +10,7 @@ build_packages=(
 # shellcheck disable=SC2034
 tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools pulseaudio pulseaudio-utils libasound2-plugins
-    python3 python3-venv nginx-light openssl
+    python3 python3-venv nginx-light openssl curl
 )
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
