@@ -26,6 +26,14 @@ extension Reader {
                 records.append(.chunk(stored, segments: data))
             }
         }
+        // A damaged tree may lead to the same leaf twice: each row counts in its own place only.
+        var last = range.lowerBound - 1
+        for record in records {
+            guard record.sequence > last, record.sequence <= range.upperBound else {
+                throw SQLiteError(code: 11, message: "rows out of order", statement: "")
+            }
+            last = record.sequence
+        }
         return records
     }
 

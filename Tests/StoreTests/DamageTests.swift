@@ -223,6 +223,33 @@ import Testing
         again.close()
     }
 
+    @Test func treeThatLeadsToALeafTwice_givesItsRowsOnce() throws {
+        let folder = try TemporaryFolder()
+        try fill(folder)
+        var data = try bytes(folder)
+        let database = try Connection(path: folder.database, access: .readOnly)
+        func leaf(_ number: Int) throws -> Int {
+            let sql = """
+                SELECT pageno FROM dbstat WHERE name='sightings' AND pagetype='leaf' LIMIT 1
+                OFFSET \(number)
+                """
+            return Int(try #require(try database.integer(sql)))
+        }
+        // One leaf over another, as a wrong pointer would have it: its rows seem to be there twice.
+        let size = Int(try database.integer("PRAGMA page_size") ?? 4096)
+        let (from, to) = (try leaf(30), try leaf(60))
+        let page = data[((from - 1) * size)..<(from * size)]
+        data.replaceSubrange(((to - 1) * size)..<(to * size), with: page)
+        try write(data, folder)
+        let queue = try folder.queue()
+        if queue.setAside.isEmpty { queue.reportDamage("a reader", epoch: queue.epoch) }
+        _ = try salvage(queue)
+        let found = try ids(try queue.reader())
+        #expect(Set(found).count == found.count)
+        #expect(found.count > 2000)
+        queue.close()
+    }
+
     @Test(arguments: 0..<60)
     func randomDamage_neverStopsTheQueue(_ seed: Int) throws {
         var numbers = Numbers(state: UInt64(seed) &* 7919 &+ 17)
