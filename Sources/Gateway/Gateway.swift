@@ -54,7 +54,6 @@ package final class Gateway {
     private var clockLane: StoppableLane?
     private var health: ReliableTimer?
     private var subscriptions: [Subscription] = []
-    private let ticks = StateBox(0)
 
     static func databasePath(_ stateDirectory: String) -> String {
         "\(stateDirectory)/queue.sqlite"
@@ -260,15 +259,11 @@ package final class Gateway {
 
     /// The one health timer: the watchdog, the clock, what may be purged, the snapshot.
     private func healthHandler() -> @Sendable () -> Void {
-        let (queue, clockWatch, service, ticks) = (queue, clockWatch, service, ticks)
+        let (queue, clockWatch, service) = (queue, clockWatch, service)
         let report = reporter()
         let live = live
         let directory = settings.configuration.runtimeDirectory
         return {
-            let count = ticks.update { count -> Int in
-                count += 1
-                return count
-            }
             clockWatch.check()
             // The watchdog hears of us only while the writer answers.
             guard (try? queue.perform { _ in true }) == true else { return }
@@ -279,7 +274,7 @@ package final class Gateway {
             }
             queue.checkStorage()
             Snapshot.write(report().json, to: directory)
-            if count % 4 == 1 { StartUpMemory.release() }
+            StartUpMemory.release()
         }
     }
 
