@@ -65,10 +65,18 @@ extension Reader {
         return (first...last, isEndKnown)
     }
 
+    /// Rows up to here may be gone by right: uploaded and purged, or evicted. Above, each was there.
+    func settled(_ stream: Stream) throws -> Int64 {
+        try ranges(
+            "SELECT purged_through, purged_through FROM streams WHERE id=?",
+            Int64(stream.rawValue)
+        ).first?.upperBound ?? .max
+    }
+
     /// Rows that the server has, in order.
     func uploadedRanges(_ stream: Stream) throws -> [ClosedRange<Int64>] {
         try ranges(
-            "SELECT first, last FROM batches WHERE stream=? AND state=1 ORDER BY first",
+            "SELECT first, last FROM batches WHERE stream=? AND state IN (1, 3) ORDER BY first",
             Int64(stream.rawValue)
         )
     }

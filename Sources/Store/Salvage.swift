@@ -141,7 +141,12 @@ struct OldDatabase {
 
     /// The records of a page, and how many of its rows could not be read.
     func read(_ stream: Stream, _ page: ClosedRange<Int64>) -> ([SalvagedRecord], lost: Int) {
-        if let records = try? reader.salvage(stream, page) { return (records, 0) }
+        if let records = try? reader.salvage(stream, page) {
+            // A damaged tree may leave rows out without an error.
+            let settled = (try? reader.settled(stream)) ?? .max
+            let isWhole = page.lowerBound > settled
+            return (records, isWhole ? page.count - records.count : 0)
+        }
         guard page.count > 1 else { return ([], 1) }
         let middle = page.lowerBound + Int64(page.count / 2) - 1
         if page.count == Int(Self.pageSize), isDead(stream, page, middle) {
