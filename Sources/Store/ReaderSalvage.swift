@@ -65,7 +65,9 @@ extension Reader {
         return (first...last, isEndKnown)
     }
 
-    /// Rows up to here may be gone by right: uploaded and purged, or evicted. Above, each was there.
+    /// Rows up to here may be gone by right: uploaded and purged, or evicted.
+    ///
+    /// Above, each was there.
     func settled(_ stream: Stream) throws -> Int64 {
         try ranges(
             "SELECT purged_through, purged_through FROM streams WHERE id=?",
