@@ -119,7 +119,10 @@ extension Writer {
             try insertSegment.bind(run, at: 2)
             try insertSegment.bind(Int64(chunk.frames / max(1, segments.count)), at: 3)
             try insertSegment.bind(chunk.meanSquare, at: 4)
-            try bind(chunk.start, of: boot, insertSegment, from: 5)
+            // Their own dates are not known any more, the chunk's end is.
+            let share = Int64(index) * (chunk.span ?? chunk.duration) / Int64(segments.count)
+            let start = chunk.start.advanced(by: .milliseconds(share))
+            try bind(start, of: boot, insertSegment, from: 5)
             try insertSegment.bind(data, at: 8)
             try insertSegment.run()
         }
