@@ -2,6 +2,7 @@
 internal import Board
 internal import CALSA
 internal import Glibc
+internal import Host
 
 /// A capture device that is here now.
 package struct AudioDevice: Sendable, Equatable {
@@ -180,13 +181,9 @@ package struct SoundCards: Sendable {
         return found
     }
 
-    /// The beginning of a small file, without blanks at its end; nil when it cannot be read.
+    /// A small file without blanks at its end; nil when it cannot be read.
     private func text(_ path: String) -> String? {
-        guard let file = fopen(root + path, "re") else { return nil }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = fread(&bytes, 1, bytes.count, file)
-        let text = String(decoding: bytes.prefix(count), as: UTF8.self)
+        guard let text = SmallText.read(root + path) else { return nil }
         guard let end = text.lastIndex(where: { !$0.isWhitespace }) else { return "" }
         return String(text[...end])
     }
