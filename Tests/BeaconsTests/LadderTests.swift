@@ -30,7 +30,7 @@ import Testing
         #expect(climb(&ladder, from: 120, to: 189, step: 1) == [])
         #expect(
             climb(&ladder, from: 190, to: 400, step: 1) == [
-                "190 restart", "220 reset", "250 reopen",
+                "190 restart", "215 reset", "240 reopen",
             ]
         )
         #expect(ladder.isResting)

@@ -78,7 +78,7 @@ struct BeaconSession {
     }
 
     private mutating func listen(to radio: any Radio) throws {
-        reception.meter.working(radio.detail, now: clock.now())
+        reception.meter.working(detail(radio, clock.now()), now: clock.now())
         while !stop.isRaised {
             try hear(radio)
             let now = clock.now()
@@ -170,10 +170,12 @@ struct BeaconSession {
         if let failure = error as? Failure { return failure }
         let text = "\(error)"
         let named = text.hasPrefix(source.name) ? text : "\(source.name): \(text)"
-        guard error is NoAnswer || error is Refusal, ladder.failedStarts >= 3 else {
-            return Failure(named)
-        }
-        return Failure(named + "; resets do not help: take its power away for a moment")
+        guard error is NoAnswer || error is Refusal else { return Failure(named) }
+        let step =
+            ladder.failedStarts < 3
+            ? "it is tried again, and reset"
+            : "resets do not help: take its power away for a moment"
+        return Failure("\(named); \(step)")
     }
 
     /// Waits before the next try; less if the adapter arrives.

@@ -18,7 +18,9 @@ struct FreshnessLadder {
     /// Silence since the later of the last report and the start of the scan.
     static let limit = Duration.seconds(90)
     /// The same for the rungs after the first, where there were beacons before: they would have been heard.
-    static let climbLimit = Duration.seconds(30)
+    ///
+    /// Less than the 30 s between two checks, or every other check would come a moment too early.
+    static let climbLimit = Duration.seconds(25)
     static let pauses = [5, 10, 20, 40, 60].map { Duration.seconds($0 * 60) }
     static let resetsAnHour = 3
 

@@ -54,11 +54,15 @@ class Wire(Listening):
             return
         if self.muted_until == "connection":
             self.muted_until = None
-        threading.Thread(target=self.commands, args=(client, controller), daemon=True).start()
+        host = threading.Thread(target=self.commands, args=(client, controller), daemon=True)
+        host.start()
         try:
             self.events(controller, client)
+            # Closing has no effect while the other thread reads.
+            client.shutdown(socket.SHUT_RD)
         except OSError:
             pass
+        host.join()
         for end in (client, controller):
             end.close()
 
@@ -172,7 +176,8 @@ class Fault:
             if missed != self.lost:
                 row.problem(f"{missed} in the ledger as missed, not {self.lost}")
             self.records = accounts.highest[3]
-        if self.wire.resets > 1 + 3:
+        # A controller that does not answer is asked to with each new connection.
+        if self.wire.withheld and self.wire.resets > 1 + 3:
             row.problem(f"{self.wire.resets - 1} resets in an hour")
         self.problems += [f"{self.name}: {problem}" for problem in row.problems]
 
