@@ -58,6 +58,7 @@ let package = Package(
         system("COgg", "ogg", debian: "libogg-dev"),
         system("CZlib", "zlib", debian: "zlib1g-dev"),
         system("CZstd", "libzstd", debian: "libzstd-dev"),
+        system("CCrypto", "libcrypto", debian: "libssl-dev"),
 
         .target(
             name: "CTOML",
@@ -72,7 +73,7 @@ let package = Package(
         module("Store", ["Host", "Board", "CSQLite", "CLinux"]),
         module(
             "Beacons",
-            ["Host", "Board", "Store", "CBlueZ", "CLinux"],
+            ["Host", "Board", "Store", "CBlueZ", "CLinux", "CCrypto"],
             path: "Adapters/Beacons"
         ),
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
