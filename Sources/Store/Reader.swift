@@ -94,7 +94,7 @@ package final class Reader {
     ) throws {
         try each(fixes, range) { row in
             var fix = Fix(
-                stamp: stamp(row, boottime: 2),
+                stamp: row.stamp(boottime: 2),
                 mode: row.required(4) == 3 ? .threeDimensional : .twoDimensional,
                 latitude: Double(row.required(5)) / 1e7,
                 longitude: Double(row.required(6)) / 1e7
@@ -129,7 +129,7 @@ package final class Reader {
                         rssi: sightings.integer(2).map { Int($0) },
                         telemetry: telemetry,
                         data: data,
-                        stamp: stamp(sightings, boottime: 4)
+                        stamp: sightings.stamp(boottime: 4)
                     )
                 )
             )
@@ -164,7 +164,7 @@ package final class Reader {
             let stored = Stored(
                 sequence: row.required(0),
                 boot: row.required(1),
-                record: stamp(row, boottime: 2)
+                record: row.stamp(boottime: 2)
             )
             try body(stored, row.text(4), row.text(5), row.text(6))
         }
@@ -186,7 +186,7 @@ package final class Reader {
                 frames: Int(row.required(6)),
                 overlapFrames: Int(row.required(7)),
                 meanSquare: row.number(8) ?? 0,
-                start: stamp(row, boottime: 2)
+                start: row.stamp(boottime: 2)
             )
             try body(Stored(sequence: row.required(0), boot: row.required(1), record: chunk))
         }
@@ -210,11 +210,14 @@ package final class Reader {
         defer { statement.reset() }
         while try statement.step() { try body(statement) }
     }
+}
 
-    private func stamp(_ row: borrowing Statement, boottime column: Int32) -> Stamp {
+extension Statement {
+    /// The moment that two columns in a row hold: boot time and wall time in ms.
+    func stamp(boottime column: Int32) -> Stamp {
         Stamp(
-            boot: BootInstant(nanoseconds: row.required(column) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(column + 1))
+            boot: BootInstant(nanoseconds: required(column) &* 1_000_000),
+            wall: WallTime(milliseconds: required(column + 1))
         )
     }
 }
@@ -237,18 +240,7 @@ extension Reader {
         let rows = try connection.prepare(
             "SELECT id, boot, boottime, wall, synced, \(source) FROM clock_map ORDER BY id"
         )
-        while try rows.step() {
-            entries.append(
-                ClockMap.Entry(
-                    id: rows.required(0),
-                    boot: rows.required(1),
-                    boottime: rows.required(2),
-                    wall: rows.required(3),
-                    synced: rows.required(4) != 0,
-                    source: rows.isNull(5) ? nil : ClockSource(rawValue: rows.text(5))
-                )
-            )
-        }
+        while try rows.step() { entries.append(ClockMap.Entry(rows)) }
         return entries
     }
 
@@ -298,7 +290,7 @@ extension Reader {
             try body(
                 rows.required(0),
                 rows.required(1),
-                stamp(rows, boottime: 2),
+                rows.stamp(boottime: 2),
                 Int(rows.required(4)),
                 rows.number(5) ?? 0,
                 rows.data(6)
