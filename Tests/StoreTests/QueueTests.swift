@@ -25,11 +25,11 @@ import Testing
         var heard = testSighting(1)
         heard.telemetry = telemetry
         queue.accept(heard)
-        var sealed = sighting(2)
+        var sealed = testSighting(2)
         sealed.identity.kind = .bthome
         sealed.data = [0xD2, 0xFC, 0x41, 0]
         queue.accept(sealed)
-        var unknown = sighting(3)
+        var unknown = testSighting(3)
         unknown.identity.kind = .manufacturer
         unknown.identity.beaconID = ""
         unknown.data = [0, 1]
