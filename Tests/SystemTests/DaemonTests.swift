@@ -339,7 +339,9 @@ import Testing
             0x78, 0x23, 0x72, 0x14,
         ]
         let report: [UInt8] =
-            [0x04, 0x3E, 31, 0x02, 1, 0, 0, 0xA5, 0x80, 0x8F, 0xE6, 0x48, 0x54, 19] + sealed + [0xC4]
+            [0x04, 0x3E, 31, 0x02, 1, 0, 0, 0xA5, 0x80, 0x8F, 0xE6, 0x48, 0x54, 19] + sealed + [
+                0xC4
+            ]
         let record = [0, 0, 0, 34, 0, 0, 0, 34, 0, 0, 0, 3] + [UInt8](repeating: 0, count: 12)
         let capture = Array("btsnoop".utf8) + [0, 0, 0, 0, 1, 0, 0, 3, 0xEA]
         let path = bench.folder + "/capture"
@@ -359,7 +361,9 @@ import Testing
         #expect(records == 2)
         let status = try bench.run("status", "--json").output
         let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
-        let told = errors.filter { ($0["message"] as? String ?? "").contains("does not fit its key") }
+        let told = errors.filter {
+            ($0["message"] as? String ?? "").contains("does not fit its key")
+        }
         #expect(told.map { $0["count"] as? Int } == [1])
         #expect(!(status + (try bench.run("config", "show").output)).contains(key))
     }
