@@ -21,17 +21,7 @@ final class Capture {
         self.settings = settings
         self.device = device
         self.sink = sink
-        let frames = settings.segmentFrames
-        switch settings.codec {
-        case .opus:
-            encoder = try OpusSegmentEncoder(
-                rate: settings.rate,
-                bitrate: settings.bitrate,
-                segmentFrames: frames
-            )
-        case .wav:
-            encoder = PCMEncoder(segmentFrames: frames)
-        }
+        encoder = try settings.newEncoder()
     }
 
     /// Nothing has been captured yet.
