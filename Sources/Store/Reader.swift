@@ -22,6 +22,11 @@ package struct Chunk: Sendable, Equatable {
     package var overlapFrames: Int
     package var meanSquare: Double
     package var start: Stamp
+    /// From its first frame to the end of its last in ms, as the board's clock measured it; nil: not known.
+    package var span: Int64?
+
+    /// The length of its sound in ms: frames over rate.
+    package var duration: Int64 { Int64(frames) * 1000 / Int64(max(1, rate)) }
 }
 
 /// Reads records; used by one thread.
@@ -68,7 +73,9 @@ package final class Reader {
         chunk = try connection.prepare(
             """
             SELECT c.id, c.boot, c.boottime, c.wall, c.first_segment, c.segments, c.frames,
-            c.overlap_frames, c.mean_square, r.codec, r.rate, r.device, r.preskip
+            c.overlap_frames, c.mean_square, r.codec, r.rate, r.device, r.preskip,
+            (SELECT s.boottime+s.frames*1000/max(1,r.rate) FROM segments s
+            WHERE s.id=c.first_segment+c.segments-1)-c.boottime
             FROM chunks c JOIN runs r ON r.id=c.run WHERE c.id BETWEEN ? AND ? ORDER BY c.id
             """
         )
@@ -176,7 +183,7 @@ package final class Reader {
     ) throws {
         try each(chunk, range) { row in
             guard let codec = AudioCodec(rawValue: Int(row.required(9))) else { return }
-            let chunk = Chunk(
+            var chunk = Chunk(
                 codec: codec,
                 rate: Int(row.required(10)),
                 device: row.text(11),
@@ -188,6 +195,10 @@ package final class Reader {
                 meanSquare: row.number(8) ?? 0,
                 start: row.stamp(boottime: 2)
             )
+            // A device is no further off than this; anything else is damage.
+            chunk.span = row.integer(13).flatMap {
+                abs($0 - chunk.duration) <= chunk.duration / 20 ? $0 : nil
+            }
             try body(Stored(sequence: row.required(0), boot: row.required(1), record: chunk))
         }
     }

@@ -113,13 +113,15 @@ extension Writer {
         try insertRun(AudioRun(of: chunk, id: run))
         // How long each segment was is not known any more; how long they were together is.
         let share = chunk.frames / max(1, segments.count)
+        let span = chunk.span ?? chunk.duration
         var notes: [SegmentNote] = []
         for (index, data) in segments.enumerated() {
             let isLast = index == segments.count - 1
+            let offset = span * Int64(index) / Int64(segments.count)
             let segment = Segment(
                 run: run,
                 frames: isLast ? chunk.frames - share * index : share,
-                start: chunk.start,
+                start: chunk.start.advanced(by: .milliseconds(offset)),
                 meanSquare: chunk.meanSquare,
                 data: data
             )
