@@ -13,6 +13,15 @@ struct ALSAError: Error, Equatable, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
 }
 
+/// How far a device was, and when.
+struct Position {
+    /// Frames at the device's rate since it was started.
+    var captured: Int64
+    /// How long before `now` it was there.
+    var age: Duration
+    var now: Stamp
+}
+
 /// Owns an open PCM and gives its first channel as 16-bit samples at the rate that was asked for.
 ///
 /// The device runs at a rate of its own where it does not have that one; what libasound would make of it
@@ -140,12 +149,26 @@ struct PCM: ~Copyable {
         resampler?.finish(into: &mono)
     }
 
-    /// Frames at the device's rate captured since the start, read or not, and how long ago that was.
+    /// Frames at the device's rate captured since the start, read or not, how long ago that was, and now.
     ///
     /// nil while the device does not run.
-    func position() -> (captured: Int64, age: Duration)? {
+    func position(_ clock: any HostClock) -> Position? {
+        var best: (position: Position, took: Int64)?
+        // What holds us up between the two clocks would date the sound wrong.
+        for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
+            let before = Self.monotonic()
+            guard let (captured, age) = captured(at: before) else { return nil }
+            let now = clock.stamp()
+            let took = Self.monotonic() - before
+            if took < best?.took ?? .max {
+                best = (Position(captured: captured, age: age, now: now), took)
+            }
+        }
+        return best?.position
+    }
+
+    private func captured(at now: Int64) -> (frames: Int64, age: Duration)? {
         guard snd_pcm_state(handle) == SND_PCM_STATE_RUNNING else { return nil }
-        let now = Self.monotonic()
         var waiting = snd_pcm_uframes_t(0)
         var stamp = snd_htimestamp_t()
         if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
