@@ -36,9 +36,9 @@ struct PCM: ~Copyable {
     let shape: PCMShape
     private let resampler: Resampler?
     private var raw: [UInt8]
-    private var values: [Float] = []
+    private var values: [Float]
     /// Frames read at the device's rate since it was started.
-    private(set) var framesRead: Int64 = 0
+    private(set) var framesRead: Int64
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
@@ -50,6 +50,24 @@ struct PCM: ~Copyable {
         wake: Duration = .seconds(1),
         cards: SoundCards = SoundCards()
     ) throws {
+        let opened = try Self.open(device, rate, wake, cards)
+        handle = opened.handle
+        shape = opened.shape
+        resampler = opened.resampler
+        self.device = device
+        self.rate = rate
+        values = []
+        framesRead = 0
+        // A tenth of a second at a time, so that a wide device costs no memory.
+        raw = [UInt8](repeating: 0, count: opened.shape.rate / 10 * opened.shape.frameBytes)
+    }
+
+    private static func open(
+        _ device: String,
+        _ rate: Int,
+        _ wake: Duration,
+        _ cards: SoundCards
+    ) throws -> (handle: OpaquePointer, shape: PCMShape, resampler: Resampler?) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)
         var handle: OpaquePointer?
@@ -57,21 +75,16 @@ struct PCM: ~Copyable {
         guard code >= 0, let handle else {
             throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
         }
-        let ready = Result {
+        do {
             let setup = PCMSetup(handle: handle, device: device, rate: rate, wake: wake)
             let shape = try setup.configure()
             try setup.start()
-            return (shape, shape.rate == rate ? nil : try Resampler(from: shape.rate, to: rate))
+            let isOurs = shape.rate == rate
+            return (handle, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
+        } catch {
+            snd_pcm_close(handle)
+            throw error
         }
-        if case .failure = ready { snd_pcm_close(handle) }
-        let (shape, resampler) = try ready.get()
-        self.handle = handle
-        self.device = device
-        self.rate = rate
-        self.shape = shape
-        self.resampler = resampler
-        // A tenth of a second at a time, so that a wide device costs no memory.
-        raw = [UInt8](repeating: 0, count: shape.rate / 10 * shape.frameBytes)
     }
 
     deinit {
