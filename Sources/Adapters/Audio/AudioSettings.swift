@@ -12,7 +12,7 @@ package struct AudioSettings: Sendable {
     package var chunk = Duration.seconds(30)
     package var overlap = Duration.seconds(2)
     package var codec = AudioCodec.opus
-    /// Bits a second, for Opus.
+    /// Bits a second, for Opus and AAC.
     package var bitrate = 24_000
     /// Chunks quieter than this (dBFS) are not kept.
     package var minimumLevel: Double?
@@ -38,6 +38,20 @@ package struct AudioSettings: Sendable {
     var chunkSegments: Int { max(1, Int(chunk / segment)) }
 
     var overlapSegments: Int { overlap > .zero ? parts : 0 }
+
+    /// Frames beyond a segment that an encoder and the filter must have before it is out, at most.
+    var aheadFrames: Int {
+        let held =
+            switch codec {
+            case .wav: 0
+            case .opus: rate / 50
+            // A block of 4608 that waits for the next one.
+            case .flac: 2 * 4608
+            // Half a frame of rounding and three of delay.
+            case .aac: 4 * 1024
+            }
+        return held + rate / 50
+    }
 
     var segmentFrames: Int { Int(segment.milliseconds) * rate / 1000 }
 }

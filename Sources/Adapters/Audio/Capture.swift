@@ -31,17 +31,7 @@ final class Capture {
         self.sink = sink
         clock = DeviceClock(rate: deviceRate)
         scale = Double(deviceRate) / Double(settings.rate)
-        let frames = settings.segmentFrames
-        switch settings.codec {
-        case .opus:
-            encoder = try OpusSegmentEncoder(
-                rate: settings.rate,
-                bitrate: settings.bitrate,
-                segmentFrames: frames
-            )
-        case .wav:
-            encoder = PCMEncoder(segmentFrames: frames)
-        }
+        encoder = try settings.newEncoder()
     }
 
     /// Nothing has been captured yet.
@@ -58,8 +48,7 @@ final class Capture {
     /// Encoders and filters hold some frames back: a little of the next segment is taken with each.
     var missing: Int {
         let segment = settings.segmentFrames
-        let ahead = settings.rate / 25
-        return segment - (framesIn + segment - ahead % segment) % segment
+        return segment - (framesIn + segment - settings.aheadFrames % segment) % segment
     }
 
     /// The chunk under way has just been completed.
