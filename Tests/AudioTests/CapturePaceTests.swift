@@ -1,0 +1,38 @@
+// A segment is given out with the read that makes it whole, whatever the encoder holds back.
+import Host
+import Store
+import Testing
+
+@testable import Audio
+
+@Suite struct CapturePaceTests {
+    @Test(arguments: AudioCodec.allCases)
+    func eachRead_givesASegment(codec: AudioCodec) throws {
+        var settings = AudioSettings(devices: ["test"])
+        settings.codec = codec
+        let recorder = try Recorder(enough: .max)
+        let capture = try Capture(
+            settings: settings,
+            device: "test",
+            deviceRate: 16_000,
+            sink: recorder.sink
+        )
+        let start = Stamp(
+            boot: BootInstant(nanoseconds: 1_000_000_000_000),
+            wall: WallTime(milliseconds: 1_795_235_407_000)
+        )
+        let sound = tone(frames: 16_000 * 12)
+        var at = 0
+        for read in 0..<10 {
+            let missing = capture.missing
+            let now = start.advanced(by: .milliseconds(Int64(at + missing) / 16))
+            capture.observe(Position(captured: Int64(at + missing), age: .zero, now: now))
+            _ = capture.begin()
+            let segments = try capture.take(sound[at..<(at + missing)])
+            #expect(segments.count == (read == 0 ? 0 : 1))
+            at += missing
+        }
+        // And not by reading far beyond them.
+        #expect(at < 16_000 * 10)
+    }
+}
