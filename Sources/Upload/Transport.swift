@@ -4,50 +4,6 @@ internal import CCurl
 package import Host
 internal import Store
 
-/// Where requests go and how.
-package struct TransportSettings: Sendable {
-    package var endpoint: String
-    /// No progress for this long ends a request.
-    package var timeout: Duration
-    package var userAgent: String
-    package var certificateFile: String?
-    /// As curl's `sha256//…`.
-    package var pinnedPublicKey: String?
-    /// Bytes a second; nil for no limit.
-    package var maxRate: Int?
-
-    package init(
-        endpoint: String,
-        timeout: Duration = .seconds(30),
-        userAgent: String,
-        certificateFile: String? = nil,
-        pinnedPublicKey: String? = nil,
-        maxRate: Int? = nil
-    ) {
-        self.endpoint = endpoint
-        self.timeout = timeout
-        self.userAgent = userAgent
-        self.certificateFile = certificateFile
-        self.pinnedPublicKey = pinnedPublicKey
-        self.maxRate = maxRate
-    }
-}
-
-extension TransportSettings {
-    /// How long a request may stand still: with a cap on the rate, pauses of our own are no standstill.
-    var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
-
-    /// An address in the clear of this machine itself.
-    var staysOnThisMachine: Bool {
-        guard endpoint.lowercased().hasPrefix("http://") else { return false }
-        let place = endpoint.lowercased().dropFirst(7).prefix { !"/?#".contains($0) }
-        guard !place.hasPrefix("[") else { return place.hasPrefix("[::1]") }
-        let host = place.prefix { $0 != ":" }
-        let isNumber = host.allSatisfy { "0123456789.".contains($0) }
-        return host == "localhost" || isNumber && host.hasPrefix("127.")
-    }
-}
-
 /// What became of a request.
 package enum Exchange: Sendable, Equatable {
     case answered(Answer)
@@ -67,7 +23,7 @@ package struct Transport: ~Copyable {
     let meter: WireMeter
 
     /// Once a process, before other threads use libcurl (curl_global_init(3)).
-    private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     package init(_ settings: TransportSettings) throws {
         guard Self.isInitialised, let multi = curl_multi_init(), let easy = curl_easy_init() else {
@@ -323,109 +279,4 @@ final class WireMeter {
     func add(_ more: Traffic) { traffic = traffic + more }
 
     func clear() { traffic = Traffic() }
-}
-
-/// A body of known length that can be produced again from its start.
-package protocol RequestBody: AnyObject {
-    var length: Int { get }
-    /// Goes back to the start.
-    func rewind()
-    /// The next bytes, at most `limit`; empty at the end.
-    func read(atMost limit: Int) throws -> ArraySlice<UInt8>
-}
-
-/// What the callbacks of one request share; used by the uploader's thread only.
-private final class ExchangeContext {
-    let body: any RequestBody
-    var answer: [UInt8] = []
-    var bodyError: (any Error)?
-    /// Bytes of the body handed to libcurl.
-    var given = 0
-    var headerBytes = 0
-    /// The answer's body was longer than what is read of it.
-    var isCut = false
-    var isHeaderTooLong = false
-    /// The empty line behind the last header has come.
-    var hasWholeHeader = false
-
-    init(body: any RequestBody) {
-        self.body = body
-    }
-
-    static func from(_ context: UnsafeMutableRawPointer?) -> ExchangeContext? {
-        context.map { Unmanaged<ExchangeContext>.fromOpaque($0).takeUnretainedValue() }
-    }
-}
-
-// Plain functions: libcurl calls them, and a closure could carry an actor's isolation along.
-
-private func giveBody(
-    _ buffer: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    guard let exchange = ExchangeContext.from(context), let buffer else {
-        return Int(CURL_READFUNC_ABORT)
-    }
-    do {
-        let bytes = try exchange.body.read(atMost: size * count)
-        bytes.withUnsafeBytes { UnsafeMutableRawPointer(buffer).copyMemory(from: $0) }
-        exchange.given += bytes.count
-        return bytes.count
-    } catch {
-        exchange.bodyError = error
-        return Int(CURL_READFUNC_ABORT)
-    }
-}
-
-private func rewindBody(
-    _ context: UnsafeMutableRawPointer?,
-    _ offset: curl_off_t,
-    _ origin: Int32
-) -> Int32 {
-    guard let exchange = ExchangeContext.from(context), offset == 0 else {
-        return CURL_SEEKFUNC_CANTSEEK
-    }
-    exchange.body.rewind()
-    return CURL_SEEKFUNC_OK
-}
-
-private func takeAnswer(
-    _ buffer: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
-    // A list of ten thousand ids still fits.
-    let room = max(0, (1 << 20) - exchange.answer.count)
-    let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
-    exchange.answer.append(contentsOf: bytes.prefix(room))
-    exchange.isCut = bytes.count > room
-    // Less than was offered ends the request: an answer may be without end.
-    return min(room, bytes.count)
-}
-
-private func takeHeader(
-    _ buffer: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ context: UnsafeMutableRawPointer?
-) -> Int {
-    guard let exchange = ExchangeContext.from(context) else { return 0 }
-    exchange.headerBytes += size * count
-    let line = UnsafeRawBufferPointer(start: buffer, count: size * count)
-    // Each of several answers (`100 Continue` first) begins anew; what follows a body are trailers.
-    if line.starts(with: "HTTP/".utf8) { exchange.hasWholeHeader = false }
-    if line.allSatisfy({ $0 == 13 || $0 == 10 }) { exchange.hasWholeHeader = true }
-    exchange.isHeaderTooLong = exchange.headerBytes > AnswerHeader.limit
-    return exchange.isHeaderTooLong ? 0 : size * count
-}
-
-extension UnsafeMutableRawPointer {
-    fileprivate func copyMemory(from bytes: UnsafeRawBufferPointer) {
-        guard let start = bytes.baseAddress else { return }
-        copyMemory(from: start, byteCount: bytes.count)
-    }
 }
