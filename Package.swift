@@ -92,7 +92,8 @@ let package = Package(
             "Audio",
             [
                 "Host", "Board", "Store", "Containers", "CALSA", "COpus", "CFLAC", "CAAC",
-                "CSpeexDSP", "CLinux",
+                "CSpeexDSP",
+                "CLinux",
             ],
             path: "Adapters/Audio"
         ),

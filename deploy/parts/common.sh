@@ -5,8 +5,8 @@
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
-    libcurl4-openssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev
-    zlib1g-dev libzstd-dev libtomlplusplus-dev
+    libcurl4-openssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
+    libtomlplusplus-dev
 )
 # shellcheck disable=SC2034
 tool_packages=(
