@@ -77,7 +77,7 @@ let package = Package(
             ]
         ),
 
-        .target(name: "CBaseline", dependencies: ["CSQLite"], path: "Sources/C/CBaseline"),
+        .target(name: "CBaseline", dependencies: ["CSQLite", "CAAC"], path: "Sources/C/CBaseline"),
 
         module("Host", ["CLinux"]),
         module("Board", ["Host"]),
@@ -124,7 +124,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "Store", "Beacons", "Upload", "Gateway", "CLinux", "CBaseline",
+                "Host", "Board", "Store", "Audio", "Beacons", "Upload", "Gateway", "CLinux",
+                "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
