@@ -60,6 +60,7 @@ let package = Package(
         system("CFLAC", "flac", debian: "libflac-dev"),
         system("CZlib", "zlib", debian: "zlib1g-dev"),
         system("CZstd", "libzstd", debian: "libzstd-dev"),
+        system("CCrypto", "libcrypto", debian: "libssl-dev"),
 
         .target(
             name: "CTOML",
@@ -84,7 +85,7 @@ let package = Package(
         module("Store", ["Host", "Board", "CSQLite", "CLinux"]),
         module(
             "Beacons",
-            ["Host", "Board", "Store", "CBlueZ", "CLinux"],
+            ["Host", "Board", "Store", "CBlueZ", "CLinux", "CCrypto"],
             path: "Adapters/Beacons"
         ),
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
