@@ -78,7 +78,7 @@ let package = Package(
             ]
         ),
 
-        .target(name: "CBaseline", dependencies: ["CSQLite"], path: "Sources/C/CBaseline"),
+        .target(name: "CBaseline", dependencies: ["CSQLite", "CAAC"], path: "Sources/C/CBaseline"),
 
         module("Host", ["CLinux"]),
         module("Board", ["Host"]),
@@ -125,7 +125,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "Store", "Beacons", "Upload", "Gateway", "CLinux", "CBaseline",
+                "Host", "Board", "Store", "Audio", "Beacons", "Upload", "Gateway", "CLinux",
+                "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

@@ -23,7 +23,7 @@ package struct Transport: ~Copyable {
     let meter: WireMeter
 
     /// Once a process, before other threads use libcurl (curl_global_init(3)).
-    private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     package init(_ settings: TransportSettings) throws {
         guard Self.isInitialised, let multi = curl_multi_init(), let easy = curl_easy_init() else {

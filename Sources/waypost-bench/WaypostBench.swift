@@ -7,7 +7,10 @@ struct WaypostBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waypost-bench",
         abstract: "Measure Waypost on this machine, beside plain C and curl doing the same.",
-        subcommands: [QueueCommand.self, UploadCommand.self, FleetCommand.self, WorkerCommand.self]
+        subcommands: [
+            QueueCommand.self, UploadCommand.self, AudioCommand.self, FleetCommand.self,
+            WorkerCommand.self,
+        ]
     )
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <curl/curl.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
 
@@ -52,4 +53,13 @@ static inline long waypost_curl_unsent(CURLM *multi) {
 /// Whether CURLINFO_REQUEST_SIZE counts the body, too: 8.14 does, 7.88 counts the header alone.
 static inline int waypost_curl_request_has_body(void) {
     return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080700;
+}
+
+/// A field of the server's own certificate as CURLINFO_CERTINFO has it (`Expire date:`); null without one.
+static inline const char *waypost_curl_certificate(CURL *handle, const char *field) {
+    struct curl_certinfo *info = NULL;
+    if (curl_easy_getinfo(handle, CURLINFO_CERTINFO, &info) != CURLE_OK || !info || info->num_of_certs < 1) return NULL;
+    for (struct curl_slist *entry = info->certinfo[0]; entry; entry = entry->next)
+        if (strncmp(entry->data, field, strlen(field)) == 0) return entry->data + strlen(field);
+    return NULL;
 }

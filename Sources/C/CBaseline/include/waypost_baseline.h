@@ -52,3 +52,6 @@ int waypost_baseline_typed(const char *path, const waypost_baseline_plan *plan, 
 /// Inserts each row as one JSON text; `bytes` gets the length of all texts together.
 int waypost_baseline_json(const char *path, const waypost_baseline_plan *plan, int64_t *bytes, char *error,
                           size_t size);
+
+/// Encodes a file of 16-bit samples to AAC with libvo-aacenc and nothing else; bytes of all frames, or -1.
+int64_t waypost_baseline_aac(const char *path, int rate, int bitrate);

@@ -1,0 +1,61 @@
+// gpsd, its receiver and its fix.
+
+struct LocationCheck {
+    private static let patience = 8
+
+    private let patient: Patient
+
+    init(_ patient: Patient) {
+        self.patient = patient
+    }
+
+    var findings: [Finding] {
+        guard patient.configuration.location.enabled else {
+            return [.ok("gpsd", "off (location.enabled = false)")]
+        }
+        let address = patient.configuration.location.gpsd
+        let look: GPSDLook
+        do {
+            look = try GPSDLook(address, limit: .seconds(Self.patience))
+        } catch {
+            return [
+                .fail("gpsd", "gpsd at \(error)", next: "`sudo systemctl enable --now gpsd.socket`")
+            ]
+        }
+        guard let release = look.release else {
+            return [
+                .fail("gpsd", "what answers at \(address) is not gpsd", next: "check location.gpsd")
+            ]
+        }
+        return [.ok("gpsd", "gpsd \(release) at \(address)"), receiver(look)]
+    }
+
+    private func receiver(_ look: GPSDLook) -> Finding {
+        let names = look.receivers.compactMap { receiver in
+            receiver.path.map { path in receiver.driver.map { "\(path) (\($0))" } ?? path }
+        }
+        guard !names.isEmpty else {
+            return .fail(
+                "receiver",
+                "gpsd has none",
+                next: "plug one in; one on a serial port goes into DEVICES in /etc/default/gpsd"
+            )
+        }
+        let all = names.joined(separator: ", ")
+        guard let mode = look.mode else {
+            return .fail(
+                "receiver",
+                "\(all) says nothing",
+                next: "check its cable and speed: `gpsmon`; then `sudo systemctl restart gpsd`"
+            )
+        }
+        guard mode >= 2 else {
+            return .warn(
+                "receiver",
+                "\(all) has no fix in \(Self.patience) s",
+                next: "put the antenna where it sees the sky; the first fix takes some minutes"
+            )
+        }
+        return .ok("receiver", "\(all) has a \(mode)D fix")
+    }
+}

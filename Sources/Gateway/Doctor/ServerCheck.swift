@@ -1,0 +1,142 @@
+// The server: its name, the way to it, its certificate, and whether it knows this device.
+internal import Board
+internal import Host
+internal import Upload
+
+struct ServerCheck {
+    private static let patience = Duration.seconds(6)
+    /// A certificate is renewed a month before its end; half of that is late.
+    private static let late = 14
+
+    private let patient: Patient
+
+    init(_ patient: Patient) {
+        self.patient = patient
+    }
+
+    private var upload: Configuration.Upload { patient.configuration.upload }
+
+    var findings: [Finding] {
+        guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
+        else {
+            let words = "no server is configured"
+            let next = "set upload.endpoint and upload.token_file in the configuration"
+            return [
+                upload.required
+                    ? .fail("server", "\(words): nothing is collected", next: next)
+                    : .warn("server", "\(words): records stay on this device", next: next)
+            ]
+        }
+        let (token, tokenFinding) = readToken()
+        guard let way = reach(target, endpoint) else {
+            return [
+                .fail(
+                    "server",
+                    "\(endpoint.host) cannot be looked at",
+                    next: "check upload.endpoint"
+                )
+            ]
+        }
+        guard way.state == .ok else { return [way] + [tokenFinding] }
+        return [way] + certificate(target, endpoint) + [verified(target, token) ?? tokenFinding]
+    }
+
+    private func settings(_ target: String) -> TransportSettings {
+        TransportSettings(
+            endpoint: target,
+            timeout: Self.patience,
+            userAgent: "waypost/\(patient.version)",
+            certificateFile: upload.caFile,
+            pinnedPublicKey: upload.pinnedPublicKey
+        )
+    }
+
+    /// Name and connection; a certificate that is refused is told of by `certificate`.
+    private func reach(_ target: String, _ endpoint: Endpoint) -> Finding? {
+        do {
+            let addresses = try ServerProbe.addresses(of: endpoint.host)
+            _ = try ServerProbe.connect(settings(target), isVerified: false)
+            return .ok("server", "\(endpoint.host) (\(addresses.first ?? "")) can be reached")
+        } catch {
+            return .fail(
+                "server",
+                "\(error)",
+                next:
+                    "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
+            )
+        }
+    }
+
+    private func certificate(_ target: String, _ endpoint: Endpoint) -> [Finding] {
+        guard endpoint.isEncrypted else { return [] }
+        let end = (try? ServerProbe.connect(settings(target), isVerified: false)) ?? nil
+        let date = end.map { String($0.rfc3339.prefix(10)) } ?? "an unknown date"
+        do {
+            _ = try ServerProbe.connect(settings(target))
+        } catch {
+            return [
+                .fail(
+                    "certificate",
+                    "\(error) (good until \(date))",
+                    next:
+                        "renew it on the server, put its authority into upload.ca_file, or set the clock"
+                )
+            ]
+        }
+        let left =
+            end.map { ($0.milliseconds - SystemClock().wall().milliseconds) / 86_400_000 } ?? 999
+        guard left > Self.late else {
+            return [
+                .warn(
+                    "certificate",
+                    "good until \(date), \(left) days more",
+                    next: "renew it on the server"
+                )
+            ]
+        }
+        return [.ok("certificate", "verified, good until \(date)")]
+    }
+
+    /// The secret, and what is to be said of its file.
+    private func readToken() -> (String?, Finding) {
+        do {
+            switch upload.destination {
+            case .ingest:
+                let token = try Token.read(file: upload.tokenFile, environment: patient.environment)
+                return (token, .ok("token", "there, and only its owner may read it"))
+            case .s3:
+                _ = try StoreKeys.read(
+                    file: upload.credentialsFile,
+                    environment: patient.environment
+                )
+                return (
+                    nil, .ok("keys", "there, and only their owner may read them; a sync tries them")
+                )
+            }
+        } catch {
+            let isHidden = error.message.contains("must belong to the user")
+            guard !isHidden else {
+                return (nil, .warn("token", "\(error)", next: "`sudo waypost doctor` may look"))
+            }
+            return (
+                nil,
+                .fail("token", "\(error)", next: "`sudo waypost enroll`, or see upload.token_file")
+            )
+        }
+    }
+
+    private func verified(_ target: String, _ token: String?) -> Finding? {
+        guard let token else { return nil }
+        do {
+            try Enrolment.verify(settings(target), token: token, until: StopSignal())
+            return .ok("token", "the server knows this device")
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            let next =
+                failure.code == .tokenRefused
+                ? "put a valid token into upload.token_file"
+                : "check upload.endpoint, and the server's log"
+            return .fail("token", "\(failure)", next: next)
+        }
+    }
+}

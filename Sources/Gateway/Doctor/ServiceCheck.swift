@@ -1,0 +1,94 @@
+// The program as a service: unit, rules, user, and whether it runs.
+internal import CLinux
+internal import Glibc
+
+struct ServiceCheck {
+    private let patient: Patient
+    private let files: SystemFiles
+
+    init(_ patient: Patient) {
+        self.patient = patient
+        files = SystemFiles(root: patient.root)
+    }
+
+    var findings: [Finding] { [running, unit, rules, user].compactMap { $0 } }
+
+    private static let folders = [
+        "/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+    ]
+
+    private var isInstalled: Bool {
+        Self.folders.contains { files.exists("\($0)/waypost.service") }
+    }
+
+    private var running: Finding {
+        guard let report = patient.report else {
+            return .fail(
+                "gateway",
+                "does not run: nothing answers at \(Gateway.socketPath(patient.configuration))",
+                next: isInstalled
+                    ? "`systemctl start waypost`, then `journalctl -u waypost`" : "`waypost run`"
+            )
+        }
+        let words = "runs, process \(report.daemon.pid), \(report.state.rawValue)"
+        guard let reason = report.reasons.first else { return .ok("gateway", words) }
+        return .warn("gateway", "\(words): \(reason)", next: "`waypost status` says more")
+    }
+
+    private var unit: Finding {
+        guard isInstalled else {
+            return .warn(
+                "service",
+                "waypost.service is not installed",
+                next: "`sudo deploy/install`"
+            )
+        }
+        let wanted = "/etc/systemd/system/multi-user.target.wants/waypost.service"
+        guard files.isThere(wanted) else {
+            return .warn(
+                "service",
+                "waypost.service is installed, but does not start at boot",
+                next: "`sudo systemctl enable waypost`"
+            )
+        }
+        return .ok("service", "waypost.service is installed and starts at boot")
+    }
+
+    private var rules: Finding? {
+        guard isInstalled else { return nil }
+        let folders = ["/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"]
+        guard folders.contains(where: { files.exists("\($0)/70-waypost.rules") }) else {
+            return .warn(
+                "service",
+                "70-waypost.rules is missing: a device that is plugged in does not start the service",
+                next: "`sudo deploy/install`"
+            )
+        }
+        return .ok("service", "udev rules are installed")
+    }
+
+    private var user: Finding? {
+        guard isInstalled else { return nil }
+        let entries = (files.text("/etc/passwd") ?? "").split(separator: "\n")
+        guard entries.contains(where: { $0.hasPrefix("waypost:") }) else {
+            return .fail(
+                "service",
+                "there is no user waypost, which the service runs as",
+                next: "`sudo systemd-sysusers`, or `sudo deploy/install`"
+            )
+        }
+        let groups = (files.text("/etc/group") ?? "").split(separator: "\n")
+        let members =
+            groups.first { $0.hasPrefix("audio:") }?
+            .split(separator: ":", omittingEmptySubsequences: false).last?
+            .split(separator: ",") ?? []
+        guard members.contains("waypost") else {
+            return .fail(
+                "service",
+                "the user waypost is not in the group audio: it may open no sound card",
+                next: "`sudo usermod -aG audio waypost && sudo systemctl restart waypost`"
+            )
+        }
+        return .ok("service", "runs as the user waypost, which is in the group audio")
+    }
+}

@@ -1,0 +1,72 @@
+// A second of what the microphone hears.
+internal import Audio
+internal import Board
+
+struct SoundCheck {
+    private let patient: Patient
+    private let onLevel: @Sendable (Double) -> Void
+
+    init(_ patient: Patient, onLevel: @escaping @Sendable (Double) -> Void) {
+        self.patient = patient
+        self.onLevel = onLevel
+    }
+
+    var findings: [Finding] {
+        let audio = patient.configuration.audio
+        guard audio.enabled else { return [.ok("sound", "off (audio.enabled = false)")] }
+        do {
+            let level = try SoundProbe.listen(
+                to: audio.devices,
+                rate: audio.rate,
+                for: .seconds(1),
+                onLevel: onLevel
+            )
+            return [judge(level)]
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            return [held(failure) ?? without(failure)]
+        }
+    }
+
+    private func judge(_ level: SoundProbe.Level) -> Finding {
+        let words =
+            "\(level.device): \(decibels(level.average)) dBFS, peak \(decibels(level.peak)) dBFS"
+        if level.peak <= -119 {
+            return .fail(
+                "sound",
+                "\(level.device): only digital silence",
+                next: "unmute it: `alsamixer`, F4 for capture; or the microphone is dead"
+            )
+        }
+        if level.peak >= -0.1 {
+            return .warn(
+                "sound",
+                "\(words): it is overdriven",
+                next: "lower its gain: `alsamixer`, F4"
+            )
+        }
+        return .ok("sound", words)
+    }
+
+    /// The gateway has the device: what it hears is what there is.
+    private func held(_ failure: Failure) -> Finding? {
+        guard let source = patient.report?.sources["audio"], source.state == "loaded" else {
+            return nil
+        }
+        return .ok(
+            "sound",
+            "\(source.device) is held by the gateway, which hears: \(source.detail)"
+        )
+    }
+
+    private func without(_ failure: Failure) -> Finding {
+        let here = SoundCards().devices().map(\.name)
+        let advice =
+            here.isEmpty
+            ? "no sound card is here: plug one in, or set audio.enabled = false"
+            : "`waypost devices` lists what is here: \(here.joined(separator: ", "))"
+        return .fail("sound", "\(failure)", next: advice)
+    }
+
+    private func decibels(_ level: Double) -> String { "\(Int(level.rounded()))" }
+}

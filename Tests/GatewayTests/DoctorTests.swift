@@ -1,0 +1,104 @@
+// Checks that look at files, over trees that stand for other machines.
+import Foundation
+import Testing
+
+@testable import Gateway
+
+@Suite struct DoctorCheckTests {
+    private final class Tree {
+        let root = NSTemporaryDirectory() + "waypost-tree-" + UUID().uuidString
+
+        func put(_ path: String, _ text: String = "") throws {
+            let url = URL(fileURLWithPath: root + path)
+            try FileManager.default.createDirectory(
+                at: url.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            try text.write(to: url, atomically: true, encoding: .utf8)
+        }
+
+        var patient: Patient {
+            var configuration = Configuration()
+            configuration.runtimeDirectory = root + "/run/waypost"
+            return Patient(configuration, environment: [:], version: "test", root: root)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: root) }
+    }
+
+    private func lines(_ findings: [Finding]) -> [String] {
+        findings.map { "\($0.state.rawValue) \($0.part)" }
+    }
+
+    @Test func service_installedAsItShouldBe_isOk() throws {
+        let tree = Tree()
+        try tree.put("/usr/lib/systemd/system/waypost.service")
+        try tree.put("/etc/systemd/system/multi-user.target.wants/waypost.service")
+        try tree.put("/usr/lib/udev/rules.d/70-waypost.rules")
+        try tree.put(
+            "/etc/passwd",
+            "root:x:0:0::/root:/bin/sh\nwaypost:x:990:990::/var/lib/waypost:/sbin/nologin\n"
+        )
+        try tree.put("/etc/group", "audio:x:29:pi,waypost\nwaypost:x:990:\n")
+        let findings = ServiceCheck(tree.patient).findings
+        #expect(lines(findings) == ["fail gateway", "ok service", "ok service", "ok service"])
+    }
+
+    @Test func service_inHalves_isNamedPartByPart() throws {
+        let tree = Tree()
+        try tree.put("/etc/systemd/system/waypost.service")
+        try tree.put("/etc/passwd", "waypost:x:990:990::/:/sbin/nologin\n")
+        try tree.put("/etc/group", "audio:x:29:pi\n")
+        let findings = ServiceCheck(tree.patient).findings
+        #expect(
+            lines(findings) == ["fail gateway", "warn service", "warn service", "fail service"]
+        )
+        #expect(findings.last?.next?.contains("usermod -aG audio waypost") == true)
+        #expect(findings.first?.next?.contains("systemctl start waypost") == true)
+    }
+
+    @Test(arguments: [("1", "0", "soft"), ("0", "1", "hard"), ("0", "0", nil)])
+    func adapter_thatIsBlocked_isNamed(soft: String, hard: String, lock: String?) throws {
+        let tree = Tree()
+        try tree.put("/sys/class/bluetooth/hci0/address", "aa")
+        try tree.put("/sys/class/bluetooth/hci0:12/address", "a connection")
+        try tree.put("/sys/class/rfkill/rfkill0/name", "phy0\n")
+        try tree.put("/sys/class/rfkill/rfkill0/soft", "1\n")
+        try tree.put("/sys/class/rfkill/rfkill1/name", "hci0\n")
+        try tree.put("/sys/class/rfkill/rfkill1/soft", soft + "\n")
+        try tree.put("/sys/class/rfkill/rfkill1/hard", hard + "\n")
+        let findings = BluetoothCheck(tree.patient).findings
+        if let lock {
+            #expect(findings.map(\.what) == ["hci0 is blocked (rfkill, \(lock))"])
+        } else {
+            // No such process in the tree: no rights are known of.
+            #expect(lines(findings) == ["ok bluetooth", "warn bluetooth"])
+        }
+        #expect(
+            DeviceList(tree.patient.configuration, root: tree.root).bluetooth.map(\.name) == [
+                "hci0"
+            ]
+        )
+    }
+
+    @Test(arguments: [("CapEff:\t0000000000003000", "ok"), ("CapEff:\t0000000000001000", "warn")])
+    func rights_areThoseOfTheProcess(line: String, state: String) throws {
+        let tree = Tree()
+        try tree.put("/sys/class/bluetooth/hci0/address", "aa")
+        try tree.put("/proc/self/status", "Name:\twaypost\n\(line)\n")
+        #expect(BluetoothCheck(tree.patient).findings.last?.state.rawValue == state)
+    }
+
+    @Test func examination_isAsBadAsItsWorstPart_andWrapsItsLines() {
+        let long = String(repeating: "word ", count: 40)
+        let examination = Examination(
+            version: "1",
+            checks: [.ok("disk", "fine"), .warn("clock", long, next: long)]
+        )
+        #expect(examination.state == .degraded)
+        let text = examination.text(isColoured: false)
+        #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        #expect(text.hasSuffix("\n\n1 to look at\n"))
+        #expect(!text.contains("\u{1B}"))
+    }
+}

@@ -1,0 +1,150 @@
+// `waypost doctor` and `waypost devices`, run as a person would, in front of real parts.
+import Foundation
+import Testing
+
+@Suite struct DoctorTests {
+    private func state(_ checks: [String: [String: Any]], _ part: String) -> String? {
+        checks[part]?["state"] as? String
+    }
+
+    private func words(_ checks: [String: [String: Any]], _ part: String) -> String {
+        checks[part]?["what"] as? String ?? ""
+    }
+
+    @Test func partsThatWork_areOk_andTheLevelIsThatOfTheSound() throws {
+        let site = try Site()
+        let (status, checks) = try site.examine()
+        // The gateway does not run here: that alone is a failure.
+        #expect(status == 2)
+        #expect(state(checks, "gateway") == "fail")
+        for part in ["disk", "bluetooth", "gpsd", "receiver", "sound", "server", "token"] {
+            #expect(state(checks, part) == "ok", "\(part): \(words(checks, part))")
+            #expect(checks[part]?["next"] is NSNull)
+        }
+        // A sine of half the full scale: RMS -9.03 dBFS, peak -6.02.
+        #expect(words(checks, "sound") == "mic: -9 dBFS, peak -6 dBFS")
+        #expect(words(checks, "receiver").contains("D fix"))
+        #expect(words(checks, "token") == "the server knows this device")
+    }
+
+    @Test func eachFault_isNamed_withItsNextStep() throws {
+        let site = try Site(loudness: 0)
+        try site.write("another", "token", mode: 0o600)
+        let closed = "\(try Site.freePort())"
+        try site.configure(gpsd: closed)
+        try site.write(String(repeating: "no database ", count: 1000), "state/queue.sqlite")
+        let (status, checks) = try site.examine()
+        #expect(status == 2)
+        for part in ["gateway", "database", "gpsd", "sound", "token"] {
+            #expect(state(checks, part) == "fail", "\(part): \(words(checks, part))")
+            #expect((checks[part]?["next"] as? String)?.isEmpty == false)
+        }
+        #expect(words(checks, "sound") == "mic: only digital silence")
+        #expect(words(checks, "token").hasPrefix("E002"))
+        #expect(words(checks, "gpsd").contains("Connection refused"))
+
+        try site.write("demo-token", "token", mode: 0o644)
+        try site.configure(endpoint: "http://127.0.0.1:\(closed)/api/ingest", device: "nosuch")
+        let second = try site.examine().checks
+        #expect(words(second, "token").contains("chmod 600"))
+        #expect(words(second, "server").hasPrefix("E001"))
+        #expect(words(second, "sound").contains("no such capture device"))
+    }
+
+    @Test func certificate_isToldWithItsLastDay() throws {
+        let site = try Site()
+        let made = Process()
+        made.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        made.arguments = [
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3", "-subj", "/CN=127.0.0.1",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", site.folder + "/key",
+            "-out", site.folder + "/cert",
+        ]
+        made.standardError = FileHandle.nullDevice
+        try made.run()
+        made.waitUntilExit()
+        let output = Pipe()
+        try site.start(
+            "/usr/bin/openssl",
+            [
+                "s_server", "-accept", "127.0.0.1:0", "-cert", site.folder + "/cert", "-key",
+                site.folder + "/key", "-www",
+            ],
+            output
+        )
+        let port = try site.number(after: "ACCEPT 127.0.0.1:", in: output)
+        let endpoint = "https://127.0.0.1:\(port)/api/ingest"
+        try site.configure(endpoint: endpoint)
+        let unknown = try site.examine().checks
+        #expect(state(unknown, "certificate") == "fail")
+        let lastDay = ISO8601DateFormatter().string(from: Date().addingTimeInterval(3 * 86_400))
+            .prefix(10)
+        #expect(words(unknown, "certificate").contains("good until \(lastDay)"))
+        try site.configure(endpoint: endpoint, more: "ca_file = \"\(site.folder)/cert\"")
+        let known = try site.examine().checks
+        #expect(state(known, "certificate") == "warn")
+        #expect(words(known, "certificate").hasPrefix("good until \(lastDay), 2 days more"))
+    }
+
+    @Test func runningGateway_isAsked_whereItHasTheMicrophone() throws {
+        let site = try Site()
+        try site.start(
+            DaemonTests.program.path,
+            ["run", "--config", site.folder + "/waypost.toml"],
+            FileHandle.nullDevice
+        )
+        let deadline = Date().addingTimeInterval(60)
+        while try !site.run("status").output.contains("dBFS") {
+            guard Date() < deadline else { throw DaemonTests.NeverStarted() }
+        }
+        let checks = try site.examine(["ALSA_CONFIG_PATH": site.folder + "/no-mic.conf"]).checks
+        #expect(state(checks, "gateway") != "fail")
+        #expect(state(checks, "database") == "ok")
+        #expect(state(checks, "sound") == "ok")
+        #expect(
+            words(checks, "sound").hasPrefix(
+                "mic is held by the gateway, which hears: 16 kHz mono, -9 dBFS"
+            )
+        )
+    }
+
+    @Test func text_isPlain_butOnATerminal() throws {
+        let site = try Site()
+        let plain = try site.run("doctor").output
+        #expect(!plain.contains("\u{1B}"))
+        #expect(plain.contains("ok    sound       mic: -9 dBFS, peak -6 dBFS\n"))
+        #expect(
+            plain.hasSuffix("1 failed, 2 to look at\n")
+                || plain.hasSuffix("1 failed, 3 to look at\n")
+        )
+        #expect(plain.split(separator: "\n").allSatisfy { $0.count <= 80 })
+
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/script")
+        let command = "\(DaemonTests.program.path) doctor --config \(site.folder)/waypost.toml"
+        process.arguments = ["-qc", command, "/dev/null"]
+        process.environment = site.environment.filter { $0.key != "NO_COLOR" }
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        let screen = String(decoding: data, as: UTF8.self)
+        // (60 - 9.03) / 60 of 40 columns.
+        #expect(screen.contains("sound [#################################.......] -9 dBFS"))
+        #expect(screen.contains("\u{1B}[1;31mfail"))
+    }
+
+    @Test func devices_listsWhatIsHere_asTextAndAsJSON() throws {
+        let site = try Site()
+        let text = try site.run("devices")
+        #expect(text.status == 0)
+        #expect(text.output.hasPrefix("BLUETOOTH\n"))
+        #expect(text.output.contains("GPSD\n  /dev/"))
+        let json = try site.run("devices", "--json").output
+        let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
+        #expect(Set(try #require(object).keys) == ["bluetooth", "sound", "gpsd", "gpsd_error"])
+        let receivers = object?["gpsd"] as? [[String: Any]]
+        #expect((receivers?.first?["path"] as? String)?.hasPrefix("/dev/") == true)
+    }
+}
