@@ -74,23 +74,23 @@ import Testing
         #expect(merger.flush(now: Self.start.boot + .seconds(9)) == nil)
     }
 
-    @Test func receiverThatNeverGivesATime_isKept() {
+    @Test func receiverThatNeverGivesATime_isKept_onceThatIsKnown() {
         var merger = EpochMerger()
-        _ = merger.add(position(nil), at: Self.start)
-        #expect(merger.flush(now: Self.start.boot + .seconds(2)) != nil)
+        let fixes = (0...15).compactMap {
+            merger.add(position(nil), at: Self.start.advanced(by: .seconds($0)))
+                ?? merger.flush(now: Self.start.boot + .seconds($0))
+        }
+        #expect(fixes.first?.stamp == Self.start.advanced(by: .seconds(10)))
+        #expect(!fixes.isEmpty)
     }
 
-    @Test func reportsWithoutAFix_orFromTheWrongCentury_areNoFixes() {
+    @Test func reportsWithoutAFix_orWithoutAPlace_areNoFixes() {
         for mode in [0, 1] {
             var merger = EpochMerger()
             _ = merger.add(position(0, mode: mode), at: Self.start)
             #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
         }
-        var rollover = position(0)
-        rollover.time = WallTime(rfc3339: "1999-08-22T00:00:00Z")
         var merger = EpochMerger()
-        _ = merger.add(rollover, at: Self.start)
-        #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
         var nowhere = position(0)
         nowhere.latitude = nil
         _ = merger.add(nowhere, at: Self.start)
