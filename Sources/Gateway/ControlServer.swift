@@ -11,6 +11,7 @@ struct ControlHandlers: Sendable {
     var sync: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
     var reload: @Sendable () -> Void
     var quarantine: @Sendable (QuarantineRequest) -> QuarantineReply
+    var survey: @Sendable (SurveyRequest) -> SurveyReply
 }
 
 /// Serves the socket on one thread; a client that is slow or hostile is dropped, never waited for.
@@ -139,6 +140,11 @@ final class ControlServer: Sendable {
             changed()
             return sent
         }
+        if let request = SurveyRequest(line: line) {
+            let sent = client.send(handlers.survey(request).json)
+            changed()
+            return sent
+        }
         switch ControlCommand(line: line) {
         case .status:
             return client.send(handlers.status())
@@ -158,7 +164,10 @@ final class ControlServer: Sendable {
             return client.send(Array("{\"reload\":true}".utf8))
         case nil:
             return client.send(
-                Array("{\"error\":\"commands are status, watch, sync, reload, quarantine\"}".utf8)
+                Array(
+                    "{\"error\":\"commands are status, watch, sync, reload, quarantine, survey\"}"
+                        .utf8
+                )
             )
         }
     }

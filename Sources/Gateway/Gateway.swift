@@ -298,7 +298,8 @@ package final class Gateway {
                 quarantine: {
                     let streams = live.value.configuration.streams
                     return QuarantineDesk(queue: queue, streams: streams).answer($0)
-                }
+                },
+                survey: { SurveyDesk(queue: queue).answer($0) }
             )
         )
         control = (server, try StoppableLane("control") { server.run(until: $0) })

@@ -229,11 +229,12 @@ final class Works: Sendable {
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {
-            let adapter = LocationAdapter(
+            let adapter = try LocationAdapter(
                 settings: LocationSettings(configuration.location),
                 board: publisher,
                 clock: clock,
-                onTime: { clockWatch.receiver(said: $0) }
+                onTime: { clockWatch.receiver(said: $0) },
+                onFix: { queue.note(place: $0) }
             ) { queue.accept($0) }
             try run("location") { adapter.run(until: $0) }
         }

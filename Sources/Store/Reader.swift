@@ -42,7 +42,7 @@ package final class Reader {
     /// False for a damaged database that does not tell its ids any more.
     let hasIDs: Bool
 
-    convenience init(path: String) throws { try self.init(path, isDamaged: false) }
+    package convenience init(path: String) throws { try self.init(path, isDamaged: false) }
 
     /// Opens a database that was set aside.
     convenience init(salvaging path: String) throws { try self.init(path, isDamaged: true) }
@@ -74,6 +74,8 @@ package final class Reader {
         )
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
     }
+
+    func query(_ sql: String) throws -> Statement { try connection.prepare(sql) }
 
     /// Looks again whose records were salvaged: a salvage may be going on.
     package func refreshIDs() throws {
@@ -138,7 +140,7 @@ package final class Reader {
         }
     }
 
-    private func identity(_ row: Int64) throws -> BeaconIdentity? {
+    func identity(_ row: Int64) throws -> BeaconIdentity? {
         if let known = identities[row] { return known }
         try identity.bind(row, at: 1)
         defer { identity.reset() }
@@ -213,7 +215,7 @@ package final class Reader {
         while try statement.step() { try body(statement) }
     }
 
-    private func stamp(_ row: borrowing Statement, boottime column: Int32) -> Stamp {
+    func stamp(_ row: borrowing Statement, boottime column: Int32) -> Stamp {
         Stamp(
             boot: BootInstant(nanoseconds: row.required(column) &* 1_000_000),
             wall: WallTime(milliseconds: row.required(column + 1))

@@ -298,6 +298,7 @@ extension Writer {
         case .sighting(let sighting): try insert(sighting)
         case .fix(let fix): try insert(fix)
         case .event(let event): try insert(event)
+        case .place(let fix): try insert(place: fix)
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)
         case .end: try endRun()

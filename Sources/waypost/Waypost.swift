@@ -12,7 +12,10 @@ struct Waypost: ParsableCommand {
         commandName: "waypost",
         abstract: "A field gateway: beacons, location and sound to a server, whatever happens.",
         version: currentVersion,
-        subcommands: [Run.self, Status.self, Sync.self, Quarantine.self, Decode.self, Config.self]
+        subcommands: [
+            Run.self, Status.self, Sync.self, Quarantine.self, Survey.self, Decode.self,
+            Config.self,
+        ]
     )
 }
 
