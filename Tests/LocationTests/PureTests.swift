@@ -43,6 +43,23 @@ import Testing
         #expect(splitter.overlong == 1)
     }
 
+    /// libgps 3.22 reads a line for ever whose first object is faulty and has another behind it.
+    @Test func lineWithMoreThanOneObject_isLeftToNobody() {
+        let text = String(repeating: "a", count: 200)
+        let lines: [(String, Bool)] = [
+            (#"{"class":"TPV","mode":3}"#, true),
+            (#"{"class":"SKY","satellites":[{"PRN":1},{"PRN":2}]}"#, true),
+            (#"{"class":"TPV","device":"}\"{"}"#, true),
+            (#"{"class":"TPV","device":"\#(text)"}{"class":"TPV"}"#, false),
+            (#"{"class":"TPV"}}"#, false), (#"{"class":"TPV"} }"#, false),
+            (#"{"class":"TPV","device":"x}"#, false), (#"{"class":"TPV","mode":3"#, false),
+            (#"{"class":"DEVICES"}"#, false), ("{\"class\":\"TPV\",\"a\":\"\0\"}", false),
+        ]
+        for (line, isWanted) in lines {
+            #expect(GPSDLine.isWanted(Array(line.utf8)) == isWanted, "\(line)")
+        }
+    }
+
     @Test func partialReportsOfOneTime_areOneFix() {
         var merger = EpochMerger()
         var first = position(0)

@@ -100,7 +100,28 @@ enum GPSDLine {
 
     /// Only positions and skies are parsed: other classes would only be a way in for hostile bytes.
     static func isWanted(_ line: [UInt8]) -> Bool {
-        line.last == UInt8(ascii: "}") && !line.contains(0)
-            && wanted.contains { line.starts(with: $0) }
+        !line.contains(0) && wanted.contains { line.starts(with: $0) } && isOneObject(line)
+    }
+
+    /// Whether the line ends where its object does: with more behind it, gps_unpack of libgps 3.22 may never return.
+    private static func isOneObject(_ line: [UInt8]) -> Bool {
+        var depth = 0
+        var isText = false
+        var isEscaped = false
+        for (index, byte) in line.enumerated() {
+            if isText {
+                isText = isEscaped || byte != UInt8(ascii: "\"")
+                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): isText = true
+            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+            default: break
+            }
+            if depth <= 0 { return index == line.count - 1 }
+        }
+        return false
     }
 }

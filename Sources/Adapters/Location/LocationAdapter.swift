@@ -76,6 +76,9 @@ package final class LocationAdapter: Sendable {
         session.meter.flush(clock.now())
     }
 
+    /// Called by the health timer, on its thread; this source's own looks at the time by itself.
+    package func checkHealth() {}
+
     /// What outlives one connection.
     private struct Session {
         var meter: SourceMeter
