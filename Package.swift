@@ -55,14 +55,13 @@ let fuzzing: [Target] = {
         ]
     }
     return [
-        system("CFuzzer"),
         .executableTarget(
             name: "waypost-fuzz",
-            dependencies: fuzzed + ["CFuzzer"],
+            dependencies: fuzzed,
             path: "Tests/Fuzz",
             exclude: ["corpus", "CorpusTests.swift"],
             swiftSettings: strict
-        ),
+        )
     ]
 }()
 

@@ -284,12 +284,11 @@ package final class Gateway {
             sourceWatch.check()
             // The watchdog hears of us only while the writer answers, if only that its disk refuses: records
             // wait in memory then, and a restart would lose them. It is the main thread that tells it.
-            let hasDatabase = (try? queue.perform { _ in true }) ?? false
-            writerAnswered.signal()
             let retention = live.value.configuration.storage.retention
-            for stream in Stream.allCases where hasDatabase {
-                _ = try? queue.perform { try $0.purge(stream, retention: retention) }
+            try? queue.perform { writer in
+                for stream in Stream.allCases { try writer.purge(stream, retention: retention) }
             }
+            writerAnswered.signal()
             queue.checkStorage()
             Snapshot.write(report().json, to: directory)
             StartUpMemory.release()

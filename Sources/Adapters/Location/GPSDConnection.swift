@@ -97,30 +97,21 @@ struct GPSDConnection: ~Copyable {
 /// A look at a line before libgps gets it.
 enum GPSDLine {
     private static let wanted = ["TPV", "SKY"].map { Array("{\"class\":\"\($0)\"".utf8) }
+    private static let classTag = Array("\"class\":".utf8)
 
     /// Only positions and skies are parsed: other classes would only be a way in for hostile bytes.
     static func isWanted(_ line: [UInt8]) -> Bool {
-        !line.contains(0) && wanted.contains { line.starts(with: $0) } && isOneObject(line)
+        line.last == UInt8(ascii: "}") && !line.contains(0)
+            && wanted.contains { line.starts(with: $0) } && !hasSecondClass(line)
     }
 
-    /// Whether the line ends where its object does: with more behind it, gps_unpack of libgps 3.22 may never return.
-    private static func isOneObject(_ line: [UInt8]) -> Bool {
-        var depth = 0
-        var isText = false
-        var isEscaped = false
-        for (index, byte) in line.enumerated() {
-            if isText {
-                isText = isEscaped || byte != UInt8(ascii: "\"")
-                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: "\""): isText = true
-            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
-            default: break
-            }
-            if depth <= 0 { return index == line.count - 1 }
+    /// gpsd gives one class a line; with another behind a fault, gps_unpack of libgps 3.22 never returns.
+    private static func hasSecondClass(_ line: [UInt8]) -> Bool {
+        var rest = line.dropFirst(2)
+        while let quote = rest.firstIndex(of: UInt8(ascii: "\"")) {
+            rest = rest[quote...]
+            if rest.starts(with: classTag) { return true }
+            rest = rest.dropFirst()
         }
         return false
     }
