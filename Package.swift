@@ -36,6 +36,35 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     )
 }
 
+/// Tests/Fuzz: the functions that read bytes from outside, each with its corpus.
+///
+/// A test as everything else is; with WAYPOST_FUZZ set (deploy/fuzz), a program under libFuzzer.
+let fuzzing: [Target] = {
+    let fuzzed: [Target.Dependency] = [
+        "Beacons", "Location", "Containers", "Upload", "Gateway", "Store", "Board", "Host",
+    ]
+    guard Context.environment["WAYPOST_FUZZ"] != nil else {
+        return [
+            .testTarget(
+                name: "FuzzTests",
+                dependencies: fuzzed,
+                path: "Tests/Fuzz",
+                exclude: ["corpus", "Driver"],
+                swiftSettings: strict
+            )
+        ]
+    }
+    return [
+        .executableTarget(
+            name: "waypost-fuzz",
+            dependencies: fuzzed,
+            path: "Tests/Fuzz",
+            exclude: ["corpus", "CorpusTests.swift"],
+            swiftSettings: strict
+        )
+    ]
+}()
+
 let package = Package(
     name: "waypost",
     products: [
@@ -54,6 +83,7 @@ let package = Package(
         system("CALSA", "alsa", debian: "libasound2-dev"),
         system("CSQLite", "sqlite3", debian: "libsqlite3-dev"),
         system("CCurl", "libcurl", debian: "libcurl4-openssl-dev"),
+        system("CSpeexDSP", "speexdsp", debian: "libspeexdsp-dev"),
         system("COpus", "opus", debian: "libopus-dev"),
         system("COgg", "ogg", debian: "libogg-dev"),
         system("CZlib", "zlib", debian: "zlib1g-dev"),
@@ -78,7 +108,7 @@ let package = Package(
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
         module(
             "Audio",
-            ["Host", "Board", "Store", "Containers", "CALSA", "COpus"],
+            ["Host", "Board", "Store", "Containers", "CALSA", "COpus", "CSpeexDSP", "CLinux"],
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),
@@ -115,6 +145,7 @@ let package = Package(
         ),
 
         tests("Host", ["Host"]),
+        tests("Board", ["Board", "Host"]),
         tests("Store", ["Store", "Host", "Board", "CSQLite"]),
         tests("Beacons", ["Beacons", "Store", "Host", "Board", "CBlueZ", "CLinux"]),
         tests("Location", ["Location", "Store", "Host", "Board", "CLinux"]),
@@ -130,6 +161,6 @@ let package = Package(
             "System",
             ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]
         ),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -20,11 +20,20 @@ struct WorksContext: Sendable {
     let log: Log
 }
 
+/// A source whose thread can be asked, from any other, to look whether it still hears something.
+protocol RunningSource: Sendable {
+    func checkHealth()
+}
+
+extension BeaconAdapter: RunningSource {}
+extension LocationAdapter: RunningSource {}
+
 /// The sources and the uploader of one configuration; a reload makes new ones.
 final class Works: Sendable {
     let uploader: Uploader?
     private let timer: ReliableTimer?
     private let lanes: StateBox<[StoppableLane]>
+    private let running = StateBox([any RunningSource]())
     /// Ends the wait between two tries of the enrolment.
     private let retryEnrolment: Wakeup
 
@@ -57,9 +66,9 @@ final class Works: Sendable {
                 leeway: .seconds(1)
             ) { uploader.tick() }
         }
-        if let uploader {
+        if let uploader, let upload {
             try start(uploader, context)
-            try watchSurroundings(uploader, context, configuration)
+            try watchSurroundings(uploader, context, configuration.upload, token: upload.token)
         }
         try startSources(context, configuration, enrolment: upload)
     }
@@ -74,6 +83,11 @@ final class Works: Sendable {
             context.board.errors.add(failure, at: context.clock.wall())
             context.log.error("no uploads", ["why": failure.message])
         }
+    }
+
+    /// Has each source look at itself; sound does so with each segment.
+    func checkSources() {
+        for source in running.value { source.checkHealth() }
     }
 
     /// Stops the sources, then the uploader; returns when all of them have ended.
@@ -108,15 +122,13 @@ final class Works: Sendable {
     private func watchSurroundings(
         _ uploader: Uploader,
         _ context: WorksContext,
-        _ configuration: Configuration
+        _ upload: Configuration.Upload,
+        token: @escaping @Sendable () throws -> String
     ) throws {
-        guard let settings = UploadSettings(context, configuration) else { return }
-        let isStore = configuration.upload.destination == .s3
-        let upload = configuration.upload
         let retryEnrolment = retryEnrolment
         let surroundings = Surroundings(
-            tokenFile: isStore ? upload.credentialsFile : upload.tokenFile,
-            token: settings.token,
+            tokenFile: upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile,
+            token: token,
             clock: context.clock,
             onNetwork: {
                 retryEnrolment.signal()
@@ -142,7 +154,7 @@ final class Works: Sendable {
         context.board.resting.update { resting in
             resting = [:]
             for name in SourceName.allCases {
-                if !isEnabled(name, configuration) {
+                if !Self.isEnabled(name, configuration) {
                     resting[name] = "disabled in the configuration"
                 } else if !isFree {
                     resting[name] =
@@ -160,7 +172,7 @@ final class Works: Sendable {
             let wait = { (stop: StopSignal) in Self.pause(interval, wakeup, until: stop) }
             guard Self.enrol(enrolment, mark: mark, wait, context, until: stop) else { return }
             context.board.resting.update { resting in
-                resting = resting.filter { !Works.isEnabledNow($0.key, configuration) }
+                resting = resting.filter { !Self.isEnabled($0.key, configuration) }
             }
             do {
                 try self?.runSources(context, configuration)
@@ -170,11 +182,7 @@ final class Works: Sendable {
         }
     }
 
-    private func isEnabled(_ name: SourceName, _ configuration: Configuration) -> Bool {
-        Self.isEnabledNow(name, configuration)
-    }
-
-    private static func isEnabledNow(_ name: SourceName, _ configuration: Configuration) -> Bool {
+    private static func isEnabled(_ name: SourceName, _ configuration: Configuration) -> Bool {
         switch name {
         case .beacons: configuration.beacons.enabled
         case .location: configuration.location.enabled
@@ -226,6 +234,7 @@ final class Works: Sendable {
                 hasRoom: { queue.hasRoom },
                 accept: { queue.accept($0) }
             )
+            running.update { $0.append(adapter) }
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {
@@ -236,6 +245,7 @@ final class Works: Sendable {
                 onTime: { clockWatch.receiver(said: $0) },
                 onFix: { queue.note(place: $0) }
             ) { queue.accept($0) }
+            running.update { $0.append(adapter) }
             try run("location") { adapter.run(until: $0) }
         }
         if configuration.audio.enabled, let publisher = board.sources[.audio] {

@@ -12,9 +12,9 @@ extension Reader {
         while try rows.step() {
             let survey = Survey(
                 name: rows.text(4),
-                start: stamp(rows, boottime: 6),
+                start: rows.stamp(boottime: 6),
                 startBoot: rows.required(5),
-                end: stamp(rows, boottime: 2),
+                end: rows.stamp(boottime: 2),
                 report: rows.text(8)
             )
             try body(Stored(sequence: rows.required(0), boot: rows.required(1), record: survey))
@@ -73,7 +73,7 @@ extension Reader {
                         beacon: rows.required(1),
                         rssi: rows.integer(5).map { Int($0) },
                         boot: boot,
-                        stamp: stamp(rows, boottime: 3),
+                        stamp: rows.stamp(boottime: 3),
                         place: places.place(boot, boottime)
                     )
                 )

@@ -58,6 +58,8 @@ struct WriterLoop {
         case .work(let work):
             perform(work)
         case .check:
+            // Not while the disk refuses: one more refusal would put off the next try each time.
+            guard retryAt == nil else { break }
             attempt { try $0.tellLosses(atOnce: false) }
             keep(force: true)
         case .limit(let limits):

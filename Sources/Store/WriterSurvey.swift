@@ -101,24 +101,17 @@ extension Writer {
         guard try row.step() else { return nil }
         var survey = OpenSurvey(
             name: row.text(0),
-            start: Self.stamp(row.required(2), row.required(3)),
+            start: row.stamp(boottime: 2),
             startBoot: row.required(1),
             first: row.required(4)
         )
         if let last = row.integer(5) {
             survey.end = OpenSurvey.End(
-                stamp: Self.stamp(row.required(7), row.required(8)),
+                stamp: row.stamp(boottime: 7),
                 boot: row.required(6),
                 last: last
             )
         }
         return survey
-    }
-
-    private static func stamp(_ boottime: Int64, _ wall: Int64) -> Stamp {
-        Stamp(
-            boot: BootInstant(nanoseconds: boottime &* 1_000_000),
-            wall: WallTime(milliseconds: wall)
-        )
     }
 }

@@ -43,6 +43,21 @@ import Testing
         #expect(splitter.overlong == 1)
     }
 
+    /// libgps 3.22 reads such a line for ever when there is a fault before the second class.
+    @Test func lineWithMoreThanOneClass_isLeftToNobody() {
+        let lines: [(String, Bool)] = [
+            (#"{"class":"TPV","mode":3}"#, true),
+            (#"{"class":"SKY","satellites":[{"PRN":1},{"PRN":2}]}"#, true),
+            (#"{"class":"TPV","device":"a class: none"}"#, true),
+            (#"{"class":"TPV","lat":1,9lon":7,"{"class":"TPV","mode":1}"#, false),
+            (#"{"class":"TPV"}{"class":"TPV"}"#, false), (#"{"class":"TPV","mode":3"#, false),
+            (#"{"class":"DEVICES"}"#, false), ("{\"class\":\"TPV\",\"a\":\"\0\"}", false),
+        ]
+        for (line, isWanted) in lines {
+            #expect(GPSDLine.isWanted(Array(line.utf8)) == isWanted, "\(line)")
+        }
+    }
+
     @Test func partialReportsOfOneTime_areOneFix() {
         var merger = EpochMerger()
         var first = position(0)

@@ -84,6 +84,9 @@ package final class BeaconAdapter: Sendable {
         meter.flush(clock.now())
     }
 
+    /// Called by the health timer, on its thread; this source's own looks at the time by itself.
+    package func checkHealth() {}
+
     private func connect(until stop: StopSignal) throws -> any HCILink {
         switch settings.origin {
         case .controller(let host, let port):

@@ -11,7 +11,12 @@ enum GPSDLine {
 
     /// Whether libgps is to unpack it.
     static func isWanted(_ line: [UInt8]) -> Bool {
-        isWhole(line) && positions.contains { line.starts(with: $0) }
+        isWhole(line) && positions.contains { line.starts(with: $0) } && !hasSecondClass(line)
+    }
+
+    /// gpsd gives one class a line; with another behind a fault, gps_unpack of libgps 3.22 never returns.
+    private static func hasSecondClass(_ line: [UInt8]) -> Bool {
+        index(of: Array("\"class\":".utf8), in: line.dropFirst(2)) != nil
     }
 
     /// A DEVICE or DEVICES object; nil for any other line.
