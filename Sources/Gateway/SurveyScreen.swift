@@ -36,9 +36,10 @@ package enum SurveyScreen {
     /// One survey: who was heard, how often, how well.
     package static func show(_ record: SurveyRecord) -> String {
         var lines = [
-            "\(record.name): \(time(record.start)) to \(time(record.end).suffix(5)), "
+            printable(record.name),
+            "\(time(record.start)) to \(time(record.end).suffix(5)), "
                 + "\(record.sightings) sightings of \(record.beacons.count) beacons, "
-                + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes"
+                + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
         ]
         if let missing = record.missingSightings {
             lines.append("\(missing) sightings had to be deleted for want of space before the stop")
@@ -91,13 +92,17 @@ package enum SurveyScreen {
     }
 
     private static func pad(_ text: String, _ width: Int) -> String {
-        // What a beacon sends goes to a terminal: nothing in it may steer it.
-        let text = String(
-            text.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? " " : Character($0) }
-        )
+        let text = printable(text)
         return text.count >= width
             ? String(text.prefix(width - 2)) + "… "
             : text + String(repeating: " ", count: width - text.count)
+    }
+
+    /// What a beacon sends goes to a terminal: nothing in it may steer it.
+    private static func printable(_ text: String) -> String {
+        String(
+            text.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? " " : Character($0) }
+        )
     }
 
     private static func right(_ text: String, _ width: Int) -> String {

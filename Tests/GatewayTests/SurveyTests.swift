@@ -66,7 +66,8 @@ import Testing
             )
         }
 
-        func stand(_ latitude: Double, _ longitude: Double) {
+        func stand(_ latitude: Double, _ longitude: Double, after seconds: Double = 0.5) {
+            clock.advance(by: .milliseconds(Int64(seconds * 1000)))
             queue.note(
                 place: Fix(
                     stamp: clock.stamp(),

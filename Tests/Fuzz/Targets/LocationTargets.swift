@@ -19,7 +19,7 @@ enum LocationTargets {
         }
     }
 
-    /// libgps wants a connection that it made itself; nobody ever reads from the other end of this one.
+    /// Lines are unpacked by a connection; nobody ever reads from the other end of this one.
     private static let connection = Connected()
 
     private final class Connected: @unchecked Sendable {
@@ -42,7 +42,8 @@ enum LocationTargets {
             do {
                 gpsd = try GPSDConnection(
                     host: "127.0.0.1",
-                    port: UInt16(bigEndian: address.sin_port)
+                    port: UInt16(bigEndian: address.sin_port),
+                    until: StopSignal()
                 )
             } catch {
                 fatalError("\(error)")
