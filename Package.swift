@@ -36,6 +36,35 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     )
 }
 
+/// Tests/Fuzz: the functions that read bytes from outside, each with its corpus.
+///
+/// A test as everything else is; with WAYPOST_FUZZ set (deploy/fuzz), a program under libFuzzer.
+let fuzzing: [Target] = {
+    let fuzzed: [Target.Dependency] = [
+        "Beacons", "Location", "Containers", "Upload", "Gateway", "Store", "Board", "Host",
+    ]
+    guard Context.environment["WAYPOST_FUZZ"] != nil else {
+        return [
+            .testTarget(
+                name: "FuzzTests",
+                dependencies: fuzzed,
+                path: "Tests/Fuzz",
+                exclude: ["corpus", "Driver"],
+                swiftSettings: strict
+            )
+        ]
+    }
+    return [
+        .executableTarget(
+            name: "waypost-fuzz",
+            dependencies: fuzzed,
+            path: "Tests/Fuzz",
+            exclude: ["corpus", "CorpusTests.swift"],
+            swiftSettings: strict
+        )
+    ]
+}()
+
 let package = Package(
     name: "waypost",
     products: [
@@ -133,6 +162,7 @@ let package = Package(
         ),
 
         tests("Host", ["Host"]),
+        tests("Board", ["Board", "Host"]),
         tests("Store", ["Store", "Host", "Board", "CSQLite"]),
         tests("Beacons", ["Beacons", "Store", "Host", "Board", "CBlueZ", "CLinux"]),
         tests("Location", ["Location", "Store", "Host", "Board", "CLinux"]),
@@ -148,6 +178,6 @@ let package = Package(
             "System",
             ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]
         ),
-    ],
+    ] + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -1,4 +1,5 @@
 // Watching the wall clock: is it synced, and does it jump.
+internal import Board
 internal import CLinux
 internal import Host
 internal import Store
@@ -21,6 +22,8 @@ final class ClockWatch: Sendable {
     /// A receiver may lack the leap seconds for a while (18 s): less is no reason to doubt an NTP client.
     private static let leapSeconds: UInt64 = 20_000
 
+    /// Told of each change.
+    let board = Publisher<ClockState>()
     private let queue: Queue
     private let clock: any HostClock
     private let vouches: @Sendable (_ stepped: WallTime?) -> Bool
@@ -70,6 +73,7 @@ final class ClockWatch: Sendable {
                 epoch: epoch
             )
         )
+        board.loaded(current)
     }
 
     var current: ClockState { known.value.state }
@@ -109,6 +113,8 @@ final class ClockWatch: Sendable {
 
     /// Looks at the clocks once: steps, syncs, what is due; on one thread at a time.
     func look() {
+        let before = current
+        defer { if current != before { board.loaded(current) } }
         let wasVouchedFor = known.value.wasVouchedFor
         let steppedTo = known.value.steppedTo
         var isVouchedFor = vouches(steppedTo)

@@ -3,6 +3,7 @@ internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host
+internal import Synchronization
 
 /// What clients may ask of the gateway.
 struct ControlHandlers: Sendable {
@@ -11,6 +12,7 @@ struct ControlHandlers: Sendable {
     var sync: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
     var reload: @Sendable () -> Void
     var quarantine: @Sendable (QuarantineRequest) -> QuarantineReply
+    var survey: @Sendable (SurveyRequest) -> SurveyReply
 }
 
 /// Serves the socket on one thread; a client that is slow or hostile is dropped, never waited for.
@@ -25,6 +27,8 @@ final class ControlServer: Sendable {
     private let listener: Descriptor
     private let handlers: ControlHandlers
     private let wakeup: Wakeup
+    /// Somebody watches: without one, changes wake nobody.
+    private let isWatched = Atomic(false)
     private let finished = StateBox([(client: Int32, isDone: Bool)]())
 
     /// A connected client.
@@ -70,7 +74,9 @@ final class ControlServer: Sendable {
     }
 
     /// Something changed that watchers want to see.
-    func changed() { wakeup.signal() }
+    func changed() {
+        if isWatched.load(ordering: .acquiring) { wakeup.signal() }
+    }
 
     /// Blocks until `stop` is raised.
     func run(until stop: StopSignal) {
@@ -83,6 +89,7 @@ final class ControlServer: Sendable {
                 PollEntry(stop.descriptor), PollEntry(listener.number),
                 PollEntry(wakeup.descriptor),
             ]
+            isWatched.store(clients.contains(where: \.isWatching), ordering: .releasing)
             entries += clients.map { PollEntry($0.socket.number) }
             let delay = pushedAt.map { max(.zero, $0 + Self.pushInterval - clock.now()) } ?? .zero
             _ = wait(for: &entries, timeout: isOwed ? delay : nil)
@@ -139,15 +146,20 @@ final class ControlServer: Sendable {
             changed()
             return sent
         }
+        if let request = SurveyRequest(line: line) {
+            let sent = client.send(handlers.survey(request).json)
+            changed()
+            return sent
+        }
         switch ControlCommand(line: line) {
         case .status:
             return client.send(handlers.status())
         case .watch:
-            client.isWatching = true
+            watch(client)
             return client.send(handlers.status())
         case .sync:
             let number = client.socket.number
-            client.isWatching = true
+            watch(client)
             handlers.sync { [weak self] isDone in
                 self?.finished.update { $0.append((number, isDone)) }
                 self?.wakeup.signal()
@@ -158,9 +170,18 @@ final class ControlServer: Sendable {
             return client.send(Array("{\"reload\":true}".utf8))
         case nil:
             return client.send(
-                Array("{\"error\":\"commands are status, watch, sync, reload, quarantine\"}".utf8)
+                Array(
+                    "{\"error\":\"commands are status, watch, sync, reload, quarantine, survey\"}"
+                        .utf8
+                )
             )
         }
+    }
+
+    /// Before the state is read that the client gets first: no change after it is missed.
+    private func watch(_ client: Client) {
+        client.isWatching = true
+        isWatched.store(true, ordering: .releasing)
     }
 
     /// Tells those whose sync is over, with the state as it is now.

@@ -48,6 +48,9 @@ package final class Gateway {
     private let started: BootInstant
     private let service: ServiceManager
     private let wantsReload: Wakeup
+    /// The writer answered: the one who runs everything may tell the watchdog so.
+    private let writerAnswered: Wakeup
+    private let sourceWatch: SourceWatch
     /// What is restarted by a reload.
     private let live: StateBox<Live>
     private var control: (server: ControlServer, lane: StoppableLane)?
@@ -103,6 +106,14 @@ package final class Gateway {
         live = StateBox(Live(configuration: configuration, works: nil))
         service = ServiceManager(environment: settings.environment)
         wantsReload = try Wakeup()
+        writerAnswered = try Wakeup()
+        let queue = queue
+        sourceWatch = SourceWatch(
+            board,
+            clock: clock,
+            patience: service.healthInterval,
+            log: settings.log
+        ) { queue.accept($0) }
     }
 
     /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (nil: keep the old one).
@@ -117,9 +128,16 @@ package final class Gateway {
         )
         StartUpMemory.release()
         loop: while true {
-            var entries = [PollEntry(signals), PollEntry(wantsReload.descriptor)]
+            var entries = [
+                PollEntry(signals), PollEntry(wantsReload.descriptor),
+                PollEntry(writerAnswered.descriptor),
+            ]
             _ = wait(for: &entries)
             wantsReload.clear()
+            if entries[2].isReady {
+                writerAnswered.clear()
+                service.notify("WATCHDOG=1")
+            }
             let signal = waypost_next_signal(signals)
             switch signal {
             case SIGTERM, SIGINT: break loop
@@ -143,7 +161,7 @@ package final class Gateway {
         try startControl()
         health = try ReliableTimer(
             "health",
-            grid: TimerGrid(interval: healthInterval),
+            grid: TimerGrid(interval: service.healthInterval),
             clock: clock,
             leeway: .seconds(1),
             handler: healthHandler()
@@ -231,10 +249,6 @@ package final class Gateway {
 
     // MARK: Health
 
-    private var healthInterval: Duration {
-        min(.seconds(30), service.watchdog ?? .seconds(30))
-    }
-
     /// Makes a report of what is now: after a reload, of the new configuration.
     private func reporter() -> @Sendable () -> StatusReport {
         let (live, board, queue, clock, clockWatch) = (live, board, queue, clock, clockWatch)
@@ -257,21 +271,24 @@ package final class Gateway {
         }
     }
 
-    /// The one health timer: the watchdog, the clock, what may be purged, the snapshot.
+    /// The one health timer: the clock, the sources, the watchdog, what may be purged, the snapshot.
     private func healthHandler() -> @Sendable () -> Void {
-        let (queue, clockWatch, service) = (queue, clockWatch, service)
+        let (queue, clockWatch, sourceWatch) = (queue, clockWatch, sourceWatch)
+        let writerAnswered = writerAnswered
         let report = reporter()
         let live = live
         let directory = settings.configuration.runtimeDirectory
         return {
             clockWatch.check()
-            // The watchdog hears of us only while the writer answers.
-            guard (try? queue.perform { _ in true }) == true else { return }
-            service.notify("WATCHDOG=1")
+            live.value.works?.checkSources()
+            sourceWatch.check()
+            // The watchdog hears of us only while the writer answers, if only that its disk refuses: records
+            // wait in memory then, and a restart would lose them. It is the main thread that tells it.
             let retention = live.value.configuration.storage.retention
-            for stream in Stream.allCases {
-                _ = try? queue.perform { try $0.purge(stream, retention: retention) }
+            try? queue.perform { writer in
+                for stream in Stream.allCases { try writer.purge(stream, retention: retention) }
             }
+            writerAnswered.signal()
             queue.checkStorage()
             Snapshot.write(report().json, to: directory)
             StartUpMemory.release()
@@ -298,7 +315,8 @@ package final class Gateway {
                 quarantine: {
                     let streams = live.value.configuration.streams
                     return QuarantineDesk(queue: queue, streams: streams).answer($0)
-                }
+                },
+                survey: { SurveyDesk(queue: queue).answer($0) }
             )
         )
         control = (server, try StoppableLane("control") { server.run(until: $0) })
@@ -306,36 +324,13 @@ package final class Gateway {
             subscriptions.append(publisher.subscribe { _ in server.changed() })
         }
         subscriptions.append(board.upload.subscribe { _ in server.changed() })
+        subscriptions.append(queue.storage.subscribe { _ in server.changed() })
+        subscriptions.append(clockWatch.board.subscribe { _ in server.changed() })
     }
 
-    /// Follows the board for the log and the list of recent errors.
+    /// Follows uploads and storage for the log and the list of recent errors.
     private func observe() {
         let (log, errors, clock) = (settings.log, board.errors, clock)
-        for (name, publisher) in board.sources {
-            let last = StateBox("")
-            subscriptions.append(
-                publisher.subscribe { state in
-                    guard case .error(let failure, _) = state else {
-                        if case .loaded(let report) = state, last.update({ $0 == "error" }) {
-                            log.info(
-                                "source recovered",
-                                ["source": name.rawValue, "device": report.device]
-                            )
-                        }
-                        if case .loaded = state { last.update { $0 = "loaded" } }
-                        return
-                    }
-                    errors.add(failure, at: clock.wall())
-                    if last.update({ $0 != "error" }) {
-                        log.warning(
-                            "source failed",
-                            ["source": name.rawValue, "why": failure.description]
-                        )
-                    }
-                    last.update { $0 = "error" }
-                }
-            )
-        }
         let seen = StateBox([Stream: TimedFailure]())
         subscriptions.append(
             board.upload.subscribe { state in

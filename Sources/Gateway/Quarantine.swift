@@ -84,7 +84,7 @@ package struct QuarantineReply: Codable, Sendable, Equatable {
 }
 
 /// One line of JSON, its keys in snake case and in order.
-private func encodedJSON(_ value: some Encodable) -> [UInt8] {
+func encodedJSON(_ value: some Encodable) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

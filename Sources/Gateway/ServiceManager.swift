@@ -7,7 +7,10 @@ internal import Host
 struct ServiceManager: Sendable {
     private let path: String?
     /// How often it wants a sign of life; nil if it does not.
-    let watchdog: Duration?
+    private let watchdog: Duration?
+
+    /// How often the gateway looks after itself: as often as is asked for, at least every 30 s.
+    var healthInterval: Duration { min(.seconds(30), watchdog ?? .seconds(30)) }
 
     init(environment: [String: String]) {
         path = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }

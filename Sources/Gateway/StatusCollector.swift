@@ -28,6 +28,21 @@ final class GatewayBoard: Sendable {
     }
 }
 
+/// What the queue has on its books, asked for at once: each question wakes its thread.
+private struct Books: Sendable {
+    var statistics: [StreamStatistics] = []
+    var traffic: [DayTraffic] = []
+    var losses: [LossEntry] = []
+
+    /// Empty while there is no database.
+    init(_ queue: Queue) {
+        let answer = try? queue.perform { writer in
+            (try writer.statistics(), try writer.traffic(), try writer.losses())
+        }
+        if let answer { (statistics, traffic, losses) = answer }
+    }
+}
+
 /// Puts a report together from the board and the queue.
 struct StatusCollector: Sendable {
     let board: GatewayBoard
@@ -43,7 +58,8 @@ struct StatusCollector: Sendable {
 
     func report() -> StatusReport {
         let figures = ProcessFigures()
-        let statistics = (try? queue.perform { try $0.statistics() }) ?? []
+        let books = Books(queue)
+        let statistics = books.statistics
         let storage = storageFigures(figures, statistics)
         var report = StatusReport(
             version: version,
@@ -60,9 +76,9 @@ struct StatusCollector: Sendable {
             clock: clockFigures(),
             sources: sources(statistics),
             streams: streams(statistics),
-            upload: uploadFigures(),
+            upload: uploadFigures(books),
             storage: storage,
-            losses: losses(),
+            losses: losses(books),
             recentErrors: board.errors.recent.map {
                 StatusReport.RecentError(
                     code: $0.failure.code?.rawValue,
@@ -163,21 +179,20 @@ struct StatusCollector: Sendable {
         return streams
     }
 
-    private func uploadFigures() -> StatusReport.UploadFigures {
+    private func uploadFigures(_ books: Books) -> StatusReport.UploadFigures {
         let upload = board.upload.state.value ?? UploadReport()
         return StatusReport.UploadFigures(
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
             state: configuration.upload.target == nil ? "no endpoint" : upload.phase.rawValue,
             nextSyncAt: nextSync().map(wall),
-            bytesToday: bytesToday()
+            bytesToday: bytesToday(books)
         )
     }
 
-    private func bytesToday() -> Int64 {
-        let days = (try? queue.perform { try $0.traffic() }) ?? []
+    private func bytesToday(_ books: Books) -> Int64 {
         let today = clock.wall().utcDay
-        return days.first { $0.day == today }?.traffic.total ?? 0
+        return books.traffic.first { $0.day == today }?.traffic.total ?? 0
     }
 
     /// A moment to come, on the wall clock as it is now.
@@ -218,9 +233,8 @@ struct StatusCollector: Sendable {
     }
 
     /// What was lost since the database was made, and what is not entered yet.
-    private func losses() -> [StatusReport.Loss] {
-        let entered = (try? queue.perform { try $0.losses() }) ?? []
-        let known = entered.map {
+    private func losses(_ books: Books) -> [StatusReport.Loss] {
+        let known = books.losses.map {
             StatusReport.Loss(
                 stream: configuration.streams[$0.stream],
                 kind: $0.kind.rawValue,

@@ -20,11 +20,20 @@ struct WorksContext: Sendable {
     let log: Log
 }
 
+/// A source whose thread can be asked, from any other, to look whether it still hears something.
+protocol RunningSource: Sendable {
+    func checkHealth()
+}
+
+extension BeaconAdapter: RunningSource {}
+extension LocationAdapter: RunningSource {}
+
 /// The sources and the uploader of one configuration; a reload makes new ones.
 final class Works: Sendable {
     let uploader: Uploader?
     private let timer: ReliableTimer?
     private let lanes: StateBox<[StoppableLane]>
+    private let running = StateBox([any RunningSource]())
     /// Ends the wait between two tries of the enrolment.
     private let retryEnrolment: Wakeup
 
@@ -74,6 +83,11 @@ final class Works: Sendable {
             context.board.errors.add(failure, at: context.clock.wall())
             context.log.error("no uploads", ["why": failure.message])
         }
+    }
+
+    /// Has each source look at itself; sound does so with each segment.
+    func checkSources() {
+        for source in running.value { source.checkHealth() }
     }
 
     /// Stops the sources, then the uploader; returns when all of them have ended.
@@ -226,15 +240,18 @@ final class Works: Sendable {
                 lose: { queue.note($0) },
                 accept: { queue.accept($0) }
             )
+            running.update { $0.append(adapter) }
             try run("beacons") { adapter.run(until: $0) }
         }
         if configuration.location.enabled, let publisher = board.sources[.location] {
-            let adapter = LocationAdapter(
+            let adapter = try LocationAdapter(
                 settings: LocationSettings(configuration.location),
                 board: publisher,
                 clock: clock,
-                onTime: { clockWatch.receiver(said: $0) }
+                onTime: { clockWatch.receiver(said: $0) },
+                onFix: { queue.note(place: $0) }
             ) { queue.accept($0) }
+            running.update { $0.append(adapter) }
             try run("location") { adapter.run(until: $0) }
         }
         if configuration.audio.enabled, let publisher = board.sources[.audio] {

@@ -20,7 +20,7 @@ struct Backlog {
             else { return false }
             soundBytes += segment.data.count
             records += 1
-        case .sighting, .fix, .event:
+        case .sighting, .fix, .event, .place:
             guard records < Queue.mailboxLimit else { return false }
             records += 1
         case .begin(let run):
@@ -54,7 +54,7 @@ extension Job {
             Loss(.dropped, .events, records: 1, from: event.stamp, to: event.stamp)
         case .segment(let segment):
             Loss(.dropped, .audio, records: 1, from: segment.start, to: segment.start)
-        case .begin, .end, .work, .check, .limit, .damaged, .stop: nil
+        case .place, .begin, .end, .work, .check, .limit, .damaged, .stop: nil
         }
     }
 }

@@ -87,6 +87,12 @@ package final class Queue: Sendable {
         core.post(.event(event), event.stamp, .events)
     }
 
+    /// A good fix, whether it is a record or not: a survey wants to know where each sighting was.
+    package func note(place fix: Fix) {
+        guard core.isSurveying.load(ordering: .relaxed) else { return }
+        _ = core.mailbox.post(.place(fix), patient: true)
+    }
+
     /// Sound comes as `begin(run)`, its segments in order, `end(run:)`.
     package func begin(_ run: AudioRun) { _ = core.mailbox.post(.begin(run), urgent: true) }
 
@@ -128,6 +134,21 @@ package final class Queue: Sendable {
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
         try core.perform(body)
+    }
+
+    /// Begins a survey; from here on places are wanted, too.
+    ///
+    /// Throws SurveyRefusal while another one goes on.
+    package func startSurvey(_ name: String) throws {
+        try perform { try $0.startSurvey(name) }
+        core.isSurveying.store(true, ordering: .relaxed)
+    }
+
+    /// Ends the survey that goes on; throws SurveyRefusal when there is none.
+    package func endSurvey() throws -> OpenSurvey {
+        let survey = try perform { try $0.endSurvey() }
+        core.isSurveying.store(false, ordering: .relaxed)
+        return survey
     }
 
     /// Looks at the room there is, and deletes what has to go.

@@ -37,6 +37,8 @@ enum Job: Sendable {
     case sighting(Sighting)
     case fix(Fix)
     case event(Event)
+    /// Where the gateway is: kept while a survey goes on.
+    case place(Fix)
     case begin(AudioRun)
     case segment(Segment)
     case end(Int64)
@@ -66,6 +68,7 @@ final class QueueCore: Sendable {
     let storage = Publisher<StorageReport>()
     let losses = Mutex(LossTally())
     let soundIsHeld = Atomic(false)
+    let isSurveying = Atomic(false)
     let epoch = Atomic(0)
     private let nextRun = Atomic<Int64>(1)
     private let isClosed = Atomic(false)
@@ -79,6 +82,7 @@ final class QueueCore: Sendable {
         // Never backwards: a capture that goes on may still use a number of the database before.
         let next = nextRun.load(ordering: .relaxed)
         nextRun.store(max(next, database.nextRun), ordering: .relaxed)
+        isSurveying.store(database.writer.survey?.isOpen ?? false, ordering: .relaxed)
         if !database.isChecked { caretaker.inspect(epoch: epoch.load(ordering: .acquiring)) }
         for path in DatabaseFile.setAside(beside: settings.path) { caretaker.salvage(path) }
     }

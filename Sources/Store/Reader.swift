@@ -47,7 +47,7 @@ package final class Reader {
     /// False for a damaged database that does not tell its ids any more.
     let hasIDs: Bool
 
-    convenience init(path: String) throws { try self.init(path, isDamaged: false) }
+    package convenience init(path: String) throws { try self.init(path, isDamaged: false) }
 
     /// Opens a database that was set aside.
     convenience init(salvaging path: String) throws { try self.init(path, isDamaged: true) }
@@ -81,6 +81,8 @@ package final class Reader {
         )
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
     }
+
+    func query(_ sql: String) throws -> Statement { try connection.prepare(sql) }
 
     /// Looks again whose records were salvaged: a salvage may be going on.
     package func refreshIDs() throws {
@@ -143,7 +145,7 @@ package final class Reader {
         }
     }
 
-    private func identity(_ row: Int64) throws -> BeaconIdentity? {
+    func identity(_ row: Int64) throws -> BeaconIdentity? {
         if let known = identities[row] { return known }
         try identity.bind(row, at: 1)
         defer { identity.reset() }

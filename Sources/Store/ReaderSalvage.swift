@@ -16,6 +16,8 @@ extension Reader {
             }
         case .events:
             try events(range) { records.append(.event($0, kind: $1, source: $2, detail: $3)) }
+        case .surveys:
+            try surveys(range) { records.append(.survey($0)) }
         case .audio:
             var found: [Stored<Chunk>] = []
             try chunks(range) { found.append($0) }

@@ -6,6 +6,7 @@ enum SalvagedRecord: Sendable {
     case fix(Stored<Fix>)
     case sighting(Stored<Sighting>)
     case event(Stored<Stamp>, kind: String, source: String, detail: String)
+    case survey(Stored<Survey>)
     /// `sequence` 0: sound that no chunk had yet.
     case chunk(Stored<Chunk>, segments: [[UInt8]])
 
@@ -14,6 +15,7 @@ enum SalvagedRecord: Sendable {
         case .fix(let stored): stored.sequence
         case .sighting(let stored): stored.sequence
         case .event(let stored, _, _, _): stored.sequence
+        case .survey(let stored): stored.sequence
         case .chunk(let stored, _): stored.sequence
         }
     }
@@ -23,7 +25,7 @@ enum SalvagedRecord: Sendable {
 ///
 /// Goes page by page, each a transaction that also notes how far it is: a crash in between repeats nothing.
 struct Salvage {
-    private static let order: [Stream] = [.location, .events, .beacons, .audio]
+    private static let order: [Stream] = [.surveys, .location, .events, .beacons, .audio]
 
     let path: String
     let core: QueueCore

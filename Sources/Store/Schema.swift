@@ -6,7 +6,7 @@
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1, version2, version3]
+    static let steps = [version1, version2, version3, version4]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -117,6 +117,23 @@ enum Schema {
         CREATE TABLE traffic(day INTEGER PRIMARY KEY, sent INTEGER NOT NULL,
             received INTEGER NOT NULL);
         ALTER TABLE batches ADD COLUMN done_wall INTEGER;
+        """
+
+    /// Surveys that are over; the one that is going on (one row at most), and where the gateway was meanwhile.
+    ///
+    /// Its sightings are those of `sightings` from `first` on, which stay until it is over.
+    private static let version4 = """
+        INSERT INTO streams(id) VALUES (5);
+        CREATE TABLE surveys(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL,
+            boottime INTEGER NOT NULL, wall INTEGER NOT NULL, name TEXT NOT NULL,
+            start_boot INTEGER NOT NULL, start_boottime INTEGER NOT NULL,
+            start_wall INTEGER NOT NULL, report TEXT NOT NULL);
+        CREATE TABLE open_survey(name TEXT NOT NULL, boot INTEGER NOT NULL,
+            boottime INTEGER NOT NULL, wall INTEGER NOT NULL, first INTEGER NOT NULL,
+            last INTEGER, end_boottime INTEGER, end_wall INTEGER, end_boot INTEGER);
+        CREATE TABLE survey_track(boot INTEGER NOT NULL, boottime INTEGER NOT NULL,
+            latitude_e7 INTEGER NOT NULL, longitude_e7 INTEGER NOT NULL,
+            PRIMARY KEY(boot, boottime)) WITHOUT ROWID;
         """
 }
 

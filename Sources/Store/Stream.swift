@@ -6,6 +6,7 @@ package enum Stream: Int, Sendable, CaseIterable {
     case audio = 2
     case beacons = 3
     case events = 4
+    case surveys = 5
 }
 
 /// A value for each stream, found without hashing: it is looked up for every record.

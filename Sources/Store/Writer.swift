@@ -26,6 +26,8 @@ struct WriterMemory {
     var clockMap = ClockMap()
     var bootIsSynced = false
     var chunker = Chunker()
+    /// The survey that goes on, or has ended and is not worked out yet.
+    var survey: OpenSurvey?
     /// The ledger holds losses that no event has told of.
     var untold = false
 }
@@ -103,6 +105,11 @@ package final class Writer {
         set { memory.untold = newValue }
     }
 
+    package internal(set) var survey: OpenSurvey? {
+        get { memory.survey }
+        set { memory.survey = newValue }
+    }
+
     private func load(bootID: String) throws {
         recordIDs = try loadRecordIDs(connection)
         let findBoot = try connection.prepare(
@@ -119,6 +126,7 @@ package final class Writer {
             ) != nil
         for stream in Stream.allCases { counters[stream] = try loadCounters(stream) }
         untold = try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
+        survey = try loadSurvey()
         committed = memory
         try recoverSound()
     }
@@ -310,6 +318,7 @@ extension Stream {
         case .audio: "chunks"
         case .beacons: "sightings"
         case .events: "events"
+        case .surveys: "surveys"
         }
     }
 }

@@ -77,10 +77,11 @@ extension Writer {
     /// The boot and the boot time (ms) of the oldest record; now, where there is none.
     private func oldestRecord() throws -> (boot: Int64, boottime: Int64) {
         var oldest = (boot: boot, boottime: clock.now().milliseconds)
-        for table in ["location", "sightings", "events", "segments", "chunks"] {
-            let row = try connection.prepare(
-                "SELECT boot, boottime FROM \(table) ORDER BY id LIMIT 1"
-            )
+        let moments = ["location", "sightings", "events", "segments", "chunks", "open_survey"].map {
+            "boot, boottime FROM \($0)"
+        }
+        for moment in moments + ["start_boot, start_boottime FROM surveys"] {
+            let row = try connection.prepare("SELECT \(moment) ORDER BY rowid LIMIT 1")
             guard try row.step() else { continue }
             let first = (boot: row.required(0), boottime: row.required(1))
             if first < oldest { oldest = first }

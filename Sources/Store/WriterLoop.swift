@@ -58,6 +58,8 @@ struct WriterLoop {
         case .work(let work):
             perform(work)
         case .check:
+            // Not while the disk refuses: one more refusal would put off the next try each time.
+            guard retryAt == nil else { break }
             attempt { try $0.tellLosses(atOnce: false) }
             keep(force: true)
         case .limit(let limits):
@@ -298,6 +300,7 @@ extension Writer {
         case .sighting(let sighting): try insert(sighting)
         case .fix(let fix): try insert(fix)
         case .event(let event): try insert(event)
+        case .place(let fix): try insert(place: fix)
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)
         case .end: try endRun()

@@ -9,15 +9,17 @@ extension Writer {
     package func purge(_ stream: Stream, retention: Duration, limit: Int64 = 2000) throws -> Int {
         let id = Int64(stream.rawValue)
         let oldest = try done("state=1 AND stream=? ORDER BY first LIMIT 1", id)
-        guard let oldest, try isOlder(oldest, than: retention) else { return 0 }
+        guard let oldest, try isOlder(oldest, than: retention), !isPinned(oldest) else { return 0 }
         return try removeFront(of: oldest, limit: limit)
     }
 
     /// Deletes some of what was uploaded longest ago; false when there is nothing.
     func evictUploaded() throws -> Bool {
-        guard let oldest = try done("state=1 ORDER BY done_boot, done_boottime LIMIT 1") else {
-            return false
-        }
+        let order = "ORDER BY done_boot, done_boottime LIMIT 1"
+        let pin = survey?.first ?? .max
+        // A survey's sightings go after all else that was uploaded.
+        let free = try done("state=1 AND NOT (stream=3 AND last>=?) \(order)", pin)
+        guard let oldest = try free ?? done("state=1 \(order)") else { return false }
         _ = try removeFront(of: oldest, limit: oldest.stream.step(evictionBytes))
         return true
     }
@@ -132,6 +134,11 @@ extension Writer {
     /// A batch with pending records below it goes as a whole: its rest could not be told from those.
     private func end(of batch: Done, limit: Int64) -> Int64 {
         isSettled(batch) ? min(batch.last, batch.first + limit - 1) : batch.last
+    }
+
+    /// A survey that goes on still needs its sightings.
+    private func isPinned(_ batch: Done) -> Bool {
+        batch.stream == .beacons && batch.last >= survey?.first ?? .max
     }
 
     private func isSettled(_ batch: Done) -> Bool {

@@ -84,6 +84,7 @@ extension Writer {
         case .fix(let stored): stored.boot
         case .sighting(let stored): stored.boot
         case .event(let stored, _, _, _): stored.boot
+        case .survey(let stored): stored.boot
         case .chunk(let stored, _): stored.boot
         }
     }
@@ -101,6 +102,11 @@ extension Writer {
                 source: source,
                 detail: detail
             )
+        case .survey(let stored):
+            var survey = stored.record
+            // Boots have other rows here; one that is not known dates nothing but what it saw itself.
+            survey.startBoot = survey.startBoot == stored.boot ? boot : 0
+            try insert(survey, boot: boot)
         case .chunk(let stored, let segments):
             try insert(stored.record, segments: segments, boot: boot)
         }

@@ -117,6 +117,26 @@ package enum RecordJSON {
         }
     }
 
+    /// `report` holds `track` and `beacons` as JSON already.
+    package static func write(
+        _ survey: Survey,
+        id: String,
+        from start: WallTime,
+        to end: Moment,
+        _ json: inout JSONText
+    ) {
+        json.object {
+            $0.field("id", id)
+            $0.field("timestamp", end.wall)
+            $0.field("name", survey.name)
+            $0.field("start", start)
+            $0.field("end", end.wall)
+            // Without its braces: the fields go on.
+            $0.raw(String(survey.report.dropFirst().dropLast()))
+            $0.field("clock", end.quality.rawValue)
+        }
+    }
+
     /// Everything of a chunk, with `sound` writing the field that holds or names its file.
     package static func write(
         _ chunk: Chunk,

@@ -90,6 +90,18 @@ package final class RecordSource {
                 )
                 try body(stored.sequence, json.bytes)
             }
+        case .surveys:
+            try reader.surveys(page) { stored in
+                json.clear()
+                RecordJSON.write(
+                    stored.record,
+                    id: id(stream, stored),
+                    from: clockMap.resolve(stored.record.start, boot: stored.record.startBoot).wall,
+                    to: moment(stored, stored.record.end),
+                    &json
+                )
+                try body(stored.sequence, json.bytes)
+            }
         case .audio:
             // Collected first: assembling a chunk reads segments, and one statement is one read.
             var chunks: [Stored<Chunk>] = []
@@ -175,6 +187,8 @@ package final class RecordSource {
         case .beacons: try reader.sightings(page) { time = moment($0, $0.record.stamp).wall }
         case .events:
             try reader.events(page) { stored, _, _, _ in time = moment(stored, stored.record).wall }
+        case .surveys:
+            try reader.surveys(page) { time = moment($0, $0.record.end).wall }
         case .audio: time = try chunks(page).first.map { moment($0, $0.record.start).wall }
         }
         return time

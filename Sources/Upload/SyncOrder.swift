@@ -17,7 +17,7 @@ struct LivePass {
 
 extension SyncRun {
     /// Small streams first: sound must not keep a position waiting.
-    static let order: [Stream] = [.events, .location, .beacons, .audio]
+    static let order: [Stream] = [.events, .surveys, .location, .beacons, .audio]
 
     /// Sends everything that was accepted before now; true when nothing of it is left.
     func sendAll(token: String) throws -> Bool {

@@ -14,7 +14,7 @@ struct Waypost: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
-            Decode.self,
+            Survey.self, Decode.self,
             Config.self,
         ]
     )

@@ -19,8 +19,10 @@ import Testing
         init(port: UInt16, interval: Duration = .milliseconds(1)) throws {
             let stop = try StopSignal()
             let (fixes, board) = (fixes, board)
-            let adapter = LocationAdapter(
-                settings: LocationSettings(host: "127.0.0.1", port: port, interval: interval),
+            var settings = LocationSettings(host: "127.0.0.1", port: port, interval: interval)
+            settings.dates = .anyTime
+            let adapter = try LocationAdapter(
+                settings: settings,
                 board: board,
                 clock: SystemClock()
             ) { fix in

@@ -72,6 +72,20 @@ import Testing
         #expect(Self.evidence(pieces).count == 1)
     }
 
+    @Test func gulpOfAFastReceiver_isNoEvidence() {
+        // Ten reports a second that waited in gpsd while it was stopped: they agree, but not on what is now.
+        let gulp = (0..<50).map { Heard(Double($0) / 10, at: 60 + Double($0) / 10_000) }
+        #expect(Self.evidence(gulp).isEmpty)
+        let live = (0..<20).map { Heard(60.1 + Double($0) / 10, at: 60.1 + Double($0) / 10) }
+        let found = Self.evidence(gulp + live)
+        #expect(!found.isEmpty)
+        #expect(
+            found.allSatisfy {
+                ($0.wall.milliseconds - Self.now.milliseconds) == ($0.boot - Self.boot).milliseconds
+            }
+        )
+    }
+
     @Test func disagreement_isNoEvidence_untilThreeAgree() {
         // A receiver that still counts with its own crystal, then gets the time from the sky.
         let late = [Heard(0, at: 0), Heard(1, at: 1), Heard(7202, at: 2), Heard(7203, at: 3)]
@@ -119,6 +133,11 @@ import Testing
             let start = try #require(WallTime(rfc3339: text))
             #expect(Self.evidence(good, from: start).isEmpty, "\(text)")
         }
+        // 1024 weeks on, the same date could be meant: a receiver that is a rollover ahead.
+        for text in ["2046-06-17T00:00:00Z", "2079-01-01T00:00:00Z"] {
+            let start = try #require(WallTime(rfc3339: text))
+            #expect(Self.evidence(good, from: start).isEmpty, "\(text)")
+        }
         for text in ["2026-11-01T00:00:00Z", "2038-01-19T03:14:06Z", "2038-11-21T00:00:00Z"] {
             let start = try #require(WallTime(rfc3339: text))
             #expect(Self.evidence(good, from: start).count == 1, "\(text)")
@@ -131,13 +150,14 @@ import Testing
     private final class Player {
         let evidence = Locked([Stamp]())
         let fixes = Locked([Fix]())
+        let board = Publisher<SourceReport>()
         private let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
         private let gpsfake = Process()
         private let stop: StopSignal
         private var lane: Lane?
 
         /// `cycle`: seconds a sentence, four sentences a second of the walk.
-        init(start: String, cycle: Double) throws {
+        init(start: String, cycle: Double, dates: ReceiverDates = .sinceRelease) throws {
             let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .deletingLastPathComponent().deletingLastPathComponent()
             let script = "\(root.path)/deploy/parts/route.py"
@@ -153,13 +173,15 @@ import Testing
             try gpsfake.run()
             let stop = try StopSignal()
             let (evidence, fixes) = (evidence, fixes)
-            let adapter = LocationAdapter(
-                settings: LocationSettings(
-                    host: "127.0.0.1",
-                    port: port,
-                    interval: .milliseconds(1)
-                ),
-                board: Publisher<SourceReport>(),
+            var settings = LocationSettings(
+                host: "127.0.0.1",
+                port: port,
+                interval: .milliseconds(1)
+            )
+            settings.dates = dates
+            let adapter = try LocationAdapter(
+                settings: settings,
+                board: board,
                 clock: SystemClock(),
                 onTime: { stamp in evidence.update { $0.append(stamp) } }
             ) { fix in
@@ -192,11 +214,24 @@ import Testing
         #expect(found.boot <= SystemClock().now())
     }
 
-    @Test(arguments: [("2026-06-01T10:00:00", 0.25), ("2026-12-24T18:00:00", 0.01)])
-    func realGPSD_fromThePast_orAtTheWrongPace_isNoEvidence(start: String, cycle: Double) throws {
-        let player = try Player(start: start, cycle: cycle)
+    @Test func realGPSD_atTheWrongPace_isNoEvidence() throws {
+        let player = try Player(start: "2026-12-24T18:00:00", cycle: 0.01)
         defer { player.finish() }
         try waitUntil("eight fixes") { player.fixes.value.count >= 8 }
         #expect(player.evidence.value.isEmpty)
+    }
+
+    @Test func realGPSD_fromThePast_isNoEvidence_andItsFixesAreNotKept() throws {
+        let player = try Player(start: "2026-06-01T10:00:00", cycle: 0.25)
+        defer { player.finish() }
+        try waitUntil("eight refused fixes") {
+            (player.board.state.value?.dropped ?? 0) >= 8
+        }
+        #expect(player.evidence.value.isEmpty)
+        #expect(player.fixes.value.isEmpty)
+        #expect(
+            player.board.state.value?.detail
+                == "receiver's date 2026-06-01 is before this release: fixes not kept"
+        )
     }
 }

@@ -48,7 +48,7 @@ func run(_ program: String, _ arguments: [String]) throws {
 }
 
 /// A listening socket on a port that the kernel chose.
-private func listening() -> (socket: Int32, port: UInt16) {
+func listening(backlog: Int32 = 8) -> (socket: Int32, port: UInt16) {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -57,7 +57,7 @@ private func listening() -> (socket: Int32, port: UInt16) {
     withUnsafeMutablePointer(to: &address) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
             _ = bind(number, $0, length)
-            _ = listen(number, 8)
+            _ = listen(number, backlog)
             _ = getsockname(number, $0, &length)
         }
     }

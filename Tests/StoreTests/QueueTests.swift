@@ -188,7 +188,7 @@ import Testing
         let folder = try TemporaryFolder()
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite).execute("PRAGMA user_version=99")
-        #expect(throws: SchemaTooNew(version: 99, newest: 3)) { try folder.queue() }
+        #expect(throws: SchemaTooNew(version: 99, newest: 4)) { try folder.queue() }
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("PRAGMA user_version") == 99)
     }

@@ -105,6 +105,7 @@ func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
     let database = try Connection(path: folder.database, access: .readOnly)
     let tables: [Store.Stream: String] = [
         .location: "location", .audio: "chunks", .beacons: "sightings", .events: "events",
+        .surveys: "surveys",
     ]
     for stream in figures {
         let table = tables[stream.stream] ?? ""

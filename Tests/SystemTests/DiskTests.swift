@@ -27,12 +27,14 @@ import Testing
         fileprivate let daemon = Process()
         private let receiver = Process()
         private let control: FileHandle
+        fileprivate let manager: ServiceManagerSocket
 
         init() throws {
             try FileManager.default.createDirectory(
                 atPath: folder + "/state",
                 withIntermediateDirectories: true
             )
+            manager = try ServiceManagerSocket(folder: folder, interval: .seconds(1))
             let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .deletingLastPathComponent().deletingLastPathComponent().path
             let library = folder + "/faults.so"
@@ -92,7 +94,7 @@ import Testing
             daemon.environment = ProcessInfo.processInfo.environment.merging([
                 "LD_PRELOAD": library, "FIELDFAULTS_DIR": folder + "/state",
                 "FIELDFAULTS_CONTROL": folder + "/control",
-            ]) { $1 }
+            ]) { $1 }.merging(manager.environment) { $1 }
         }
 
         deinit {
@@ -168,8 +170,11 @@ import Testing
         try bench.fail(fault)
         try bench.waitFor("the failure in status") { storage($0) == "error" }
         let before = fixes(try bench.status())
+        let signs = bench.manager.signsOfLife
         // Long enough for the queue to open its database again: 80 positions are eight seconds.
         try bench.waitFor("collecting on") { fixes($0) > before + 80 }
+        // A restart by the watchdog would lose what waits in memory.
+        try bench.waitFor("signs of life") { _ in bench.manager.signsOfLife >= signs + 4 }
         #expect(bench.isRunning)
         let status = try bench.status()
         #expect(status["state"] as? String == "critical")

@@ -122,12 +122,15 @@ async def main():
     parser.add_argument(
         "--radio", choices=["mixed", "legacy", "extended"], default="mixed",
         help="mixed: legacy commands, extended reports, as Bumble's own; legacy or extended: both alike")
+    parser.add_argument("--quiet", action="store_true", help="no beacons: a controller that hears nobody")
     arguments = parser.parse_args()
     port = arguments.port
     Ear.choose(arguments.radio)
     air = LocalLink()
     server = await asyncio.get_running_loop().create_server(lambda: Client(air), "127.0.0.1", port)
     print(f"listening on {server.sockets[0].getsockname()[1]}", flush=True)
+    if arguments.quiet:
+        return await server.serve_forever()
     await asyncio.gather(
         server.serve_forever(),
         advertise(air, PHONE, 0.3, lambda count, _: ibeacon(1, 7)),

@@ -1,5 +1,4 @@
-// Partial reports to one fix an epoch, and which fixes are kept.
-internal import Glibc
+// Partial reports to one fix an epoch.
 internal import Host
 internal import Store
 
@@ -7,13 +6,13 @@ internal import Store
 struct EpochMerger {
     /// An epoch whose end no other report marks is over after this.
     static let patience = Duration.milliseconds(1500)
-    /// 2025-01-01: earlier times come from receivers without one, or after a week rollover.
-    static let earliest = WallTime(milliseconds: 1_735_689_600_000)
+    /// A receiver that has given no time for so long never will: what it reports is kept without one.
+    static let timeless = Duration.seconds(10)
 
     private var open: (position: GPSReport.Position, stamp: Stamp)?
-
     /// The receiver gives times: a report without one belongs to an epoch and never begins one.
     private var givesTimes = false
+    private var began: BootInstant?
 
     /// When the open epoch is over; nil when none is open.
     var deadline: BootInstant? { open.map { $0.stamp.boot + Self.patience } }
@@ -26,7 +25,10 @@ struct EpochMerger {
             return nil
         }
         if position.time != nil { givesTimes = true }
-        defer { open = position.time == nil && givesTimes ? nil : (position, stamp) }
+        let began = self.began ?? stamp.boot
+        self.began = began
+        let isKnown = position.time != nil || !givesTimes && stamp.boot - began >= Self.timeless
+        defer { open = isKnown ? (position, stamp) : nil }
         return finish()
     }
 
@@ -36,11 +38,12 @@ struct EpochMerger {
         return finish()
     }
 
-    private mutating func finish() -> Fix? {
+    /// Ends the open epoch: nothing more will come of it.
+    mutating func finish() -> Fix? {
         guard let (position, stamp) = open else { return nil }
         open = nil
         guard let mode = Fix.Mode(rawValue: position.mode), let latitude = position.latitude,
-            let longitude = position.longitude, position.time.map({ $0 >= Self.earliest }) ?? true
+            let longitude = position.longitude
         else { return nil }
         var fix = Fix(stamp: stamp, mode: mode, latitude: latitude, longitude: longitude)
         fix.receiverTime = position.time
@@ -50,40 +53,5 @@ struct EpochMerger {
         fix.horizontalAccuracy = position.horizontalAccuracy
         fix.verticalAccuracy = position.verticalAccuracy
         return fix
-    }
-}
-
-/// At most one fix an interval, and only after so many metres.
-struct FixLimit {
-    private let interval: Duration
-    private let minDistance: Double
-    private var last: Fix?
-
-    init(interval: Duration, minDistance: Double) {
-        self.interval = interval
-        self.minDistance = minDistance
-    }
-
-    mutating func admits(_ fix: Fix) -> Bool {
-        if let last {
-            // A receiver's epochs come a little early or late: a tenth of a second is no reason to wait for the next.
-            guard fix.stamp.boot - last.stamp.boot >= interval - .milliseconds(100) else {
-                return false
-            }
-            guard minDistance <= 0 || Self.metres(last, fix) >= minDistance else { return false }
-        }
-        last = fix
-        return true
-    }
-
-    /// The haversine distance on a sphere of 6,371,009 m.
-    static func metres(_ from: Fix, _ to: Fix) -> Double {
-        let radians = Double.pi / 180
-        let latitude = sin((to.latitude - from.latitude) * radians / 2)
-        let longitude = sin((to.longitude - from.longitude) * radians / 2)
-        let chord =
-            latitude * latitude + cos(from.latitude * radians) * cos(to.latitude * radians)
-            * longitude * longitude
-        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
     }
 }

@@ -1,49 +1,54 @@
-// The connection to gpsd through libgps; its lines are read and split here.
+// The connection to gpsd, and libgps for what its lines say.
 internal import Board
 internal import CGPSD
 internal import Glibc
 internal import Host
 
-/// Owns libgps's data and connection.
+/// Owns the connection and libgps's data.
+///
+/// libgps only unpacks lines: its `gps_open` blocks for minutes on a host that does not answer.
 struct GPSDConnection: ~Copyable {
+    private static let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
+
+    private let socket: Descriptor
     private let data: UnsafeMutablePointer<gps_data_t>
     private let name: String
 
-    /// Connects and asks for reports.
+    /// Connects and asks for reports, in bounded time.
     ///
     /// Throws a Failure that says what to do.
-    init(host: String, port: UInt16) throws {
+    init(host: String, port: UInt16, until stop: StopSignal) throws {
         let name = "gpsd at \(host):\(port)"
-        let data = UnsafeMutablePointer<gps_data_t>.allocate(capacity: 1)
-        data.initialize(to: gps_data_t())
-        // Properties are set last: a throw after that would run deinit on a connection that never was.
-        guard gps_open(host, String(port), data) == 0 else {
-            // libgps gives codes of its own below 0, and errno above; gps_errstr knows both.
-            let reason = gps_errstr(errno).map { String(cString: $0) } ?? "no answer"
-            data.deallocate()
+        let socket: Descriptor
+        do {
+            socket = try TCP.connect(host: host, port: port, until: stop)
+        } catch {
+            let reason = (error as? ConnectError)?.reason ?? "\(error)"
             throw Failure("\(name): \(reason); is it running? `systemctl status gpsd.socket`")
         }
-        guard Self.watch(data) else {
-            gps_close(data)
-            data.deallocate()
+        guard Self.watch(socket.number) else {
             throw Failure("\(name): it took no WATCH request")
         }
+        // Properties are set last: a throw after that would run deinit on a connection that never was.
+        let data = UnsafeMutablePointer<gps_data_t>.allocate(capacity: 1)
+        data.initialize(to: gps_data_t())
         self.name = name
+        self.socket = socket
         self.data = data
     }
 
     deinit {
-        gps_close(data)
         data.deallocate()
     }
 
-    var descriptor: Int32 { Int32(data.pointee.gps_fd) }
+    var descriptor: Int32 { socket.number }
 
     /// Asks gpsd to report (again).
-    borrowing func watch() -> Bool { Self.watch(data) }
+    borrowing func watch() -> Bool { Self.watch(descriptor) }
 
-    private static func watch(_ data: UnsafeMutablePointer<gps_data_t>) -> Bool {
-        gps_stream(data, UInt32(WATCH_ENABLE | WATCH_JSON), nil) >= 0
+    private static func watch(_ number: Int32) -> Bool {
+        send(number, request, request.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            == request.count
     }
 
     /// What has arrived, or nothing; throws when gpsd closed the connection.
@@ -61,6 +66,7 @@ struct GPSDConnection: ~Copyable {
 
     /// A line as a report; nil if libgps makes nothing of it.
     borrowing func unpack(_ line: [UInt8]) -> (report: GPSReport, device: String)? {
+        if let receivers = GPSDLine.receivers(line) { return (receivers, "") }
         guard GPSDLine.isWanted(line) else { return (.other, "") }
         var text = line.map { CChar(bitPattern: $0) } + [0]
         var raw = waypost_report()
@@ -91,16 +97,5 @@ struct GPSDConnection: ~Copyable {
         position.horizontalAccuracy = finite(raw.eph.isFinite ? raw.eph : axes, 0...1_000_000)
         position.verticalAccuracy = finite(raw.epv, 0...1_000_000)
         return position
-    }
-}
-
-/// A look at a line before libgps gets it.
-enum GPSDLine {
-    private static let wanted = ["TPV", "SKY"].map { Array("{\"class\":\"\($0)\"".utf8) }
-
-    /// Only positions and skies are parsed: other classes would only be a way in for hostile bytes.
-    static func isWanted(_ line: [UInt8]) -> Bool {
-        line.last == UInt8(ascii: "}") && !line.contains(0)
-            && wanted.contains { line.starts(with: $0) }
     }
 }

@@ -6,19 +6,23 @@ internal import Host
 /// A receiver without a fix, or with a first one, gives times from its own battery clock, from before its
 /// last week rollover, or without the leap seconds. Its time never sets a clock here, it only dates records.
 struct ReceiverTime: Sendable {
-    /// 2026-11-01, when this program was made: no right time is earlier.
-    static let earliest = WallTime(milliseconds: 1_793_491_200_000)
     /// Fixes in a row that must agree.
     static let fixes = 3
     /// How far they may be apart, against the boot's own clock.
     static let agreement: Int64 = 1000
+    /// How far they must be apart at least: reports that waited somewhere come in one gulp, and agree.
+    static let spacing = Duration.milliseconds(500)
+
+    private let dates: ReceiverDates
 
     /// The newest fixes: receiver's time against boot time.
     private var recent: [Stamp] = []
     /// The time of an epoch that has shown no 3D fix yet: some receivers report in several pieces.
     private var unfixed: WallTime?
 
-    init() {}
+    init(dates: ReceiverDates = .sinceRelease) {
+        self.dates = dates
+    }
 
     /// Takes a report that came at `stamp`; returns a boot time and the right wall time then, once known.
     mutating func add(_ position: GPSReport.Position, at stamp: Stamp) -> Stamp? {
@@ -36,10 +40,11 @@ struct ReceiverTime: Sendable {
         guard position.latitude != nil, position.longitude != nil else { return nil }
         unfixed = nil
         if let last = recent.last, time < last.wall || stamp.boot <= last.boot { forget() }
-        guard time >= Self.earliest else {
+        guard dates.contains(time) else {
             forget()
             return nil
         }
+        if let last = recent.last, stamp.boot - last.boot < Self.spacing { return nil }
         recent.append(Stamp(boot: stamp.boot, wall: time))
         recent.removeFirst(max(0, recent.count - Self.fixes))
         return agreed

@@ -128,6 +128,7 @@ package struct Configuration: Sendable, Equatable {
         package var audio = "linux_alsa_audio"
         package var beacons = "linux_bluez_beacons"
         package var events = "waypost_events"
+        package var surveys = "waypost_surveys"
 
         package subscript(stream: Stream) -> String {
             switch stream {
@@ -135,6 +136,7 @@ package struct Configuration: Sendable, Equatable {
             case .audio: audio
             case .beacons: beacons
             case .events: events
+            case .surveys: surveys
             }
         }
     }

@@ -298,6 +298,7 @@ extension KeyTable {
         add("streams.audio", \.streams.audio, .streamName, "Name of the sound's stream.")
         add("streams.beacons", \.streams.beacons, .streamName, "Name of the sightings' stream.")
         add("streams.events", \.streams.events, .streamName, "Name of the events' stream.")
+        add("streams.surveys", \.streams.surveys, .streamName, "Name of the surveys' stream.")
         add("log.level", \.log.level, .choice(), "Least grave message that is logged.")
     }
 }

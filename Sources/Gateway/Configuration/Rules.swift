@@ -133,8 +133,7 @@ struct Rule: Sendable {
         ("streams.audio", { $0.streams.audio }),
         ("streams.beacons", { $0.streams.beacons }),
         ("streams.events", { $0.streams.events }),
-        // Survey sessions have a stream of a fixed name (contract, section 5).
-        ("survey sessions", { _ in "waypost_surveys" }),
+        ("streams.surveys", { $0.streams.surveys }),
     ]
 
     /// No two streams have one name.

@@ -81,6 +81,7 @@ import Testing
         ("streams.audio", "\"a_1\"", "\"a_1\""),
         ("streams.beacons", "\"b-1\"", "\"b-1\""),
         ("streams.events", "\"e\"", "\"e\""),
+        ("streams.surveys", "\"s\"", "\"s\""),
         ("log.level", "\"error\"", "\"error\""),
     ]
 
@@ -203,6 +204,7 @@ import Testing
         ("streams.audio", "\"1a\"", "\"1a\" is no stream name"),
         ("streams.beacons", "\"\"", "\"\" is no stream name"),
         ("streams.events", "\"é\"", "\"é\" is no stream name"),
+        ("streams.surveys", "\"a b\"", "\"a b\" is no stream name"),
         ("log.level", "\"loud\"", "\"loud\" is not one of them"),
     ]
 

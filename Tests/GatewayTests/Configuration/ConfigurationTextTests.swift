@@ -57,6 +57,7 @@ import Testing
         ("streams.audio", "\"linux_alsa_audio\""),
         ("streams.beacons", "\"linux_bluez_beacons\""),
         ("streams.events", "\"waypost_events\""),
+        ("streams.surveys", "\"waypost_surveys\""),
         ("log.level", "\"info\""),
     ]
 
@@ -161,6 +162,7 @@ import Testing
         audio = "b"
         beacons = "c"
         events = "d-1_X"
+        surveys = "e"
         [log]
         level = "debug"
         """#

@@ -17,9 +17,11 @@ from report import Progress, Row, show
 
 # Each family with its share of the time.
 FAMILIES = {"crash": 0.32, "power": 0.22, "full": 0.16, "failing": 0.14, "corruption": 0.08, "clock": 0.08,
-            "network": 0.2, "sound": 0.2}
+            "network": 0.2, "sound": 0.2, "gpsd": 0.2}
 # Those that take as long as they take, and run only when they are named.
 NAMED = {"radio": 0.2}
+# A family whose name another part has already.
+MODULES = {"gpsd": "gpsd_faults"}
 
 
 def main():
@@ -42,7 +44,7 @@ def main():
         seconds = arguments.seconds * shares[name] / whole
         settings = Settings(arguments.programs, arguments.faults, seconds, arguments.seed * 100 + number, progress)
         try:
-            rows += importlib.import_module(name).run(settings)
+            rows += importlib.import_module(MODULES.get(name, name)).run(settings)
         except Exception as error:
             # The other families are worth running all the same.
             traceback.print_exc()

@@ -6,8 +6,9 @@ import shutil
 import sqlite3
 import subprocess
 
-TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events"}
-NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacons", 4: "waypost_events"}
+TABLES = {1: "location", 2: "chunks", 3: "sightings", 4: "events", 5: "surveys"}
+NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacons", 4: "waypost_events",
+         5: "waypost_surveys"}
 
 
 def record_id(generation, stream, row):

@@ -1,0 +1,275 @@
+// What the location source knows and tells: from gpsd's reports to kept fixes and a state on the board.
+internal import Board
+internal import Host
+internal import Store
+
+/// The state of the source, without its connection; outlives each of them.
+struct LocationSession {
+    /// Silence after which the connection is made anew.
+    static let silenceLimit = Duration.seconds(30)
+    /// Time without a position report after which gpsd is asked again; after twice of it, anew.
+    static let reportLimit = Duration.seconds(60)
+    /// A date that is wrong for so long will not mend by itself.
+    static let patience = Duration.seconds(10)
+
+    /// Why the source is in error, and so what ends that.
+    enum Trouble: Equatable {
+        /// Ends when gpsd names its receivers.
+        case connection
+        /// Ends with a receiver.
+        case noReceiver
+        /// Ends with a position report.
+        case silence
+        /// Ends with a good fix, or with none.
+        case date
+    }
+
+    /// What is to be done about a silence.
+    enum Remedy: Equatable {
+        case none
+        case ask
+        case reconnect
+    }
+
+    private let settings: LocationSettings
+    private let accept: @Sendable (Fix) -> Bool
+    private let onTime: @Sendable (Stamp) -> Void
+    private let onFix: @Sendable (Fix) -> Void
+    private var meter: SourceMeter
+    private var limit: FixLimit
+    private var merger = EpochMerger()
+    private var judge: FixJudge
+    private var receiverTime: ReceiverTime
+    private var satellites: Int?
+    private var receiver = ""
+    private(set) var trouble: Trouble?
+    private var failure: Failure?
+    /// Why the last fix was not kept, and since when there was none.
+    private var refusal: (reason: Refusal, since: BootInstant)?
+    private var refused = 0
+    private var toldDropped = 0
+    /// A position report came in this connection.
+    private(set) var hasReported = false
+    private var hasAsked = false
+    /// gpsd 3.22 opens a receiver that is plugged in while clients watch only when one of them asks again.
+    private var mustAsk = false
+    private var heardAt = BootInstant(nanoseconds: 0)
+    private var reportedAt = BootInstant(nanoseconds: 0)
+
+    init(
+        settings: LocationSettings,
+        board: Publisher<SourceReport>,
+        onTime: @escaping @Sendable (Stamp) -> Void,
+        onFix: @escaping @Sendable (Fix) -> Void = { _ in },
+        accept: @escaping @Sendable (Fix) -> Bool
+    ) {
+        self.settings = settings
+        self.onTime = onTime
+        self.onFix = onFix
+        self.accept = accept
+        meter = SourceMeter(device: settings.address, board: board)
+        limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
+        judge = FixJudge(dates: settings.dates)
+        receiverTime = ReceiverTime(dates: settings.dates)
+        meter.loading()
+    }
+
+    // MARK: The connection
+
+    mutating func connected(_ now: BootInstant) {
+        merger = EpochMerger()
+        receiverTime = ReceiverTime(dates: settings.dates)
+        satellites = nil
+        hasReported = false
+        hasAsked = false
+        heardAt = now
+        reportedAt = now
+        if trouble == nil { tell("connected, no report yet", now) }
+    }
+
+    /// The connection could not be made, or ended.
+    mutating func failed(_ error: any Error) {
+        fail(.connection, (error as? Failure) ?? Failure("\(settings.name): \(error)"))
+    }
+
+    /// No more will come of this connection.
+    mutating func disconnected(_ now: BootInstant) {
+        if let fix = merger.finish() { keep(fix, now) }
+    }
+
+    mutating func restarted() { meter.restarted() }
+
+    mutating func ended(_ now: BootInstant) { meter.flush(now) }
+
+    /// Until the next thing that is due without a byte from gpsd; nil when only bytes matter.
+    func delay(_ now: BootInstant) -> Duration? {
+        let update = trouble == nil ? meter.updateDelay(now).map { now + $0 } : nil
+        return [merger.deadline, update].compactMap { $0 }.min().map { max(.zero, $0 - now) }
+    }
+
+    /// What is due now.
+    mutating func update(_ now: BootInstant) {
+        if let fix = merger.flush(now: now) { keep(fix, now) }
+        // While there is trouble, an update would tell that there is none.
+        if trouble == nil { meter.update(now) }
+    }
+
+    /// Lines were of no use.
+    mutating func drop(_ lines: Int = 1) {
+        if lines > 0 { meter.drop(lines) }
+    }
+
+    // MARK: Silence
+
+    /// Judges how long nothing was heard; called by the health timer.
+    mutating func checkHealth(_ now: BootInstant) -> Remedy {
+        if let failure, meter.report.dropped != toldDropped {
+            toldDropped = meter.report.dropped
+            meter.failed(failure)
+        }
+        if now - heardAt >= Self.silenceLimit {
+            if trouble != .noReceiver {
+                fail(
+                    .silence,
+                    Failure(
+                        "\(settings.name): silent for \(Self.seconds(now - heardAt)); is a receiver plugged in, is gpsd stopped? `gpspipe -w -n 5`"
+                    )
+                )
+            }
+            return .reconnect
+        }
+        guard trouble != .noReceiver, now - reportedAt >= Self.reportLimit else { return .none }
+        fail(
+            .silence,
+            Failure(
+                "\(settings.name): no position for \(Self.seconds(now - reportedAt)); is it set up for this receiver? `gpspipe -w`"
+            )
+        )
+        defer { hasAsked = true }
+        guard hasAsked else { return .ask }
+        return now - reportedAt >= Self.reportLimit * 2 ? .reconnect : .none
+    }
+
+    private static func seconds(_ duration: Duration) -> String {
+        "\(duration.milliseconds / 1000) s"
+    }
+
+    // MARK: Reports
+
+    /// Whether gpsd is to be asked for reports again; once.
+    mutating func takeWish() -> Bool {
+        defer { mustAsk = false }
+        return mustAsk
+    }
+
+    mutating func take(_ report: GPSReport, from device: String, at stamp: Stamp) {
+        heardAt = stamp.boot
+        switch report {
+        case .position(let position): take(position, from: device, at: stamp)
+        case .sky(let used): satellites = used
+        case .receivers(let paths): take(receivers: paths, stamp.boot)
+        case .receiver(let path, let isActive): take(receiver: path, isActive, stamp.boot)
+        case .other: break
+        }
+    }
+
+    private mutating func take(receivers paths: [String], _ now: BootInstant) {
+        guard let first = paths.first else { return missReceiver("has no receiver: plug one in") }
+        receiver = first
+        if trouble == nil || trouble == .connection { tell("waiting for the receiver", now) }
+    }
+
+    private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
+        if isActive {
+            receiver = path
+            if trouble == .noReceiver { mustAsk = true }
+            if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
+        } else if receiver.isEmpty || path == receiver {
+            missReceiver("has lost the receiver \(path): plug it in again")
+        }
+    }
+
+    private mutating func missReceiver(_ words: String) {
+        fail(
+            .noReceiver,
+            Failure("\(settings.name) \(words); `gpspipe -w -n 5` shows what gpsd has")
+        )
+    }
+
+    private mutating func take(
+        _ position: GPSReport.Position,
+        from device: String,
+        at stamp: Stamp
+    ) {
+        reportedAt = stamp.boot
+        hasReported = true
+        hasAsked = false
+        if !device.isEmpty { receiver = device }
+        if let time = receiverTime.add(position, at: stamp) { onTime(time) }
+        if let fix = merger.add(position, at: stamp) { keep(fix, stamp.boot) }
+        describe(position, stamp.boot)
+    }
+
+    private mutating func keep(_ fix: Fix, _ now: BootInstant) {
+        if let reason = judge.judge(fix, now: now) {
+            refused += 1
+            meter.drop()
+            refusal = (reason, refusal?.since ?? now)
+            return
+        }
+        refusal = nil
+        onFix(fix)
+        guard limit.admits(fix) else { return }
+        var fix = fix
+        fix.satellites = satellites
+        if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
+    }
+
+    // MARK: The board
+
+    private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
+        if position.mode < 2 {
+            refusal = nil
+        } else if let reason = judge.judge(position.time), refusal == nil {
+            // Said before the epoch is over, lest it is called a fix until then.
+            refusal = (reason, now)
+        }
+        if let refusal { return tell(refusal.reason, since: refusal.since, now) }
+        let satellites = satellites.map { ", \($0) satellites" } ?? ""
+        let kept = refused > 0 ? ", \(refused) not kept" : ""
+        let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
+        switch position.mode {
+        case 3: tell("3D fix\(clock)\(satellites)\(kept)", now)
+        case 2: tell("2D fix\(clock)\(satellites)\(kept)", now)
+        default: tell("no fix\(satellites)\(kept)", now)
+        }
+    }
+
+    private mutating func tell(_ reason: Refusal, since: BootInstant, _ now: BootInstant) {
+        let words = "\(reason.words): fixes not kept"
+        guard reason.isLasting, now - since >= Self.patience else { return tell(words, now) }
+        let failure = Failure(
+            "\(settings.name), \(receiver): \(words); give it an hour of open sky, or newer firmware"
+        )
+        fail(.date, failure)
+    }
+
+    private mutating func tell(_ detail: String, _ now: BootInstant) {
+        let address = settings.address
+        let device = receiver.isEmpty ? address : "\(address) \(receiver)"
+        let report = meter.report
+        guard trouble != nil || report.detail != detail || report.device != device else { return }
+        trouble = nil
+        failure = nil
+        meter.working(detail, device: device, now: now)
+    }
+
+    /// Each reason is told once.
+    private mutating func fail(_ trouble: Trouble, _ failure: Failure) {
+        guard trouble != self.trouble || failure != self.failure else { return }
+        self.trouble = trouble
+        self.failure = failure
+        toldDropped = meter.report.dropped
+        meter.failed(failure)
+    }
+}

@@ -1,0 +1,70 @@
+// Surveys: what a beacon sounded like from where, between a start and a stop.
+package import Host
+
+/// A survey that is over: its record.
+package struct Survey: Sendable, Equatable {
+    package var name: String
+    package var start: Stamp
+    /// The row of `boots` that `start` belongs to.
+    package var startBoot: Int64
+    package var end: Stamp
+    /// The fields `track` and `beacons` of its record, as the text of a JSON object.
+    package var report: String
+}
+
+/// A survey that goes on, or has ended and is not worked out yet.
+package struct OpenSurvey: Sendable, Equatable {
+    package var name: String
+    package var start: Stamp
+    package var startBoot: Int64
+    /// Its first sighting has this sequence number.
+    package var first: Int64
+    /// Set when it was stopped.
+    package var end: End?
+
+    package struct End: Sendable, Equatable {
+        package var stamp: Stamp
+        package var boot: Int64
+        /// The sequence number of its last sighting.
+        package var last: Int64
+    }
+
+    package var isOpen: Bool { end == nil }
+}
+
+/// Why a survey cannot be started or stopped.
+package enum SurveyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    case isOpen(String)
+    case noneIsOpen
+
+    package var description: String {
+        switch self {
+        case .isOpen(let name):
+            "survey \"\(name)\" is going on: `waypost survey stop` ends it"
+        case .noneIsOpen:
+            "no survey is going on: `waypost survey start NAME` begins one"
+        }
+    }
+}
+
+/// One sighting as a survey sees it.
+package struct SurveySample: Sendable {
+    /// The row of `beacons`; one beacon may have several.
+    package var beacon: Int64
+    package var rssi: Int?
+    package var boot: Int64
+    package var stamp: Stamp
+    /// Where the gateway was: the newest fix of the ten seconds before.
+    package var place: Place?
+}
+
+/// A place on the ground, in degrees.
+package struct Place: Sendable, Equatable {
+    package var latitude: Double
+    package var longitude: Double
+
+    package init(latitude: Double, longitude: Double) {
+        self.latitude = latitude
+        self.longitude = longitude
+    }
+}

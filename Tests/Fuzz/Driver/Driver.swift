@@ -1,0 +1,30 @@
+// What libFuzzer, which has the main function, calls; FUZZ_TARGET chooses the target, `list` names them all.
+import Glibc
+
+/// Chosen once, before there is a second thread: libFuzzer's callback can hold no context.
+private let target: FuzzTarget? = {
+    let name = getenv("FUZZ_TARGET").map { String(cString: $0) }
+    return FuzzTarget.all.first { $0.name == name }
+}()
+
+/// Called once, with the program's arguments.
+@_cdecl("LLVMFuzzerInitialize") public func initialise(
+    _ count: UnsafeMutablePointer<Int32>?,
+    _ arguments: UnsafeMutableRawPointer?
+) -> Int32 {
+    if target == nil {
+        print(FuzzTarget.all.map(\.name).joined(separator: "\n"))
+        exit(0)
+    }
+    signal(SIGPIPE, SIG_IGN)
+    return 0
+}
+
+/// Called with each input.
+@_cdecl("LLVMFuzzerTestOneInput") public func one(
+    _ data: UnsafePointer<UInt8>?,
+    _ size: Int
+) -> Int32 {
+    target?.run([UInt8](UnsafeBufferPointer(start: data, count: size)))
+    return 0
+}

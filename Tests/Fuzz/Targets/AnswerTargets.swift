@@ -1,0 +1,132 @@
+// From servers, and what stands between them and us.
+import Board
+import Glibc
+import Host
+
+@testable import Upload
+
+enum AnswerTargets {
+    static let all = [
+        FuzzTarget(name: "answer", run: answer), FuzzTarget(name: "bucket-answer", run: bucket),
+        FuzzTarget(name: "http", run: exchange),
+        FuzzTarget(name: "accept-encoding", run: accepting),
+    ]
+
+    /// Status, content type up to a line end, body.
+    private static func parsed(_ input: [UInt8]) -> Answer? {
+        guard input.count >= 3 else { return nil }
+        let head = input.dropFirst(3).prefix { $0 != 10 }
+        var answer = Answer(
+            status: Int(input[0]) | Int(input[1] & 3) << 8,
+            contentType: String(decoding: head, as: UTF8.self),
+            body: Array(input.dropFirst(4 + head.count)),
+            retryAfter: Int(input[2]) * 100
+        )
+        answer.isCut = input[1] & 4 != 0
+        answer.etag = input[1] & 8 != 0 ? "etag" : ""
+        answer.region = answer.contentType
+        return answer
+    }
+
+    private static func check(_ verdict: Verdict) {
+        switch verdict {
+        case .accepted: return
+        case .retry(let failure, let after):
+            precondition(failure.message.utf8.count < 2000)
+            precondition(after ?? .zero <= .seconds(3600))
+        case .tokenRefused(let failure), .endpointWrong(let failure):
+            precondition(failure.message.utf8.count < 3000)
+        case .tooLarge(let words), .refused(let words):
+            precondition(words.utf8.count < 2000)
+            precondition(!words.unicodeScalars.contains { $0.value < 32 })
+        }
+    }
+
+    private static func answer(_ input: [UInt8]) {
+        if let answer = parsed(input) { check(Verdict(answer)) }
+    }
+
+    private static func bucket(_ input: [UInt8]) {
+        if let answer = parsed(input) { check(Verdict(bucket: answer)) }
+    }
+
+    private static func accepting(_ input: [UInt8]) {
+        var choice = CompressionChoice(.zstd)
+        var changes = 0
+        while choice.fallBack(accepting: String(decoding: input, as: UTF8.self)) { changes += 1 }
+        precondition(changes <= 3)
+    }
+
+    /// The input as the bytes of an answer, through libcurl.
+    private static let server = AnswerServer()
+
+    private static func exchange(_ input: [UInt8]) {
+        server.answer = input
+        do {
+            let transport = try Transport(server.settings)
+            let result = transport.post(
+                MemoryBody([]),
+                headers: [],
+                until: server.never
+            )
+            switch result {
+            case .answered(let answer):
+                precondition(answer.body.count <= 1 << 20 + 1 << 16)
+                check(Verdict(answer))
+                check(Verdict(bucket: answer))
+            case .failed(let failure): precondition(failure.message.utf8.count < 5000)
+            case .stopped: break
+            }
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+}
+
+/// Answers each request on this machine with the same bytes and hangs up.
+private final class AnswerServer: @unchecked Sendable {
+    // Unchecked because `answer` is set by the one who then makes the request that reads it.
+    var answer: [UInt8] = []
+    let settings: TransportSettings
+    let never: StopSignal
+
+    init() {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(listener, $0, length)
+                _ = listen(listener, 16)
+                _ = getsockname(listener, $0, &length)
+            }
+        }
+        let port = UInt16(bigEndian: address.sin_port)
+        settings = TransportSettings(
+            endpoint: "http://127.0.0.1:\(port)/api/ingest",
+            timeout: .seconds(5),
+            userAgent: "fuzz"
+        )
+        do {
+            never = try StopSignal()
+            // It ends with the process.
+            _ = try Lane("server") { [weak self] in self?.serve(listener) }
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    private func serve(_ listener: Int32) {
+        var request = [UInt8](repeating: 0, count: 4096)
+        while case let client = accept(listener, nil, nil), client >= 0 {
+            if recv(client, &request, request.count, 0) > 0 {
+                _ = send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
+            }
+            shutdown(client, Int32(SHUT_WR))
+            while recv(client, &request, request.count, 0) > 0 {}
+            close(client)
+        }
+    }
+}

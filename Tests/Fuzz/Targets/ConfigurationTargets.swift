@@ -1,0 +1,43 @@
+// What a person has written: the file, the environment, tokens.
+@testable import Gateway
+
+enum ConfigurationTargets {
+    static let all = [
+        FuzzTarget(name: "configuration", run: file),
+        FuzzTarget(name: "environment", run: environment),
+    ]
+
+    private static func check(
+        _ bytes: [UInt8],
+        _ environment: [String: String]
+    ) -> LoadedConfiguration? {
+        do throws(ConfigurationErrors) {
+            return try Configuration.check(bytes, file: "w.toml", environment: environment)
+        } catch {
+            precondition(!error.problems.isEmpty)
+            // What stands in a message is fit for a terminal, and not the whole file.
+            precondition(error.problems.allSatisfy { "\($0)".utf8.count < 20_000 })
+            return nil
+        }
+    }
+
+    private static func file(_ input: [UInt8]) {
+        guard input.count <= Configuration.largestFile, let loaded = check(input, [:]) else {
+            return
+        }
+        // What was taken can be shown, and is then the same, but for keys, which are secret.
+        let again = check(Array(loaded.shown.utf8), [:])
+        var shown = loaded.values
+        shown.beacons.bindkeys = [:]
+        precondition(again?.values == shown)
+    }
+
+    /// The first byte chooses the key.
+    private static func environment(_ input: [UInt8]) {
+        let keys = KeyTable.all.keys
+        guard let choice = input.first else { return }
+        let key = keys[Int(choice) % keys.count]
+        let text = String(decoding: input.dropFirst(), as: UTF8.self)
+        _ = check([], [key.variable: text])
+    }
+}

@@ -1,0 +1,44 @@
+// From whoever reaches the control socket, the snapshot, the kernel's tellings and dates.
+import Host
+import Store
+
+@testable import Gateway
+
+enum ControlTargets {
+    static let all: [FuzzTarget] = [
+        FuzzTarget(name: "control", run: request), FuzzTarget(name: "snapshot", run: snapshot),
+        FuzzTarget(name: "netlink") { input in
+            var memory = NetworkMemory()
+            for event in NetlinkMessages.events(input) { _ = memory.notes(event) }
+        },
+        FuzzTarget(name: "telemetry") { input in
+            guard let telemetry = Telemetry(packed: input) else { return }
+            precondition(telemetry.readings.count <= input.count)
+        },
+        FuzzTarget(name: "date", run: date),
+    ]
+
+    private static func request(_ input: [UInt8]) {
+        if let command = ControlCommand(line: input) {
+            precondition(ControlCommand(line: Array(command.line.dropLast())) == command)
+        }
+        if let request = QuarantineRequest(line: input) {
+            precondition(QuarantineRequest(line: request.line) == request)
+        }
+        if let reply = QuarantineReply(json: input) {
+            _ = QuarantineList(reply.batches).text
+        }
+    }
+
+    private static func snapshot(_ input: [UInt8]) {
+        guard let report = StatusReport(json: input) else { return }
+        let screen = StatusScreen(report, now: WallTime(milliseconds: 0), isColoured: false).text
+        precondition(!screen.contains("\u{1B}"))
+        _ = HealthRules.judge(report)
+    }
+
+    private static func date(_ input: [UInt8]) {
+        guard let time = WallTime(rfc3339: String(decoding: input, as: UTF8.self)) else { return }
+        precondition(WallTime(rfc3339: time.rfc3339) != nil)
+    }
+}

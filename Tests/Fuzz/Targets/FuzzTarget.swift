@@ -1,0 +1,27 @@
+// What is fuzzed: everything that reads bytes from outside.
+
+/// A function of any bytes: it must return, soon, without a crash and within bounds.
+///
+/// To add one, write the function beside its like, put it into `all`, and some good and bad inputs into
+/// `Tests/Fuzz/corpus/NAME/`.
+struct FuzzTarget: Sendable {
+    /// Its name on the command line and of its corpus.
+    var name: String
+    /// Traps where a result breaks a promise.
+    var run: @Sendable ([UInt8]) -> Void
+
+    static let all =
+        BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
+        + AnswerTargets.all + ControlTargets.all
+}
+
+/// Cuts an input into pieces, each after a byte of its length; the last may be shorter.
+func pieces(_ input: [UInt8]) -> [ArraySlice<UInt8>] {
+    var pieces: [ArraySlice<UInt8>] = []
+    var rest = input[...]
+    while let length = rest.popFirst() {
+        pieces.append(rest.prefix(Int(length)))
+        rest = rest.dropFirst(Int(length))
+    }
+    return pieces
+}

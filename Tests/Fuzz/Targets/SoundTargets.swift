@@ -1,0 +1,47 @@
+// Stored sound into files: the database may be damaged.
+@testable import Containers
+
+enum SoundTargets {
+    static let all = [
+        FuzzTarget(name: "opus-packets", run: packets), FuzzTarget(name: "ogg", run: ogg),
+        FuzzTarget(name: "wave", run: wave),
+    ]
+
+    private static func packets(_ input: [UInt8]) {
+        let packets = OpusPackets.split(input)
+        var again: [UInt8] = []
+        for packet in packets { OpusPackets.append(packet, to: &again) }
+        // What is whole is given as it was; the rest is left out.
+        precondition(input.starts(with: again))
+    }
+
+    /// The numbers of a row of the database, then the packets of its segments.
+    private static func ogg(_ input: [UInt8]) {
+        guard input.count >= 8 else { return }
+        func number(_ at: Int) -> Int { Int(input[at]) | Int(input[at + 1]) << 8 }
+        let rates = [8000, 16_000, 24_000, 48_000, 0, -1, 1, number(2)]
+        var file = OggOpusFile(
+            serial: UInt32(number(0)),
+            rate: rates[Int(input[0] & 7)],
+            frames: number(4) * 16,
+            preskip: number(6),
+            prerollPackets: Int(input[1] & 7)
+        )
+        var bytes = file.headers()
+        let packets = OpusPackets.split(Array(input[8...]))
+        for packet in packets { bytes += file.append(packet) }
+        bytes += file.finish()
+        precondition(bytes.starts(with: "OggS".utf8))
+        // A page of up to 255 lengths has 27 bytes more.
+        precondition(bytes.count <= 400 + input.count + 40 * (packets.count + 1))
+    }
+
+    private static func wave(_ input: [UInt8]) {
+        var numbers = [0, 0]
+        for (index, byte) in input.prefix(16).enumerated() {
+            numbers[index / 8] = numbers[index / 8] << 8 | Int(byte)
+        }
+        let header = WaveFile.header(rate: numbers[0], frames: numbers[1])
+        precondition(header.count == 44)
+    }
+}

@@ -1,0 +1,255 @@
+// Surveys on a real database: what is gathered, what is published, and what stays through a restart.
+import Foundation
+import Host
+import Testing
+
+@testable import Gateway
+@testable import Store
+@testable import Upload
+
+@Suite struct SurveyTests {
+    /// A queue whose clock is turned by hand.
+    private final class Bench {
+        let path = NSTemporaryDirectory() + "survey-\(UUID().uuidString)"
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_407_000)
+            )
+        )
+        var queue: Queue
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: path,
+                withIntermediateDirectories: true
+            )
+            queue = try Self.open(path, clock)
+        }
+
+        deinit {
+            queue.close()
+            try? FileManager.default.removeItem(atPath: path)
+        }
+
+        private static func open(_ path: String, _ clock: ManualClock, boot: String = "a") throws
+            -> Queue
+        {
+            try Queue(
+                settings: QueueSettings(
+                    path: path + "/queue.sqlite",
+                    bootID: boot,
+                    clock: clock,
+                    appVersion: "test"
+                )
+            )
+        }
+
+        func restart(boot: String = "a") throws {
+            queue.close()
+            queue = try Self.open(path, clock, boot: boot)
+        }
+
+        func hear(_ beacon: Int, _ rssi: Int?, after seconds: Double = 1) {
+            clock.advance(by: .milliseconds(Int64(seconds * 1000)))
+            queue.accept(
+                Sighting(
+                    identity: BeaconIdentity(
+                        kind: .ruuvi,
+                        beaconID: "b\(beacon)",
+                        address: BluetoothAddress(value: UInt64(beacon)),
+                        addressType: .randomStatic
+                    ),
+                    rssi: rssi,
+                    stamp: clock.stamp()
+                )
+            )
+        }
+
+        func stand(_ latitude: Double, _ longitude: Double, after seconds: Double = 0.5) {
+            clock.advance(by: .milliseconds(Int64(seconds * 1000)))
+            queue.note(
+                place: Fix(
+                    stamp: clock.stamp(),
+                    mode: .threeDimensional,
+                    latitude: latitude,
+                    longitude: longitude
+                )
+            )
+        }
+
+        func ask(_ request: SurveyRequest) -> SurveyReply {
+            SurveyDesk(queue: queue).answer(request)
+        }
+
+        /// The records on the wire.
+        func published() throws -> [SurveyRecord] {
+            let reader = try queue.reader()
+            guard let range = try reader.surveyRange() else { return [] }
+            var records: [SurveyRecord] = []
+            try RecordSource(reader: reader, clockMap: .max).forEach(.surveys, range) { _, json in
+                if let record = SurveyRecord(json: json) { records.append(record) }
+                return true
+            }
+            return records
+        }
+
+        func only() throws -> SurveyRecord {
+            let records = try published()
+            #expect(records.count == 1)
+            return try #require(records.first)
+        }
+    }
+
+    @Test func figures_areThoseOfTheSightingsBetweenStartAndStop() throws {
+        let bench = try Bench()
+        bench.hear(1, -10)
+        #expect(bench.ask(.start(name: "north field")).open == "north field")
+        for rssi in [-60, -70, -70, -90] { bench.hear(1, rssi, after: 2) }
+        bench.hear(1, nil, after: 30)
+        bench.hear(2, -55)
+        bench.hear(2, -50)
+        let reply = bench.ask(.stop)
+        #expect(reply.open == "north field")
+        #expect(reply.sightings == 7)
+        bench.hear(1, -10)
+        let record = try bench.only()
+        #expect(record.name == "north field")
+        #expect(record.sightings == 7)
+        #expect(record.beacons.map(\.beaconId) == ["b1", "b2"])
+        let first = record.beacons[0]
+        #expect(first.count == 5)
+        #expect(first.rssiMean == -72.5)
+        #expect(first.rssiMedian == -70)
+        // sqrt((12.5² + 2.5² + 2.5² + 17.5²) / 4)
+        #expect(first.rssiStddev == 10.9)
+        #expect(first.rssiMin == -90)
+        #expect(first.rssiMax == -60)
+        #expect(first.longestGap == 30)
+        #expect(first.positioned == 0)
+        #expect(record.beacons[1].rssiMedian == -52.5)
+        #expect(record.track.fixes == 0)
+        let json = String(decoding: record.json, as: UTF8.self)
+        #expect(json.hasPrefix("{\"id\":\""))
+        #expect(json.contains("\"timestamp\":\"2026-11-21T"))
+        #expect(!json.contains("null"))
+    }
+
+    @Test func place_isThatOfTheNewestFix_ofTheTenSecondsBefore() throws {
+        let bench = try Bench()
+        bench.stand(1, 1)
+        _ = bench.ask(.start(name: "s"))
+        bench.hear(1, -60)
+        bench.stand(46.5, 6.8)
+        bench.hear(1, -50, after: 0)
+        bench.hear(1, -60, after: 10)
+        bench.hear(1, -40, after: 0.1)
+        bench.stand(46.501, 6.8)
+        bench.hear(1, -55, after: 1)
+        _ = bench.ask(.stop)
+        let record = try bench.only()
+        let beacon = record.beacons[0]
+        // Before the first fix and more than ten seconds after one there is no place.
+        #expect(beacon.count == 5)
+        #expect(beacon.positioned == 3)
+        let json = String(decoding: record.json, as: UTF8.self)
+        #expect(json.contains(#""centre":{"latitude":46.5003333,"longitude":6.8000000}"#))
+        #expect(json.contains(#""strongest_at":{"latitude":46.5000000,"longitude":6.8000000}"#))
+        #expect(record.track.fixes == 2)
+        #expect(abs((record.track.distance ?? 0) - 111.2) < 0.1)
+        #expect(json.contains(#""north_east":{"latitude":46.5010000,"longitude":6.8000000}"#))
+    }
+
+    @Test func survey_goesOnThroughARestart_ofTheProgramAndOfTheMachine() throws {
+        let bench = try Bench()
+        _ = bench.ask(.start(name: "s"))
+        bench.stand(46.5, 6.8)
+        bench.hear(1, -60)
+        try bench.restart()
+        #expect(bench.ask(.list).open == "s")
+        bench.stand(46.5, 6.8)
+        bench.hear(1, -60)
+        try bench.restart(boot: "b")
+        bench.stand(46.5, 6.8)
+        bench.hear(1, -60, after: 40)
+        #expect(try bench.published().isEmpty)
+        #expect(bench.ask(.stop).sightings == 3)
+        let record = try bench.only()
+        #expect(record.beacons[0].count == 3)
+        #expect(record.beacons[0].longestGap == 40)
+        #expect(record.track.fixes == 3)
+        try bench.restart()
+        #expect(try bench.only().id == record.id)
+        #expect(bench.ask(.list).open == nil)
+    }
+
+    @Test func stopThatWasInterrupted_isDoneByTheNextOne_withTheSameEnd() throws {
+        let bench = try Bench()
+        _ = bench.ask(.start(name: "s"))
+        bench.hear(1, -60)
+        _ = try bench.queue.endSurvey()
+        try bench.restart()
+        bench.hear(1, -60)
+        #expect(bench.ask(.start(name: "t")).error?.contains("\"s\" is going on") == true)
+        #expect(bench.ask(.stop).sightings == 1)
+        #expect(try bench.only().sightings == 1)
+    }
+
+    @Test func sightingsOfASurvey_areNotPurged_beforeItIsOver() throws {
+        let bench = try Bench()
+        bench.hear(1, -60)
+        _ = bench.ask(.start(name: "s"))
+        for _ in 0..<10 { bench.hear(1, -60) }
+        try bench.queue.perform { writer in
+            let range = try #require(try writer.pending(.beacons))
+            let batch = try #require(try writer.freeze(range, through: range.last))
+            try writer.uploaded(batch)
+        }
+        bench.clock.advance(by: .seconds(3600))
+        #expect(try bench.queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
+        #expect(bench.ask(.stop).sightings == 10)
+        #expect(try bench.queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 11)
+        #expect(try bench.only().missingSightings == nil)
+    }
+
+    @Test func wrongUse_isToldInWords() throws {
+        let bench = try Bench()
+        #expect(bench.ask(.stop).error?.hasPrefix("no survey is going on") == true)
+        for name in ["", " a", "a/b", "a\n", String(repeating: "a", count: 65), "\u{1B}[2J"] {
+            #expect(bench.ask(.start(name: name)).error?.contains("is no survey name") == true)
+        }
+        #expect(bench.ask(.start(name: "Wald-3 süd")).error == nil)
+        #expect(
+            bench.ask(.start(name: "b")).error
+                == "survey \"Wald-3 süd\" is going on: `waypost survey stop` ends it"
+        )
+    }
+
+    @Test func requests_areReadFromTheirOwnLines_andFromNoOthers() {
+        for request in [SurveyRequest.start(name: "a \"b\""), .stop, .list] {
+            #expect(SurveyRequest(line: request.line) == request)
+        }
+        for line in ["", "{}", #"{"command":"survey"}"#, #"{"command":"survey","action":"start"}"#]
+        {
+            #expect(SurveyRequest(line: Array(line.utf8)) == nil)
+        }
+    }
+
+    @Test func screens_fitATerminal() throws {
+        let bench = try Bench()
+        _ = bench.ask(.start(name: String(repeating: "ü", count: 32)))
+        for beacon in 0..<40 {
+            for rssi in stride(from: -95, to: -40, by: 5) { bench.hear(beacon, rssi - beacon) }
+        }
+        _ = bench.ask(.stop)
+        let record = try bench.only()
+        let screen = SurveyScreen.show(record)
+        let lines = screen.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count <= 25)
+        #expect(lines.allSatisfy { $0.count <= 80 })
+        #expect(screen.contains("and 22 beacons heard less"))
+        let list = SurveyScreen.list(bench.ask(.list), [record])
+        #expect(list.split(separator: "\n").allSatisfy { $0.count <= 80 })
+        #expect(SurveyScreen.picture(record.beacons[0]).contains("|"))
+    }
+}

@@ -1,0 +1,52 @@
+// The whole source, running, and what it made of its input.
+import Board
+import Host
+import Store
+
+@testable import Location
+
+final class AdapterBench {
+    let fixes = Locked([Fix]())
+    let board = Publisher<SourceReport>()
+    private let adapter: LocationAdapter
+    private let stop: StopSignal
+    private var lane: Lane?
+
+    init(
+        port: UInt16,
+        clock: any HostClock = SystemClock(),
+        dates: ReceiverDates = .anyTime,
+        interval: Duration = .milliseconds(1)
+    ) throws {
+        let stop = try StopSignal()
+        let fixes = fixes
+        var settings = LocationSettings(host: "127.0.0.1", port: port, interval: interval)
+        settings.dates = dates
+        let adapter = try LocationAdapter(settings: settings, board: board, clock: clock) { fix in
+            fixes.update { $0.append(fix) }
+            return true
+        }
+        self.stop = stop
+        self.adapter = adapter
+        lane = try Lane("location") { adapter.run(until: stop) }
+    }
+
+    func checkHealth() { adapter.checkHealth() }
+
+    func finish() {
+        stop.raise()
+        if let lane = lane.take() { lane.join() }
+    }
+
+    /// Why it does not work; nil when it does.
+    var reason: String? {
+        if case .error(let failure, _) = board.state { failure.message } else { nil }
+    }
+
+    var isLoaded: Bool {
+        if case .loaded = board.state { true } else { false }
+    }
+
+    var detail: String { board.state.value?.detail ?? "" }
+    var dropped: Int { board.state.value?.dropped ?? 0 }
+}

@@ -1,0 +1,254 @@
+// Which fixes are believed, and when silence is trouble: the rules alone.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Location
+
+@Suite struct FixJudgeTests {
+    private static let start = Stamp(
+        boot: BootInstant(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
+
+    /// A fix heard after `heard` seconds that says `said` seconds, so many degrees north.
+    private func fix(
+        _ heard: Double,
+        said: Double? = nil,
+        north: Double = 0,
+        error: Double? = nil
+    ) -> Fix {
+        var fix = Fix(
+            stamp: Self.start.advanced(by: .milliseconds(Int64(heard * 1000))),
+            mode: .threeDimensional,
+            latitude: 46.5 + north,
+            longitude: 6.8
+        )
+        fix.receiverTime = Self.start.wall + .milliseconds(Int64((said ?? heard) * 1000))
+        fix.horizontalAccuracy = error
+        return fix
+    }
+
+    private func refusals(_ fixes: [Fix]) -> [Refusal?] {
+        var judge = FixJudge(dates: .sinceRelease)
+        return fixes.map { judge.judge($0, now: $0.stamp.boot) }
+    }
+
+    @Test func dates_ofOneEraFromTheRelease_areBelieved() {
+        let cases: [(String, String?)] = [
+            ("1999-08-22T00:02:31Z", "receiver's date 1999-08-22 is before this release"),
+            ("2002-11-14T14:32:55Z", "receiver's date 2002-11-14 is before this release"),
+            ("2026-10-31T23:59:59Z", "receiver's date 2026-10-31 is before this release"),
+            ("2026-11-01T00:00:00Z", nil), ("2038-11-21T00:00:00Z", nil),
+            ("2046-06-16T23:59:59Z", nil),
+            ("2046-07-07T04:30:07Z", "receiver's date 2046-07-07 is implausible"),
+        ]
+        for (text, words) in cases {
+            var one = fix(0)
+            one.receiverTime = WallTime(rfc3339: text)
+            #expect(refusals([one]).first??.words == words, "\(text)")
+        }
+    }
+
+    @Test func fixThatWaited_isTooOldAfterTenSeconds() {
+        // Heard all at once after a minute: only those of the last ten seconds are fresh.
+        let gulp = (1...60).map { fix(60 + Double($0) / 1000, said: Double($0)) }
+        let found = refusals([fix(0)] + gulp)
+        #expect(found[0] == nil)
+        for (age, refusal) in zip((0..<60).reversed(), found.dropFirst()) {
+            if age == 10 { continue }
+            #expect((refusal == nil) == (age < 10), "\(age) s: \(String(describing: refusal))")
+        }
+    }
+
+    @Test func receiverThatStandsStill_isTooOldAfterTenSeconds_forGood() {
+        let found = refusals((0...100).map { fix(Double($0), said: 0) })
+        #expect(found.prefix(11).allSatisfy { $0 == nil })
+        #expect(found.dropFirst(11).allSatisfy { $0 != nil })
+        #expect(found.last??.words == "fixes come 100 s late")
+    }
+
+    @Test func receiverThatCorrectsItsTimeBackwards_isBelievedAfterTenSeconds() {
+        let before = (0..<30).map { fix(Double($0), said: Double($0) + 18) }
+        let after = (30..<60).map { fix(Double($0)) }
+        let found = refusals(before + after)
+        #expect(found.prefix(30).allSatisfy { $0 == nil })
+        #expect(found[30] == .late(.seconds(18)))
+        #expect(found[39] != nil)
+        #expect(found.dropFirst(41).allSatisfy { $0 == nil })
+    }
+
+    @Test func clocksThatDriftApart_makeNoFixOld() {
+        // 100 ppm for three days, a fix a minute: 26 s in all.
+        let found = refusals((0..<4320).map { fix(Double($0) * 60, said: Double($0) * 59.994) })
+        #expect(found.allSatisfy { $0 == nil })
+    }
+
+    @Test func fixThatWasHeldBackByUs_isTooOld() {
+        var judge = FixJudge(dates: .sinceRelease)
+        #expect(judge.judge(fix(0), now: Self.start.boot + .seconds(10)) == nil)
+        #expect(
+            judge.judge(fix(1), now: Self.start.boot + .seconds(12)) == .late(.seconds(11))
+        )
+    }
+
+    @Test func placesThatAreNone_areRefused() {
+        var nowhere = fix(0)
+        nowhere.latitude = 0
+        nowhere.longitude = 0
+        #expect(refusals([nowhere]) == [.nowhere])
+        nowhere.longitude = 6.8
+        #expect(refusals([nowhere]) == [nil])
+        #expect(refusals([fix(0, error: 1000), fix(1, error: 1001)]) == [nil, .vague(1001)])
+    }
+
+    @Test func jump_isRefused_untilThreeFixesAgree() {
+        // A degree is 111 km: an airliner takes five minutes.
+        let glitch = [fix(0), fix(1, north: 1), fix(2), fix(3)]
+        #expect(refusals(glitch).map { $0 == nil } == [true, false, true, true])
+        let moved = [fix(0)] + (1...4).map { fix(Double($0), north: 1) }
+        #expect(refusals(moved).map { $0 == nil } == [true, false, false, true, true])
+        let scattered = [fix(0)] + (1...6).map { fix(Double($0), north: Double($0)) }
+        #expect(refusals(scattered).dropFirst().allSatisfy { $0 != nil })
+        #expect(refusals([fix(0), fix(400, north: 1)]) == [nil, nil])
+        #expect(refusals(moved)[1]?.words == "jump of 111 km")
+    }
+}
+
+@Suite struct LocationSessionTests {
+    private final class Source {
+        let board = Publisher<SourceReport>()
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_407_000)
+            )
+        )
+        let fixes = Locked([Fix]())
+        var session: LocationSession
+
+        init() {
+            let fixes = fixes
+            session = LocationSession(
+                settings: LocationSettings(host: "h", port: 1, interval: .seconds(1)),
+                board: board,
+                onTime: { _ in }
+            ) { fix in
+                fixes.update { $0.append(fix) }
+                return true
+            }
+            session.connected(clock.now())
+        }
+
+        func report(mode: Int = 3, date: String? = nil) {
+            var position = GPSReport.Position(mode: mode)
+            position.time = date.flatMap { WallTime(rfc3339: $0) } ?? clock.wall()
+            position.latitude = 46.5
+            position.longitude = 6.8
+            session.take(.position(position), from: "/dev/x", at: clock.stamp())
+            session.update(clock.now())
+        }
+
+        func after(_ seconds: Int) -> LocationSession.Remedy {
+            clock.advance(by: .seconds(seconds))
+            return session.checkHealth(clock.now())
+        }
+
+        var told: String {
+            switch board.state {
+            case .unknown: "unknown"
+            case .loading: "loading"
+            case .loaded(let report): report.detail
+            case .error(let failure, _): "error: " + failure.message
+            }
+        }
+    }
+
+    @Test func silence_isTroubleAfter30Seconds() {
+        let source = Source()
+        source.report()
+        #expect(source.told == "3D fix")
+        #expect(source.after(29) == .none)
+        #expect(source.told == "3D fix")
+        #expect(source.after(1) == .reconnect)
+        #expect(source.told.hasPrefix("error: gpsd at h:1: silent for 30 s; is a receiver plugged"))
+        source.session.connected(source.clock.now())
+        // A connection alone says nothing.
+        #expect(source.told.hasPrefix("error: gpsd at h:1: silent"))
+        source.report()
+        #expect(source.told == "3D fix")
+    }
+
+    @Test func talkWithoutAPosition_isAskedAfter60Seconds_andConnectedAnewAfter120() {
+        let source = Source()
+        source.report()
+        var remedies: [LocationSession.Remedy] = []
+        for _ in 0..<13 {
+            remedies.append(source.after(10))
+            source.session.take(.sky(used: 0), from: "", at: source.clock.stamp())
+        }
+        #expect(remedies.prefix(5).allSatisfy { $0 == .none })
+        #expect(remedies[5] == .ask)
+        #expect(remedies[6..<11].allSatisfy { $0 == .none })
+        #expect(remedies[11] == .reconnect)
+        #expect(source.told.hasPrefix("error: gpsd at h:1: no position for"))
+    }
+
+    @Test func noFix_isNoError() {
+        let source = Source()
+        source.report(mode: 1)
+        #expect(source.told == "no fix")
+        #expect(source.fixes.value.isEmpty)
+        source.report(mode: 0)
+        #expect(source.told == "no fix")
+    }
+
+    @Test func wrongDate_isToldAtOnce_andAnErrorAfterTenSeconds_thatAGoodFixEnds() {
+        let source = Source()
+        for second in 0..<20 {
+            source.report(date: "1999-08-22T00:00:\(second + 10).000Z")
+            source.clock.advance(by: .seconds(1))
+            if second == 0 {
+                #expect(
+                    source.told
+                        == "receiver's date 1999-08-22 is before this release: fixes not kept"
+                )
+            }
+        }
+        #expect(
+            source.told.hasPrefix(
+                "error: gpsd at h:1, /dev/x: receiver's date 1999-08-22 is before"
+            )
+        )
+        #expect(source.fixes.value.isEmpty)
+        for _ in 0..<3 {
+            source.report()
+            source.clock.advance(by: .seconds(1))
+        }
+        #expect(source.told == "3D fix, 20 not kept")
+        #expect(source.fixes.value.count == 2)
+        #expect(source.board.state.value?.dropped == 20)
+    }
+
+    @Test func receivers_areFollowedByName() {
+        let source = Source()
+        func take(_ line: String) {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        take(#"{"class":"DEVICES","devices":[]}"#)
+        #expect(source.told.hasPrefix("error: gpsd at h:1 has no receiver: plug one in"))
+        #expect(source.after(31) == .reconnect)
+        #expect(source.told.contains("has no receiver"))
+        take(#"{"class":"DEVICE","path":"/dev/a","activated":"2026-11-21T13:26:16.470Z"}"#)
+        #expect(source.told == "receiver found, no report yet")
+        take(#"{"class":"DEVICE","path":"/dev/b","activated":0}"#)
+        #expect(source.told == "receiver found, no report yet")
+        take(#"{"class":"DEVICE","path":"/dev/a","activated":0}"#)
+        #expect(source.told.contains("has lost the receiver /dev/a: plug it in again"))
+        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
+        #expect(source.told.contains("has lost"))
+    }
+}

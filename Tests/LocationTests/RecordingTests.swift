@@ -1,0 +1,145 @@
+// Recordings of real receivers through a real gpsd: the kept fixes against what gpsd's own suite expects.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Location
+
+@Suite(.serialized) struct RecordingTests {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("Fixtures/gpsd")
+
+    /// What a fix says, its time without what a rollover changes: releases of gpsd mend that differently.
+    private struct Kept: Equatable, CustomStringConvertible {
+        var time: Int64
+        var mode: Int
+        var numbers: [String: Double]
+
+        var description: String { "\(time) \(mode) \(numbers.sorted { $0.key < $1.key })" }
+
+        init(_ fix: Fix) {
+            time = Self.inEra(fix.receiverTime?.milliseconds ?? -1)
+            mode = fix.mode.rawValue
+            numbers = ["lat": fix.latitude, "lon": fix.longitude]
+            numbers["altMSL"] = fix.altitude
+            numbers["speed"] = fix.speed
+            numbers["track"] = fix.course
+        }
+
+        /// All TPVs of one time.
+        init?(_ reports: [[String: Any]]) {
+            guard let text = reports[0]["time"] as? String, let wall = WallTime(rfc3339: text)
+            else { return nil }
+            time = Self.inEra(wall.milliseconds)
+            mode = reports.compactMap { $0["mode"] as? Int }.max() ?? 0
+            numbers = [:]
+            for name in ["lat", "lon", "altMSL", "speed", "track"] {
+                numbers[name] = reports.compactMap { $0[name] as? Double }.last
+            }
+            if mode < 2 || numbers["lat"] == nil || numbers["lon"] == nil { return nil }
+        }
+
+        private static func inEra(_ milliseconds: Int64) -> Int64 {
+            milliseconds % (1024 * 7 * 86_400_000)
+        }
+    }
+
+    private static func lines(_ name: String) throws -> [Data] {
+        try Data(contentsOf: folder.appendingPathComponent(name)).split(
+            separator: 10,
+            omittingEmptySubsequences: false
+        )
+    }
+
+    /// The fixes that a `.chk` file stands for.
+    private static func expected(_ name: String) throws -> [Kept] {
+        var epochs: [[[String: Any]]] = []
+        for line in try lines("\(name).log.chk") where !line.isEmpty {
+            let report = try JSONSerialization.jsonObject(with: line) as? [String: Any] ?? [:]
+            let time = report["time"] as? String
+            if !epochs.isEmpty, time == nil || epochs.last?[0]["time"] as? String == time {
+                epochs[epochs.count - 1].append(report)
+            } else if time != nil {
+                epochs.append([report])
+            }
+        }
+        return epochs.compactMap { Kept($0) }
+    }
+
+    /// The recording in pieces as a line gives them, without the comments before it.
+    private static func pieces(_ name: String) throws -> [[UInt8]] {
+        let all = try lines("\(name).log")
+        return all.drop { $0.first == UInt8(ascii: "#") }.map { Array($0) + [10] }
+    }
+
+    /// Plays a recording; the source has seen all of it when this returns.
+    private static func play(
+        _ name: String,
+        dates: ReceiverDates,
+        until isDone: (AdapterBench) -> Bool
+    ) throws -> AdapterBench {
+        let daemon = try GPSDaemon()
+        try daemon.plugIn()
+        try daemon.start()
+        let bench = try AdapterBench(port: daemon.port, dates: dates)
+        try waitUntil("gpsd has opened the receiver") {
+            bench.board.state.value?.device.contains("/dev/pts") == true
+        }
+        for piece in try pieces(name) {
+            daemon.feed(piece)
+            // A serial line takes its time; at once, a line of 4 kB would be full.
+            usleep(2000)
+        }
+        try waitUntil("\(name) was taken in") { isDone(bench) }
+        daemon.kill()
+        try waitUntil("the end of gpsd is told") { bench.reason != nil }
+        bench.finish()
+        return bench
+    }
+
+    @Test(arguments: [
+        "april6_2019", "bu303-climbing", "bu303-stillfix", "gp-320fw-2019-04-06-overflow",
+        "gp-320fw-2019-04-07-coldboot", "mt3339", "neo-m8n", "quectel-l76k-nmea", "skytraq-fix",
+        "trimble-lassen_iq-3dfix", "ublox-8",
+    ])
+    func recording_keepsWhatGPSDMustReport(name: String) throws {
+        let expected = try Self.expected(name)
+        #expect(!expected.isEmpty)
+        let bench = try Self.play(name, dates: .anyTime) {
+            $0.fixes.value.count >= expected.count - 1
+        }
+        let kept = bench.fixes.value.map { Kept($0) }
+        for one in expected {
+            #expect(kept.contains(one), "\(one) is missing: \(kept.filter { $0.time == one.time })")
+        }
+        // gpsd 3.22 has three epochs more of this receiver than the release that wrote the file.
+        let more = name.hasPrefix("trimble") ? 3 : 0
+        #expect((0...more).contains(kept.count - expected.count))
+    }
+
+    @Test(arguments: ["bu303-nofix", "tn200"])
+    func receiverWithoutAFix_isNoError_andKeepsNothing(name: String) throws {
+        #expect(try Self.expected(name).isEmpty)
+        let bench = try Self.play(name, dates: .anyTime) {
+            $0.detail.hasPrefix("no fix") && $0.isLoaded
+        }
+        #expect(bench.fixes.value.isEmpty)
+        #expect(bench.dropped == 0)
+    }
+
+    @Test(arguments: ["april6_2019", "bu303-climbing", "ublox-8", "quectel-l76k-nmea"])
+    func recordingFromBeforeTheRelease_keepsNothing_andSaysSo(name: String) throws {
+        let expected = try Self.expected(name)
+        let details = Locked([String]())
+        let bench = try Self.play(name, dates: .sinceRelease) { bench in
+            details.update { $0.append(bench.detail) }
+            return bench.detail.contains("before this release")
+        }
+        #expect(bench.fixes.value.isEmpty)
+        #expect(bench.dropped > 0)
+        #expect(bench.dropped <= expected.count + 1)
+        #expect(details.value.allSatisfy { !$0.contains("D fix") })
+    }
+}
