@@ -22,6 +22,7 @@ extension BeaconSettings {
         deny = configuration.deny
         maxRate = configuration.maxRate
         keepsUnknown = configuration.unknown
+        bindkeys = configuration.bindkeys
     }
 }
 

@@ -227,8 +227,13 @@ final class Works: Sendable {
         let (queue, clock, board) = (context.queue, context.clock, context.board)
         let clockWatch = context.clockWatch
         if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
+            var settings = BeaconSettings(configuration.beacons)
+            settings.tell = { why in
+                board.errors.add(Failure(why), at: clock.wall())
+                context.log.warning("beacons", ["why": why])
+            }
             let adapter = BeaconAdapter(
-                settings: BeaconSettings(configuration.beacons),
+                settings: settings,
                 board: publisher,
                 clock: clock,
                 hasRoom: { queue.hasRoom },

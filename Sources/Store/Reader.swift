@@ -126,8 +126,7 @@ package final class Reader {
         defer { sightings.reset() }
         while try sightings.step() {
             guard let identity = try identity(sightings.required(1)) else { continue }
-            let payload = sightings.data(6)
-            let isKnown = identity.kind != .manufacturer && identity.kind != .service
+            let (telemetry, data) = SightingPayload.unpack(sightings.data(6), identity.kind)
             try body(
                 Stored(
                     sequence: sightings.required(0),
@@ -135,9 +134,8 @@ package final class Reader {
                     record: Sighting(
                         identity: identity,
                         rssi: sightings.integer(2).map { Int($0) },
-                        telemetry: isKnown
-                            ? Telemetry(packed: payload) ?? Telemetry() : Telemetry(),
-                        data: isKnown ? [] : payload,
+                        telemetry: telemetry,
+                        data: data,
                         stamp: sightings.stamp(boottime: 4)
                     )
                 )

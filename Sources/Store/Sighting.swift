@@ -77,7 +77,7 @@ package enum AddressType: Int, Sendable, CaseIterable {
 /// What stays the same from one sighting of a beacon to the next; stored once.
 package struct BeaconIdentity: Sendable, Hashable {
     package var kind: BeaconKind
-    /// The id in the payload, or the device's address where it has none.
+    /// The id in the payload, or the device's address where it has none; empty where that changes.
     package var beaconID: String
     package var address: BluetoothAddress
     package var addressType: AddressType
@@ -121,5 +121,27 @@ package struct Sighting: Sendable, Equatable {
         self.telemetry = telemetry
         self.data = data
         self.stamp = stamp
+    }
+}
+
+/// How telemetry and data share a column: data as it is for a kind that is known by its data alone, else
+/// telemetry, or a zero and then the data.
+enum SightingPayload {
+    /// No `Quantity` has this number.
+    private static let dataMark: UInt8 = 0
+
+    static func pack(_ sighting: Sighting) -> [UInt8] {
+        if sighting.data.isEmpty { return sighting.telemetry.packed }
+        return isData(sighting.identity.kind) ? sighting.data : [dataMark] + sighting.data
+    }
+
+    static func unpack(_ payload: [UInt8], _ kind: BeaconKind) -> (Telemetry, data: [UInt8]) {
+        if isData(kind) { return (Telemetry(), payload) }
+        if payload.first == dataMark { return (Telemetry(), Array(payload.dropFirst())) }
+        return (Telemetry(packed: payload) ?? Telemetry(), [])
+    }
+
+    private static func isData(_ kind: BeaconKind) -> Bool {
+        kind == .manufacturer || kind == .service
     }
 }

@@ -245,7 +245,7 @@ package final class Writer {
             of: sighting.identity,
             next: counters[.beacons]?.next ?? 1
         )
-        let payload = sighting.data.isEmpty ? sighting.telemetry.packed : sighting.data
+        let payload = SightingPayload.pack(sighting)
         let sequence = nextSequence(.beacons, bytes: 24 + payload.count)
         try insertSighting.bind(sequence, at: 1)
         try insertSighting.bind(beacon, at: 2)

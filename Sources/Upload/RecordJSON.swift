@@ -55,10 +55,10 @@ package enum RecordJSON {
         }
     }
 
-    /// `kind` and `beacon_id`.
+    /// `kind` and `beacon_id`, which is absent where nothing names the beacon for good.
     private static func write(_ identity: BeaconIdentity, to json: inout JSONText) {
         json.field("kind", identity.kind.name)
-        json.field("beacon_id", identity.beaconID)
+        if !identity.beaconID.isEmpty { json.field("beacon_id", identity.beaconID) }
     }
 
     /// What an advertisement says of itself: `tx_power`, `telemetry`, `data`.
@@ -71,13 +71,30 @@ package enum RecordJSON {
         if let txPower { json.field("tx_power", Int64(txPower)) }
         if !telemetry.isEmpty {
             json.key("telemetry")
-            json.object { object in
-                for (quantity, scaled) in telemetry.readings {
-                    object.field(quantity.key, scaled: scaled, decimals: quantity.decimals)
-                }
-            }
+            json.object { write(telemetry.readings, to: &$0) }
         }
         if !data.isEmpty { json.field("data", Hex.text(data)) }
+    }
+
+    /// The second of a quantity gets `_2` after its key, and so on.
+    private static func write(_ readings: [Reading], to json: inout JSONText) {
+        for (place, reading) in readings.enumerated() {
+            let before = readings[..<place].count { $0.quantity == reading.quantity }
+            let key = reading.quantity.key
+            write(reading, as: before == 0 ? key : "\(key)_\(before + 1)", to: &json)
+        }
+    }
+
+    private static func write(_ reading: Reading, as key: String, to json: inout JSONText) {
+        switch reading.quantity.form {
+        case .number(let decimals): json.field(key, scaled: reading.scaled, decimals: decimals)
+        case .flag: json.field(key, reading.scaled != 0)
+        case .event(let names):
+            let name = UInt8(exactly: reading.scaled).flatMap { names[$0] }
+            json.field(key, name ?? "event_\(reading.scaled)")
+        case .text: json.field(key, String(decoding: reading.bytes, as: UTF8.self))
+        case .hex: json.field(key, Hex.text(reading.bytes))
+        }
     }
 
     /// `detail` is JSON already.

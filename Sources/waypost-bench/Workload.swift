@@ -89,7 +89,7 @@ enum Workload {
             let address = BluetoothAddress(value: address(index))
             let identity = BeaconIdentity(
                 kind: beacon.kind,
-                beaconID: beacon.beaconID ?? address.description,
+                beaconID: beacon.identifier(address, .randomStatic),
                 address: address,
                 addressType: .randomStatic,
                 txPower: beacon.txPower

@@ -22,10 +22,10 @@ struct ConfigurationOptions: ParsableArguments {
     var config = "/etc/waypost/waypost.toml"
 
     /// Reads it; a wrong one ends the command with exit status 78 and every error listed.
-    func load() throws -> LoadedConfiguration {
+    func load(warns: Bool = true) throws -> LoadedConfiguration {
         do {
             let loaded = try Configuration.load(path: config, environment: Environment.all)
-            for warning in loaded.warnings { Output.error("warning: \(warning)") }
+            for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
             return loaded
         } catch {
             Output.error("\(error)")

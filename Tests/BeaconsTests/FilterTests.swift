@@ -1,6 +1,7 @@
 // What is kept: patterns, rates, and the intake that applies both.
 import Host
 import Store
+import Synchronization
 import Testing
 
 @testable import Beacons
@@ -80,62 +81,6 @@ extension String {
     fileprivate subscript(byte: UInt8) -> UInt8 { Array(utf8)[Int(byte) % 3] }
 }
 
-@Suite struct RateLimitTests {
-    private func identity(_ number: Int, address: UInt64 = 1) -> BeaconIdentity {
-        BeaconIdentity(
-            kind: .ruuvi,
-            beaconID: "\(number)",
-            address: BluetoothAddress(value: address),
-            addressType: .randomStatic
-        )
-    }
-
-    private func at(_ milliseconds: Int64) -> BootInstant {
-        BootInstant(nanoseconds: milliseconds * 1_000_000)
-    }
-
-    @Test(arguments: [
-        (4.0, 4, 1000), (0.5, 1, 2000), (2.5, 3, 1200), (1.0, 1, 1000), (10, 10, 1000),
-    ])
-    func rate_holdsInAnyStretch(rate: Double, count: Int, stretch: Int64) {
-        var limit = RateLimit(rate: rate)
-        var generator = SeededGenerator(state: 11)
-        var kept: [Int64] = []
-        var now: Int64 = 5000
-        while now < 65_000 {
-            if limit.admits(identity(1), at: at(now)) { kept.append(now) }
-            now += Int64.random(in: 1...60, using: &generator)
-        }
-        for index in kept.indices.dropFirst(count) {
-            #expect(kept[index] - kept[index - count] >= stretch)
-        }
-        // Nor much less than allowed: 60 s of it, heard every 30 ms on average.
-        #expect(Double(kept.count) > rate * 60 * 0.9)
-    }
-
-    @Test func beacons_countApart_butOneIDOnNewAddressesDoesNot() {
-        var limit = RateLimit(rate: 1)
-        #expect(limit.admits(identity(1), at: at(0)) == true)
-        #expect(limit.admits(identity(2), at: at(0)) == true)
-        #expect(limit.admits(identity(1, address: 99), at: at(10)) == false)
-        var other = identity(1)
-        other.kind = .eddystoneTLM
-        #expect(limit.admits(other, at: at(10)) == true)
-        #expect(limit.admits(identity(1), at: at(1000)) == true)
-    }
-
-    @Test func flood_staysBounded_andForgetsTheQuietFirst() {
-        var limit = RateLimit(rate: 1)
-        for number in 0..<RateLimit.limit - 1 {
-            #expect(limit.admits(identity(number), at: at(0)) == true)
-        }
-        #expect(limit.admits(identity(-1), at: at(1500)) == true)
-        // Full: the quiet ones go, the one just heard stays limited.
-        #expect(limit.admits(identity(-2), at: at(1600)) == true)
-        #expect(limit.admits(identity(-1), at: at(1700)) == false)
-    }
-}
-
 @Suite struct IntakeTests {
     private let clock = ManualClock(
         Stamp(
@@ -184,11 +129,101 @@ extension String {
         #expect(sightings.first?.telemetry.byKey["battery_mv"] == 3000)
     }
 
-    @Test func readings_areThoseOfEachAdvertisement() {
+    @Test func readings_comeOnceAMeasurement_sightingsEachTime() {
         var second = Sample.ruuvi
         second[7 + 17] = 0xCE
-        let sightings = take([report(Sample.ruuvi), report(second), report(Sample.ruuvi)])
-        #expect(sightings.map { $0.telemetry.byKey["sequence"] } == [205, 206, 205])
+        let sightings = take(
+            [Sample.ruuvi, Sample.ruuvi, second, second, second, Sample.ruuvi].map { report($0) }
+        )
+        #expect(
+            sightings.map { $0.telemetry.byKey["sequence"] } == [205, nil, 206, nil, nil, 205]
+        )
+        #expect(sightings.allSatisfy { $0.rssi == -60 })
+    }
+
+    @Test func readings_thatTheRateLeftOut_comeWithTheNextRepeat() {
+        var settings = BeaconSettings(origin: .adapter(0))
+        settings.maxRate = 1
+        var intake = SightingIntake(settings)
+        var kept: [Int64?] = []
+        var second = Sample.ruuvi
+        second[7 + 17] = 0xCE
+        for (data, pause) in [(Sample.ruuvi, 500), (second, 300), (second, 300), (second, 1000)] {
+            intake.take(report(data), at: clock.stamp()) {
+                kept.append($0.telemetry.byKey["sequence"])
+            }
+            clock.advance(by: .milliseconds(pause))
+        }
+        #expect(kept == [205, 206])
+    }
+
+    @Test func identity_isNoResolvableAddress() {
+        let kinds: [AddressType] = [
+            .public, .randomStatic, .randomNonResolvable, .randomResolvable,
+        ]
+        let ids = kinds.map { kind in
+            var report = report(Sample.eddystoneTLM)
+            report.addressType = kind
+            return take([report]).first?.identity.beaconID
+        }
+        let address = "C0:FF:EE:00:00:01"
+        #expect(ids == [address, address, address, ""])
+    }
+
+    @Test func beaconsWithoutID_areLimitedByTheirAddress() {
+        let reports = (0..<20).map { number in
+            var report = report(Sample.eddystoneTLM, address: UInt64(number % 10))
+            report.addressType = .randomResolvable
+            return report
+        }
+        #expect(take(reports) { $0.maxRate = 1 }.count == 10)
+    }
+
+    private static let device = BluetoothAddress(value: 0x5448_E68F_80A5)
+    private static let key = bytes("231d39c1d7cc1ab1aee224cd096db932")
+    /// The published example of bthome.io/encryption, and the same with a wrong MIC.
+    private static let sealed = bytes("1216D2FC41A47266C95F730011223378237214")
+    private static let forged = bytes("1216D2FC41A47266C95F730011223378237215")
+    private static let plain = bytes("0A16D2FC4002CA0903BF13")
+
+    private func takeSealed(_ data: [[UInt8]]) -> (sightings: [Sighting], told: [String]) {
+        let told = Mutex([String]())
+        let reports = data.map { report($0, address: Self.device.value) }
+        let sightings = take(reports) { settings in
+            settings.bindkeys = [Self.device: Self.key]
+            settings.tell = { text in told.withLock { $0.append(text) } }
+        }
+        return (sightings, told.withLock { $0 })
+    }
+
+    @Test func encryptedReadings_comeOnceACounter() {
+        let (sightings, told) = takeSealed([Self.sealed, Self.sealed, Self.sealed])
+        #expect(sightings.map { $0.telemetry.byKey["temperature_c"] } == [2506, nil, nil])
+        #expect(sightings.allSatisfy { $0.data.isEmpty && $0.identity.kind == .bthome })
+        #expect(told == [])
+    }
+
+    @Test func unreadData_isKeptAsItCame_andToldOnceForEachReason() {
+        let (sightings, told) = takeSealed([
+            Self.forged, Self.forged, Self.plain, Self.plain, Self.sealed, Self.forged,
+        ])
+        #expect(sightings.count == 6)
+        #expect(sightings.map { $0.telemetry.isEmpty } == [true, true, true, true, false, true])
+        #expect(sightings.first?.data == Array(Self.forged.dropFirst(2)))
+        #expect(
+            told == [
+                UnreadReason.wrongKey.text(of: Self.device),
+                UnreadReason.notEncrypted.text(of: Self.device),
+            ]
+        )
+    }
+
+    @Test func encryptedDataOfStrangers_isKept_andNotToldOf() {
+        let sightings = take([report(Self.sealed), report(Self.sealed)])
+        #expect(sightings.map(\.identity.kind) == [.bthome, .bthome])
+        #expect(
+            sightings.map(\.data) == Array(repeating: Array(Self.sealed.dropFirst(2)), count: 2)
+        )
     }
 
     @Test func unknown_isKeptOnlyIfWanted() {

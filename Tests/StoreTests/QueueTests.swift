@@ -25,6 +25,15 @@ import Testing
         var heard = testSighting(1)
         heard.telemetry = telemetry
         queue.accept(heard)
+        var sealed = testSighting(2)
+        sealed.identity.kind = .bthome
+        sealed.data = [0xD2, 0xFC, 0x41, 0]
+        queue.accept(sealed)
+        var unknown = testSighting(3)
+        unknown.identity.kind = .manufacturer
+        unknown.identity.beaconID = ""
+        unknown.data = [0, 1]
+        queue.accept(unknown)
         queue.accept(
             Event(.gap, source: "audio", detail: [("lost_s", .number(1.5))], stamp: testStart)
         )
@@ -36,7 +45,7 @@ import Testing
         #expect(fixes == [fix])
         var sightings: [Sighting] = []
         try reader.sightings(1...10) { sightings.append($0.record) }
-        #expect(sightings == [heard])
+        #expect(sightings == [heard, sealed, unknown])
         var details: [String] = []
         try reader.events(1...10) { _, kind, source, detail in
             details.append("\(kind) \(source) \(detail)")

@@ -37,7 +37,31 @@ import Testing
         #expect(Telemetry(packed: telemetry.packed) == telemetry)
     }
 
-    @Test(arguments: [[0], [1], [1, 0x80], [255, 1], [UInt8](repeating: 0x80, count: 20)])
+    @Test func telemetry_keepsTextAndBytes() {
+        var telemetry = Telemetry()
+        telemetry.add(.text, bytes: Array("é\0".utf8))
+        telemetry.add(.raw, bytes: [])
+        telemetry.add(.temperature, bytes: [1])
+        telemetry.add(.button, scaled: 128)
+        #expect(
+            telemetry.readings == [
+                Reading(quantity: .text, scaled: 3, bytes: [0xC3, 0xA9, 0]),
+                Reading(quantity: .raw, scaled: 0), Reading(quantity: .button, scaled: 128),
+            ]
+        )
+        #expect(Telemetry(packed: telemetry.packed) == telemetry)
+    }
+
+    @Test func quantities_haveEachAKeyOfTheirOwn_andKeepTheirNumbers() {
+        #expect(Set(Quantity.allCases.map(\.key)).count == Quantity.allCases.count)
+        #expect(Quantity.allCases.map { Int($0.rawValue) } == Array(1...Quantity.allCases.count))
+        #expect(Quantity(rawValue: 13)?.key == "version")
+        #expect(Quantity(rawValue: 91)?.key == "window_open")
+    }
+
+    @Test(arguments: [
+        [0], [1], [1, 0x80], [255, 1], [UInt8](repeating: 0x80, count: 20), [57, 4, 65], [58, 1],
+    ])
     func telemetry_refusesBytesThatItNeverWrote(bytes: [UInt8]) {
         #expect(Telemetry(packed: bytes) == nil)
     }

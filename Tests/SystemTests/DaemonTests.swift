@@ -58,6 +58,10 @@ import Testing
         }
 
         func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
+            try run(arguments)
+        }
+
+        func run(_ arguments: [String]) throws -> (status: Int32, output: String, error: String) {
             try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
         }
 
@@ -70,15 +74,19 @@ import Testing
     struct NeverStarted: Error {}
 
     static func run(
-        _ arguments: [String]
+        _ arguments: [String],
+        input text: String = ""
     ) throws -> (status: Int32, output: String, error: String) {
         let process = Process()
         process.executableURL = program
         process.arguments = arguments
-        let (output, error) = (Pipe(), Pipe())
+        let (input, output, error) = (Pipe(), Pipe(), Pipe())
+        process.standardInput = input
         process.standardOutput = output
         process.standardError = error
         try process.run()
+        try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+        try input.fileHandleForWriting.close()
         let text = String(
             decoding: output.fileHandleForReading.readDataToEndOfFile(),
             as: UTF8.self
@@ -277,5 +285,86 @@ import Testing
         let result = try Self.run(["decode", hex])
         #expect(result.status == 0)
         #expect(result.output == json + "\n")
+    }
+
+    @Test func decode_readsLines_andSaysWhatIsNone() throws {
+        let input =
+            "0A16D2FC4002CA0903BF13\n\n1A xx\n0201\n02 01 06 0A:16:D2:FC:40:02:CA:09:03:BF:13"
+        let result = try Self.run(["decode", "-"], input: input)
+        let reading =
+            #"{"kind":"bthome","telemetry":{"temperature_c":25.06,"humidity_percent":50.55}}"#
+        let lines = result.output.split(separator: "\n").map(String.init)
+        #expect(result.status == 2)
+        #expect(lines.count == 5)
+        #expect([lines.first, lines.last] == [reading, reading])
+        #expect(lines.filter { $0.hasPrefix(#"{"error":"not hex"#) }.count == 2)
+        #expect(lines.filter { $0 == #"{"error":"no beacon in these 2 bytes"}"# }.count == 1)
+    }
+
+    /// The published example of bthome.io/encryption.
+    @Test(arguments: [
+        ("54:48:E6:8F:80:A5", "231d39c1d7cc1ab1aee224cd096db932", 0, ""),
+        ("54:48:E6:8F:80:A5", "231d39c1d7cc1ab1aee224cd096db933", 1, "does not fit its key"),
+        ("54:48:E6:8F:80:A6", "231d39c1d7cc1ab1aee224cd096db932", 1, "has no key for it"),
+        ("", "231d39c1d7cc1ab1aee224cd096db932", 1, "--address is needed"),
+        ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "is no address"),
+    ])
+    func decode_readsEncryptedData_withTheKeyOfTheConfiguration(
+        address: String,
+        key: String,
+        status: Int32,
+        error: String
+    ) throws {
+        let bench = try Bench("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
+        let hex = "1216D2FC41A47266C95F730011223378237214"
+        let result = try bench.run(
+            ["decode", hex] + (address.isEmpty ? [] : ["--address", address])
+        )
+        #expect(result.status == status)
+        #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error))
+        #expect(!(result.error + result.output).contains(key))
+        guard status < 64 else { return }
+        let content =
+            status == 0
+            ? #""telemetry":{"temperature_c":25.06,"humidity_percent":50.55}"#
+            : #""data":"d2fc41a47266c95f730011223378237214""#
+        #expect(result.output.contains(content))
+    }
+
+    @Test func wrongBindkey_isToldOnceForTheDevice_andTheKeyNever() throws {
+        let key = "231d39c1d7cc1ab1aee224cd096db933"
+        let bench = try Bench("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
+        let sealed: [UInt8] = [
+            0x12, 0x16, 0xD2, 0xFC, 0x41, 0xA4, 0x72, 0x66, 0xC9, 0x5F, 0x73, 0, 0x11, 0x22, 0x33,
+            0x78, 0x23, 0x72, 0x14,
+        ]
+        let report: [UInt8] =
+            [0x04, 0x3E, 31, 0x02, 1, 0, 0, 0xA5, 0x80, 0x8F, 0xE6, 0x48, 0x54, 19] + sealed + [
+                0xC4
+            ]
+        let record = [0, 0, 0, 34, 0, 0, 0, 34, 0, 0, 0, 3] + [UInt8](repeating: 0, count: 12)
+        let capture = Array("btsnoop".utf8) + [0, 0, 0, 0, 1, 0, 0, 3, 0xEA]
+        let path = bench.folder + "/capture"
+        try Data(capture + record + report + record + report).write(
+            to: URL(fileURLWithPath: path)
+        )
+        bench.environment = [
+            "WAYPOST_BEACONS_SOURCE": "btsnoop:\(path)", "WAYPOST_BEACONS_REPLAY_SPEED": "0",
+        ]
+        try bench.start()
+        let deadline = Date().addingTimeInterval(30)
+        var records: Int?
+        while records != 2, Date() < deadline {
+            let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
+            records = sources["beacons"]?["records"] as? Int
+        }
+        #expect(records == 2)
+        let status = try bench.run("status", "--json").output
+        let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
+        let told = errors.filter {
+            ($0["message"] as? String ?? "").contains("does not fit its key")
+        }
+        #expect(told.map { $0["count"] as? Int } == [1])
+        #expect(!(status + (try bench.run("config", "show").output)).contains(key))
     }
 }

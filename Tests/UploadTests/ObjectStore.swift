@@ -5,9 +5,9 @@ import Testing
 
 /// `deploy/parts/store.py`: checks each signature, and does to objects what it is told.
 final class ObjectStore {
-    private static let root = URL(fileURLWithPath: #filePath)
+    static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    private static var python: String {
+    static var python: String {
         ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
             ?? root.appendingPathComponent(".build/tools/bin/python3").path
     }

@@ -88,4 +88,51 @@ import Upload
                 == #"{"id":"x","timestamp":"2026-11-21T04:30:07.123Z","latitude":0.0000000,"longitude":180.0000000,"speed":0.01,"fix":"2d","clock":"corrected"}"#
         )
     }
+
+    @Test func telemetry_isWrittenByItsTable() {
+        var telemetry = Telemetry()
+        telemetry.add(.temperature, scaled: 2213)
+        telemetry.add(.temperature, scaled: -5)
+        telemetry.add(.speed, scaled: 1)
+        telemetry.add(.isDoorOpen, scaled: 1)
+        telemetry.add(.motion, scaled: 0)
+        telemetry.add(.button, scaled: 0)
+        telemetry.add(.button, scaled: 129)
+        telemetry.add(.button, scaled: 7)
+        telemetry.add(.text, bytes: [34, 0xC3])
+        telemetry.add(.raw, bytes: [0, 255])
+        telemetry.add(.temperature, scaled: 100)
+        var json = JSONText()
+        json.object { RecordJSON.write(-59, telemetry, [], to: &$0) }
+        #expect(
+            String(decoding: json.bytes, as: UTF8.self)
+                == #"{"tx_power":-59,"telemetry":{"temperature_c":22.13,"temperature_c_2":-0.05,"#
+                + #""speed_m_s":0.000001,"door_open":true,"motion":false,"button":"none","#
+                + #""button_2":"hold_release","button_3":"event_7","text":"\"\#u{FFFD}","#
+                + #""raw":"00ff","temperature_c_3":1.00}}"#
+        )
+    }
+
+    @Test func sighting_withoutAnIDThatLasts_hasNone() {
+        let sighting = Sighting(
+            identity: BeaconIdentity(
+                kind: .bthome,
+                beaconID: "",
+                address: BluetoothAddress(value: 0x4000_0000_0001),
+                addressType: .randomResolvable
+            ),
+            rssi: -70,
+            data: [0xD2, 0xFC],
+            stamp: Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
+        )
+        var json = JSONText()
+        let moment = (WallTime(milliseconds: 1_795_235_407_123), ClockQuality.synced)
+        RecordJSON.write(sighting, id: "x", at: moment, to: &json)
+        #expect(
+            String(decoding: json.bytes, as: UTF8.self)
+                == #"{"id":"x","timestamp":"2026-11-21T04:30:07.123Z","kind":"bthome","#
+                + #""address":"40:00:00:00:00:01","address_type":"random_resolvable","#
+                + #""rssi":-70,"data":"d2fc","clock":"synced"}"#
+        )
+    }
 }

@@ -5,16 +5,19 @@
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
-    libcurl4-openssl-dev libopus-dev libogg-dev zlib1g-dev libzstd-dev libtomlplusplus-dev
+    libcurl4-openssl-dev libssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
+    libtomlplusplus-dev
 )
 # shellcheck disable=SC2034
 tool_packages=(
-    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools pulseaudio pulseaudio-utils libasound2-plugins
+    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
     python3 python3-venv nginx-light openssl curl
 )
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
 store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)
+# Other people's decoders, to compare ours with.
+decoders=(bthome-ble==3.25.0 ruuvitag-sensor==4.1.0 ibeacon-ble==1.2.0)
 
 say() { printf '== %s\n' "$*"; }
 
@@ -66,6 +69,13 @@ install_store() {
     .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
+}
+
+# The decoders that the tests compare ours with, into the same place.
+install_decoders() {
+    .build/tools/bin/python3 -c 'import bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' 2>/dev/null && return 0
+    say "installing ${decoders[*]} into .build/tools (half a minute)"
+    .build/tools/bin/python3 -m pip install -q "${decoders[@]}"
 }
 
 require_swift() {

@@ -9,8 +9,24 @@ package struct DecodedBeacon: Sendable, Equatable {
     /// dBm at 1 m.
     package var txPower: Int?
     package var telemetry = Telemetry()
-    /// The payload, only where no decoder knows it.
+    /// The payload, only where no decoder can read it.
     package var data: [UInt8] = []
+    /// The address in the payload.
+    package var device: BluetoothAddress?
+    /// What tells this measurement from the next; nil where the payload has nothing of the kind.
+    package var mark: MeasurementMark?
+    /// What a key has to open first (BTHome).
+    package var sealed: SealedPayload?
+
+    /// The id that a record has: that of the payload, else the sender's address, else none.
+    ///
+    /// A resolvable address is another one every few minutes, so it identifies nothing.
+    package func identifier(
+        _ address: BluetoothAddress,
+        _ type: AddressType
+    ) -> String {
+        beaconID ?? (type == .randomResolvable ? "" : address.description)
+    }
 }
 
 /// One AD structure (Core Specification, Vol 3, Part C, 11).
@@ -76,7 +92,7 @@ package enum Advertisement {
     }
 
     private static func service(_ payload: ArraySlice<UInt8>, unknown: Bool) -> DecodedBeacon? {
-        if let beacon = Eddystone.decode(payload) { return beacon }
+        if let beacon = Eddystone.decode(payload) ?? BTHome.decode(payload) { return beacon }
         return other(.service, payload, atLeast: 2, unknown: unknown)
     }
 
@@ -104,9 +120,10 @@ func hex(_ bytes: some Sequence<UInt8>) -> String {
 }
 
 extension Advertisement {
-    /// As `decode`, for a person's input: takes a bare RuuviTag payload, as published, too.
+    /// As `decode`, for a person's input: takes a bare Ruuvi payload, as published, too.
     package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {
-        if bytes.count == 24, bytes.first == 5,
+        let beacons = decode(bytes[...], unknown: false)
+        if beacons.isEmpty, let format = bytes.first, Ruuvi.lengths[format] == bytes.count,
             let beacon = Ruuvi.decode([0x99, 0x04] + bytes[...])
         {
             return [beacon]

@@ -31,6 +31,10 @@ package struct BeaconSettings: Sendable {
     package var maxRate = 4.0
     /// Also keeps what no decoder knows.
     package var keepsUnknown = false
+    /// Keys of encrypted BTHome devices, 16 bytes each.
+    package var bindkeys: [BluetoothAddress: [UInt8]] = [:]
+    /// Told once for each device whose readings cannot be had though it has a key, and why.
+    package var tell: @Sendable (String) -> Void = { _ in }
 
     package init(origin: BeaconOrigin) {
         self.origin = origin

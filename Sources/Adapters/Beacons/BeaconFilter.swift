@@ -1,5 +1,4 @@
-// Which sightings are kept: allow list, deny list, and so many a second of each beacon.
-internal import Host
+// Which beacons are kept: allow list and deny list.
 package import Store
 
 /// Allow and deny lists (contract, section 2): patterns for address, beacon id, or `kind:NAME`.
@@ -60,66 +59,5 @@ package struct BeaconFilter: Sendable {
                 return false
             }
         }
-    }
-}
-
-/// Keeps at most so many sightings of a beacon in any stretch of time.
-///
-/// A beacon is its kind and id: an id heard from a new address is still the same beacon.
-struct RateLimit {
-    /// Beacons remembered; with more, those not heard in the last stretch are forgotten.
-    static let limit = 4096
-
-    private struct Key: Hashable {
-        var kind: BeaconKind
-        var id: String
-    }
-
-    /// When the last sightings were kept, as a ring: `next` is the oldest once the ring is full.
-    private struct Kept {
-        var times: [BootInstant] = []
-        var next = 0
-        var newest: BootInstant
-
-        /// In place: with the whole `RateLimit` at hand, each call would copy the table it is in.
-        mutating func admits(at now: BootInstant, count: Int, stretch: Duration) -> Bool {
-            if times.count < count {
-                times.append(now)
-            } else {
-                guard now - times[next] >= stretch else { return false }
-                times[next] = now
-                next = (next + 1) % count
-            }
-            newest = now
-            return true
-        }
-    }
-
-    /// This many may be kept in each `stretch`.
-    private let count: Int
-    private let stretch: Duration
-    private var kept: [Key: Kept] = [:]
-
-    /// `rate`: sightings a second, above 0; 4 means four in any second, 0.5 one in any two.
-    init(rate: Double) {
-        let rate = min(max(rate, 0.001), 1000)
-        count = Int(rate.rounded(.up))
-        stretch = .milliseconds(Int64(Double(count) / rate * 1000))
-    }
-
-    mutating func admits(_ identity: BeaconIdentity, at now: BootInstant) -> Bool {
-        let key = Key(kind: identity.kind, id: identity.beaconID)
-        guard let index = kept.index(forKey: key) else {
-            if kept.count >= Self.limit { forget(before: now - stretch) }
-            kept[key] = Kept(times: [now], newest: now)
-            return true
-        }
-        return kept.values[index].admits(at: now, count: count, stretch: stretch)
-    }
-
-    private mutating func forget(before moment: BootInstant) {
-        kept = kept.filter { $0.value.newest > moment }
-        // All of them active: starting over lets a few extra sightings through, and bounds memory.
-        if kept.count >= Self.limit { kept.removeAll(keepingCapacity: true) }
     }
 }

@@ -2,11 +2,11 @@
 internal import Store
 
 /// Service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
-enum Eddystone {
+package enum Eddystone {
     /// Eddystone gives its power at 0 m; the air takes 41 dB of it on the first metre.
     private static let firstMetre = 41
 
-    static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
+    package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         var cursor = ByteCursor(payload)
         guard cursor.littleEndian(2) == 0xFEAA, let frame = cursor.byte() else { return nil }
         switch frame {

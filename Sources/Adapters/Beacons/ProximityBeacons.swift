@@ -2,11 +2,11 @@
 internal import Store
 
 /// Apple's iBeacon (Proximity Beacon Specification, release R1).
-enum IBeacon {
+package enum IBeacon {
     /// Company 0x004C, type 02, length 0x15; other Apple data is no beacon.
     private static let header: [UInt8] = [0x4C, 0x00, 0x02, 0x15]
 
-    static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
+    package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         guard payload.count == 25, payload.starts(with: header) else { return nil }
         var cursor = ByteCursor(payload.dropFirst(header.count))
         guard let uuid = cursor.bytes(16), let major = cursor.bigEndian(2),
@@ -30,8 +30,8 @@ enum IBeacon {
 }
 
 /// AltBeacon 1.0 (github.com/AltBeacon/spec).
-enum AltBeacon {
-    static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
+package enum AltBeacon {
+    package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
         guard payload.count == 26 else { return nil }
         var cursor = ByteCursor(payload.dropFirst(2))
         guard cursor.bigEndian(2) == 0xBEAC, let organisation = cursor.bytes(16),

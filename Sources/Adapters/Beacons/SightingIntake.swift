@@ -3,7 +3,9 @@ internal import Host
 internal import Store
 
 /// The intake of one beacon source; lives on its thread.
-struct SightingIntake {
+///
+/// A measurement that was kept before is a sighting without readings: where and how strong, not what.
+struct SightingIntake: ~Copyable {
     /// Payloads remembered with what they decode to: most beacons repeat themselves.
     private static let cacheLimit = 4096
 
@@ -28,18 +30,33 @@ struct SightingIntake {
     private struct Admitted {
         var identity: BeaconIdentity
         var telemetry: Telemetry
+        var mark: MeasurementMark?
         var data: [UInt8]
+        /// Whose readings they are, for what there is to tell about it.
+        var device: BluetoothAddress
+        var unread: UnreadReason?
     }
 
     private let filter: BeaconFilter
     private let keepsUnknown: Bool
-    private var rate: RateLimit
+    private let keys: BTHomeKeys
+    private let tell: @Sendable (String) -> Void
+    private var heard: HeardBeacons
     private var cache: [Key: Known] = [:]
+    /// What was told, once for each device with a key.
+    private var told: Set<Told> = []
+
+    private struct Told: Hashable {
+        var device: BluetoothAddress
+        var reason: UnreadReason
+    }
 
     init(_ settings: BeaconSettings) {
         filter = BeaconFilter(allow: settings.allow, deny: settings.deny)
         keepsUnknown = settings.keepsUnknown
-        rate = RateLimit(rate: settings.maxRate)
+        keys = BTHomeKeys(settings.bindkeys)
+        tell = settings.tell
+        heard = HeardBeacons(rate: settings.maxRate)
     }
 
     /// Calls `body` with each sighting to be kept.
@@ -48,17 +65,31 @@ struct SightingIntake {
         at stamp: Stamp,
         _ body: (Sighting) -> Void
     ) {
-        for admitted in decode(report) where rate.admits(admitted.identity, at: stamp.boot) {
+        for admitted in decode(report) {
+            let verdict = heard.take(
+                admitted.identity,
+                admitted.mark,
+                admitted.telemetry,
+                at: stamp.boot
+            )
+            guard case .kept(let measurement) = verdict else { continue }
+            if let reason = admitted.unread { note(reason, of: admitted.device) }
+            if case .replayed = measurement { note(.replayed, of: admitted.device) }
             body(
                 Sighting(
                     identity: admitted.identity,
                     rssi: report.rssi,
-                    telemetry: admitted.telemetry,
+                    telemetry: measurement == .new ? admitted.telemetry : Telemetry(),
                     data: admitted.data,
                     stamp: stamp
                 )
             )
         }
+    }
+
+    private mutating func note(_ reason: UnreadReason, of device: BluetoothAddress) {
+        guard told.insert(Told(device: device, reason: reason)).inserted else { return }
+        tell(reason.text(of: device))
     }
 
     private mutating func decode(_ report: AdvertisingReport) -> [Admitted] {
@@ -78,18 +109,29 @@ struct SightingIntake {
     }
 
     private func admit(_ report: AdvertisingReport) -> [Admitted] {
-        Advertisement.decode(report.data, unknown: keepsUnknown).map { beacon in
-            Admitted(
-                identity: BeaconIdentity(
-                    kind: beacon.kind,
-                    beaconID: beacon.beaconID ?? report.address.description,
-                    address: report.address,
-                    addressType: report.addressType,
-                    txPower: beacon.txPower
-                ),
-                telemetry: beacon.telemetry,
-                data: beacon.data
+        var admitted: [Admitted] = []
+        for decoded in Advertisement.decode(report.data, unknown: keepsUnknown) {
+            var beacon = decoded
+            let identity = BeaconIdentity(
+                kind: beacon.kind,
+                beaconID: beacon.identifier(report.address, report.addressType),
+                address: report.address,
+                addressType: report.addressType,
+                txPower: beacon.txPower
             )
-        }.filter { filter.admits($0.identity) }
+            guard filter.admits(identity) else { continue }
+            let unread = keys.read(&beacon, from: report.address)
+            admitted.append(
+                Admitted(
+                    identity: identity,
+                    telemetry: beacon.telemetry,
+                    mark: beacon.mark,
+                    data: beacon.data,
+                    device: beacon.device ?? report.address,
+                    unread: unread
+                )
+            )
+        }
+        return admitted
     }
 }

@@ -1,6 +1,6 @@
 // The kinds of text that name a place: paths, URLs, network and radio addresses, devices.
 internal import Glibc
-internal import Store
+package import Store
 
 extension ValueFormat where Value == String {
     /// An absolute path, which a message never shows: a token may have been put in its place.
@@ -248,7 +248,7 @@ private func bindkeyList(_ text: String) -> Result<[BluetoothAddress: [UInt8]], 
 
 extension BluetoothAddress {
     /// Reads `C6:00:11:22:33:44`, either case; nil for anything else.
-    fileprivate init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 6, parts.allSatisfy({ $0.utf8.count == 2 }),
             let bytes = hexadecimal(parts.joined())

@@ -1,0 +1,174 @@
+// What is kept of each beacon: so many sightings a second, and each of its measurements once.
+import Host
+import Store
+import Testing
+
+@testable import Beacons
+
+private func at(_ milliseconds: Int64) -> BootInstant {
+    BootInstant(nanoseconds: milliseconds * 1_000_000)
+}
+
+extension HeardBeacons {
+    fileprivate mutating func keeps(_ identity: BeaconIdentity, at now: BootInstant) -> Bool {
+        take(identity, at: now) != .tooOften
+    }
+}
+
+@Suite struct HeardBeaconsTests {
+    private func identity(_ number: Int, address: UInt64 = 1) -> BeaconIdentity {
+        BeaconIdentity(
+            kind: .ruuvi,
+            beaconID: "\(number)",
+            address: BluetoothAddress(value: address),
+            addressType: .randomStatic
+        )
+    }
+
+    @Test(arguments: [
+        (4.0, 4, 1000), (0.5, 1, 2000), (2.5, 3, 1200), (1.0, 1, 1000), (10, 10, 1000),
+    ])
+    func rate_holdsInAnyStretch(rate: Double, count: Int, stretch: Int64) {
+        var heard = HeardBeacons(rate: rate)
+        var generator = SeededGenerator(state: 11)
+        var kept: [Int64] = []
+        var now: Int64 = 5000
+        while now < 65_000 {
+            if heard.keeps(identity(1), at: at(now)) { kept.append(now) }
+            now += Int64.random(in: 1...60, using: &generator)
+        }
+        for index in kept.indices.dropFirst(count) {
+            #expect(kept[index] - kept[index - count] >= stretch)
+        }
+        // Nor much less than allowed: 60 s of it, heard every 30 ms on average.
+        #expect(Double(kept.count) > rate * 60 * 0.9)
+    }
+
+    @Test func beacons_countApart_butOneIDOnNewAddressesDoesNot() {
+        var heard = HeardBeacons(rate: 1)
+        #expect(heard.keeps(identity(1), at: at(0)) == true)
+        #expect(heard.keeps(identity(2), at: at(0)) == true)
+        #expect(heard.keeps(identity(1, address: 99), at: at(10)) == false)
+        var other = identity(1)
+        other.kind = .eddystoneTLM
+        #expect(heard.keeps(other, at: at(10)) == true)
+        #expect(heard.keeps(identity(1), at: at(1000)) == true)
+    }
+
+    @Test func flood_staysBounded_andForgetsTheQuietFirst() {
+        var heard = HeardBeacons(rate: 1)
+        for number in 0..<HeardBeacons.limit - 1 {
+            #expect(heard.keeps(identity(number), at: at(0)) == true)
+        }
+        #expect(heard.keeps(identity(-1), at: at(1500)) == true)
+        // Full: the quiet ones go, the one just heard stays limited.
+        #expect(heard.keeps(identity(-2), at: at(1600)) == true)
+        #expect(heard.keeps(identity(-1), at: at(1700)) == false)
+    }
+}
+
+@Suite struct MeasurementTests {
+    /// Takes marks at seconds; a reading of its own for each `value`.
+    private func take(_ heard: [(mark: MeasurementMark, value: Int64, at: Int64)])
+        -> [MeasurementVerdict]
+    {
+        var last = LastMeasurement()
+        return heard.map { mark, value, seconds in
+            var telemetry = Telemetry()
+            telemetry.add(.temperature, scaled: value)
+            let now = at(seconds * 1000)
+            let verdict = last.judge(mark, telemetry, at: now)
+            if verdict == .new { last.keep(mark, telemetry, at: now) }
+            return verdict
+        }
+    }
+
+    @Test func sequence_isOneMeasurement_howeverOftenAndLongItIsHeard() {
+        let verdicts = take(
+            (0..<50).map { (.sequence(7), 1, $0 * 60) } + [(.sequence(8), 1, 3001)]
+        )
+        #expect(verdicts == [.new] + Array(repeating: .repeated, count: 49) + [.new])
+    }
+
+    @Test func sequence_thatStartsAgain_losesNothing() {
+        let verdicts = take([
+            (.sequence(900), 1, 1), (.sequence(0), 2, 2), (.sequence(1), 3, 3),
+            // Passing the old number again: the readings differ.
+            (.sequence(900), 4, 4), (.sequence(900), 5, 5), (.sequence(900), 5, 6),
+        ])
+        #expect(verdicts == [.new, .new, .new, .new, .new, .repeated])
+    }
+
+    @Test func packet_isTheSameForFourSecondsFromWhenItWasLastHeard() {
+        let verdicts = take([
+            (.packet(9), 1, 10), (.packet(9), 1, 13), (.packet(9), 1, 17), (.packet(9), 1, 21),
+            (.packet(9), 1, 26), (.packet(10), 1, 27), (.packet(9), 1, 28),
+        ])
+        #expect(verdicts == [.new, .repeated, .repeated, .repeated, .new, .new, .new])
+    }
+
+    @Test func packet_inTwoParts_isBothOfThem() {
+        let verdicts = take([
+            (.packet(9), 1, 10), (.packet(9), 2, 11), (.packet(9), 1, 12), (.packet(9), 2, 13),
+        ])
+        #expect(verdicts == [.new, .new, .repeated, .repeated])
+    }
+
+    @Test func counter_isNeverBelievedTwice() {
+        let verdicts = take([
+            (.counter(5000), 1, 10), (.counter(5000), 1, 4000), (.counter(5001), 1, 4001),
+            (.counter(4000), 1, 4002), (.counter(5000), 1, 4003), (.counter(5001), 1, 4004),
+        ])
+        #expect(
+            verdicts == [
+                .new, .repeated, .new, .replayed(last: 5001), .replayed(last: 5001), .repeated,
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        // Back among the first hundred: the device was restarted before our ears.
+        [(UInt32(5000), Int64(10)), (0, 11), (1, 12), (2, 13)],
+        // Somewhere lower after ten minutes of silence: it was restarted out of reach.
+        [(5000, 10), (300, 700), (301, 701)],
+    ])
+    func counter_ofARestartedDevice_losesNothing(heard: [(UInt32, Int64)]) {
+        let verdicts = take(heard.map { (.counter($0), 1, $1) })
+        #expect(verdicts == Array(repeating: .new, count: heard.count))
+    }
+
+    @Test func formatsOfOneRuuviAir_areOneMeasurement() {
+        let verdicts = take([
+            (.shortSequence(7), 1, 1), (.longSequence(0x1_0007), 2, 2),
+            (.longSequence(0x1_0008), 3, 3), (.shortSequence(8), 4, 4), (.shortSequence(9), 5, 5),
+            (.longSequence(0x1_0009), 6, 6), (.shortSequence(9), 5, 7),
+            // The long form is out of reach: the short one counts again.
+            (.shortSequence(90), 7, 100), (.shortSequence(90), 7, 101),
+            (.shortSequence(91), 8, 102),
+        ])
+        #expect(
+            verdicts == [
+                .new, .repeated, .new, .repeated, .repeated, .new, .repeated, .new, .repeated, .new,
+            ]
+        )
+    }
+
+    @Test func flood_forgetsTheOldestMeasurements_only() {
+        var heard = HeardBeacons(rate: 1000)
+        func identity(_ number: Int) -> BeaconIdentity {
+            BeaconIdentity(
+                kind: .ruuvi,
+                beaconID: "\(number)",
+                address: BluetoothAddress(value: UInt64(number)),
+                addressType: .randomStatic
+            )
+        }
+        for number in 0..<10_000 {
+            let now = at(Int64(number))
+            #expect(heard.take(identity(number), .sequence(1), at: now) == .kept(.new))
+        }
+        #expect(heard.take(identity(9999), .sequence(1), at: at(10_000)) == .kept(.repeated))
+        #expect(heard.take(identity(9000), .sequence(1), at: at(10_000)) == .kept(.repeated))
+        #expect(heard.take(identity(0), .sequence(1), at: at(10_000)) == .kept(.new))
+    }
+}
