@@ -286,7 +286,7 @@ package final class Gateway {
             // wait in memory then, and a restart would lose them. It is the main thread that tells it.
             let retention = live.value.configuration.storage.retention
             try? queue.perform { writer in
-                for stream in Stream.allCases { try writer.purge(stream, retention: retention) }
+                for stream in Stream.allCases { _ = try writer.purge(stream, retention: retention) }
             }
             writerAnswered.signal()
             queue.checkStorage()
