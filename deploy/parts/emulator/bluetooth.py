@@ -85,7 +85,7 @@ class Scenarios:
             row.see(f"first sightings {time.monotonic() - began:.1f} s after start")
             yield gateway
             gateway.finish(row)
-            row.check(not self.air.is_scanned, "the scan was left on")
+            row.check(not self.air.is_scanned or "DOWN" in self.hci(), "the scan was left on")
 
     def all_kinds(self, row, name, radio, rights=()):
         with self.gateway(name, radio, rights) as gateway:
@@ -194,7 +194,7 @@ class Scenarios:
         """stopped (SIGSTOP) under a flood of 12,000 reports: what the kernel dropped is counted"""
         count = 12_000
         self.adapter("legacy")
-        gateway = Gateway(self.guest, "overrun", "beacons", TABLE + 'allow = ["kind:ruuvi"]\nmax_rate = 10000\n')
+        gateway = Gateway(self.guest, "overrun", "beacons", TABLE + 'allow = ["kind:ruuvi"]\nmax_rate = 1000\n')
         try:
             gateway.begin()
             row.check(gateway.collects(60) is not None, "nothing collected")

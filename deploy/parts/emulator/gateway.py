@@ -44,9 +44,10 @@ class Gateway(Bench):
         return self.report().get("state") == "loaded"
 
     def collects(self, limit=30):
-        """Seconds until a record more is there; None when none comes."""
-        known = self.count
-        return wait_for(lambda: self.count > known, limit)
+        """Seconds until something is heard again; None when nothing is."""
+        # Of sound, every segment counts here; a record is only there when its chunk has ended.
+        known = self.report().get("last_record_at")
+        return wait_for(lambda: self.report().get("last_record_at") not in (known, None), limit)
 
     def notices(self, limit=30):
         """Seconds until it says that the source is not well."""

@@ -88,7 +88,7 @@ class Scenarios:
             time.sleep(12)
             seconds = time.monotonic() - began
             row.see(gateway.report().get("detail") or "")
-            row.see(f"{gateway.count - known} segments of 200 ms in {seconds:.1f} s")
+            row.see(f"{gateway.count - known} chunks of 2 s in {seconds:.1f} s")
 
     def unplug_and_back(self, row, gateway, back=None):
         def replug():
