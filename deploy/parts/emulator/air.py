@@ -76,9 +76,9 @@ class Ear(beacons.Ear):
 
 
 def report(number):
-    """A legacy advertising report of a RuuviTag, no two alike."""
-    address = bytes([0xCB, 0xB8, 0x33, 0x4C, 0x88, number % 64])
-    body = struct.pack(">BhHHhhhHBH", 5, 4860, 22120, number >> 16, 4, -4, 1036, (2977 - 1600) << 5 | 22, 66,
+    """A legacy advertising report of a RuuviTag, each of a tag of its own: none is too soon after another."""
+    address = b"\xCB\xB8\x33\x4C" + struct.pack(">H", number)
+    body = struct.pack(">BhHHhhhHBH", 5, 4860, 22120, 51325, 4, -4, 1036, (2977 - 1600) << 5 | 22, 66,
                        number & 0xFFFF) + address
     data = b"\x02\x01\x06" + bytes([len(body) + 3, 0xFF, 0x99, 0x04]) + body
     fields = b"\x01\x00\x01" + address[::-1] + bytes([len(data)]) + data + b"\xC4"

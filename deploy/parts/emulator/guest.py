@@ -17,7 +17,7 @@ sys.path[:0] = [str(PARTS), str(PARTS.parent / "torture")]
 from pace import pace
 from report import Row
 
-GROUPS = ["bluetooth", "sound"]
+GROUPS = {"bluetooth": "bluetooth", "sound": "soundcard", "service": "service"}
 
 
 class Guest:
@@ -80,11 +80,11 @@ def main():
     up = float(pathlib.Path("/proc/uptime").read_text().split()[0])
     guest.say(f"the guest is up after {up:.0f} s and computes {slower:.0f} times slower than its host")
     chosen = arguments.only.split(",")
-    for group in GROUPS:
+    for group, module in GROUPS.items():
         wanted = [name for name in chosen if name.split(".")[0] == group]
         if not wanted:
             continue
-        scenarios = importlib.import_module(group).Scenarios(guest)
+        scenarios = importlib.import_module(module).Scenarios(guest)
         try:
             for name, scenario in scenarios.all():
                 if group in wanted or f"{group}.{name}" in wanted:

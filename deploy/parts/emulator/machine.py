@@ -30,8 +30,24 @@ busybox mkdir -p /new/dev/pts /new/dev/shm
 busybox mount -t devpts none /new/dev/pts
 busybox mount -t tmpfs none /new/dev/shm
 busybox hostname emulator
-exec busybox switch_root /new /bin/sh /bench/start
+{end}
 """
+PLAIN = "exec busybox switch_root /new /bin/sh /bench/start"
+# The same under systemd, with as little beside it as it takes.
+SYSTEMD = """busybox mkdir -p /new/run/systemd/system
+busybox cp /units/* /new/run/systemd/system/
+exec busybox switch_root /new /lib/systemd/systemd"""
+UNITS = {
+    "emulator.target": "[Unit]\nRequires=emulator.service\nAllowIsolate=yes\n",
+    "emulator.service": "[Unit]\nWants=systemd-udevd.service dbus.socket\nAfter=systemd-udevd.service dbus.socket\n"
+                        "[Service]\nType=oneshot\nTimeoutStartSec=infinity\nExecStart=/bin/sh /bench/start\n",
+}
+# What is enabled on this machine is no matter, and looking at the devices of the guest takes a minute.
+MASKED = """
+    apparmor.service bluetooth.service e2scrub_reap.service kmod-static-nodes.service systemd-binfmt.service
+    systemd-hwdb-update.service systemd-modules-load.service systemd-pstore.service systemd-random-seed.service
+    systemd-tmpfiles-setup.service systemd-udev-settle.service systemd-udev-trigger.service systemd-update-utmp.service
+""".split()
 # A root on 9p and a writable layer above it.
 NEEDED = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
 
@@ -45,8 +61,11 @@ def read(module):
 class Machine:
     """One guest; `folder` is shared with it as /bench."""
 
-    def __init__(self, kernel, version, folder, start, is_accelerated):
-        self.kernel, self.version, self.folder = kernel, version, folder
+    def __init__(self, kernel, version, folder, start, is_accelerated=False, has_systemd=False):
+        self.kernel, self.version, self.folder, self.has_systemd = kernel, version, folder, has_systemd
+        words = ["console=ttyS0 panic=-1 loglevel=6 mitigations=off net.ifnames=0"]
+        if has_systemd:
+            words += ["systemd.unit=emulator.target", *(f"systemd.mask={unit}" for unit in MASKED)]
         (folder / "start").write_text(start)
         self.console = folder / "console.log"
         image = self.initramfs()
@@ -58,13 +77,13 @@ class Machine:
              "-serial", f"file:{self.console}", "-kernel", str(kernel / f"boot/vmlinuz-{version}"), "-initrd", image,
              "-fsdev", f"{share},id=root,path=/,readonly=on", "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
              "-fsdev", f"{share},id=bench,path={folder}", "-device", "virtio-9p-pci,fsdev=bench,mount_tag=bench",
-             "-append", "console=ttyS0 panic=-1 loglevel=6 mitigations=off net.ifnames=0"],
+             "-append", " ".join(words)],
             stdin=subprocess.DEVNULL, stdout=open(folder / "qemu.log", "wb"), stderr=subprocess.STDOUT)
 
     def initramfs(self):
         """Packs busybox, the modules that reach the root, and the script above."""
         root = self.folder / "initramfs"
-        for name in ("bin", "modules"):
+        for name in ("bin", "modules", "units"):
             (root / name).mkdir(parents=True)
         (root / "bin/busybox").write_bytes(pathlib.Path("/bin/busybox").read_bytes())
         (root / "bin/busybox").chmod(0o755)
@@ -75,8 +94,11 @@ class Machine:
                 order.append(path.stem)
                 (root / "modules" / path.stem).write_bytes(read(path))
         (root / "order").write_text("".join(f"{name}\n" for name in order))
+        for name, text in UNITS.items():
+            (root / "units" / name).write_text(text)
         modules = self.kernel / "lib/modules" / self.version
-        (root / "init").write_text(INIT.format(modules=modules, version=self.version))
+        end = SYSTEMD if self.has_systemd else PLAIN
+        (root / "init").write_text(INIT.format(modules=modules, version=self.version, end=end))
         (root / "init").chmod(0o755)
         packed = subprocess.run(
             "find . | busybox cpio -o -H newc", shell=True, cwd=root, check=True, capture_output=True).stdout

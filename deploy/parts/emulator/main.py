@@ -23,7 +23,7 @@ from report import Row, table
 PARTS = pathlib.Path(__file__).resolve().parent
 START = """export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 ip link set lo up
-timeout -k 10 {limit} python3 {guest} --programs {programs} --python {bumble} --host-pace {pace} {only} \\
+timeout -k 10 {limit} python3 {guest} --programs {programs} --python {bumble} --host-pace {pace} --only {only} \\
     > /bench/guest.log 2>&1
 echo $? > /bench/exit
 dmesg > /bench/kernel.log
@@ -31,6 +31,10 @@ busybox poweroff -f
 """
 # The guest is slow, and one that hangs must not hang us.
 BOOT_LIMIT, SILENCE_LIMIT, LIMIT = 240, 300, 3000
+
+
+# Groups of scenarios by what they boot into.
+BOOTS = {"plain": ["bluetooth", "sound"], "systemd": ["service"]}
 
 
 class Reports:
@@ -83,38 +87,57 @@ def last_words(folder):
                 print(f"{name}: {line[:200]}")
 
 
+def boot(arguments, folder, wanted, has_systemd):
+    """Runs some groups in a guest of their own; gives the rows and what went wrong with the guest."""
+    start = START.format(
+        limit=LIMIT, guest=shlex.quote(str(PARTS / "guest.py")), pace=pace(), only=shlex.quote(",".join(wanted)),
+        programs=shlex.quote(str(pathlib.Path(arguments.programs).resolve())),
+        bumble=shlex.quote(str(pathlib.Path(".build/tools/bin/python3").absolute())))
+    began = time.monotonic()
+    print(f"    0 s  booting {arguments.version} for {', '.join(wanted)}; logs in {folder}", flush=True)
+    machine = Machine(arguments.kernel, arguments.version, folder, start, arguments.kvm, has_systemd)
+    try:
+        rows, problem = follow(machine, folder, began)
+    finally:
+        machine.end()
+    if problem:
+        last_words(folder)
+    return rows, problem
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", required=True, help="folder with waypost and waypost-receiver")
     parser.add_argument("--kernel", required=True, type=pathlib.Path, help="folder a kernel package was unpacked in")
     parser.add_argument("--version", required=True, help="its version")
-    parser.add_argument("--only", default="", help="groups or scenarios, with commas")
+    parser.add_argument("--only", default="bluetooth,sound,service", help="groups or scenarios, with commas")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--kvm", action="store_true")
     arguments = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="waypost-emulator-"))
-    bumble = pathlib.Path(".build/tools/bin/python3").absolute()
-    start = START.format(
-        limit=LIMIT, guest=shlex.quote(str(PARTS / "guest.py")),
-        programs=shlex.quote(str(pathlib.Path(arguments.programs).resolve())), bumble=shlex.quote(str(bumble)),
-        pace=pace(), only="--only " + shlex.quote(arguments.only) if arguments.only else "")
-    began = time.monotonic()
-    print(f"    0 s  booting {arguments.version}; logs in {folder}", flush=True)
-    machine = Machine(arguments.kernel, arguments.version, folder, start, arguments.kvm)
-    try:
-        rows, reason = follow(machine, folder, began)
-    finally:
-        machine.end()
+    known = [group for groups in BOOTS.values() for group in groups]
+    for word in arguments.only.split(","):
+        if word.split(".")[0] not in known:
+            parser.error(f"--only takes {', '.join(known)} or one of their scenarios; not {word}")
+    chosen = arguments.only.split(",")
+    rows, problems, folders = [], [], []
+    for name, groups in BOOTS.items():
+        wanted = [word for word in chosen if word.split(".")[0] in groups]
+        if wanted:
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="waypost-emulator-"))
+            folders.append(folder)
+            more, problem = boot(arguments, folder, wanted, has_systemd=name == "systemd")
+            rows += more
+            problems += [problem] if problem else []
     print()
     print("\n".join(table(rows)))
-    if reason:
-        last_words(folder)
-        print(f"PROBLEM: {reason}")
-    is_good = bool(rows) and not reason and all(row.is_good for row in rows)
-    if is_good and not arguments.keep:
-        shutil.rmtree(folder)
-    else:
-        print(f"kept in {folder}")
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    is_good = bool(rows) and not problems and all(row.is_good for row in rows)
+    for folder in folders:
+        if is_good and not arguments.keep:
+            shutil.rmtree(folder)
+        else:
+            print(f"kept in {folder}")
     print("emulator: ok" if is_good else "emulator: FAILED")
     return 0 if is_good else 1
 
