@@ -54,6 +54,7 @@ let package = Package(
         system("CALSA", "alsa", debian: "libasound2-dev"),
         system("CSQLite", "sqlite3", debian: "libsqlite3-dev"),
         system("CCurl", "libcurl", debian: "libcurl4-openssl-dev"),
+        system("CSpeexDSP", "speexdsp", debian: "libspeexdsp-dev"),
         system("COpus", "opus", debian: "libopus-dev"),
         system("COgg", "ogg", debian: "libogg-dev"),
         system("CZlib", "zlib", debian: "zlib1g-dev"),
@@ -78,7 +79,7 @@ let package = Package(
         module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
         module(
             "Audio",
-            ["Host", "Board", "Store", "Containers", "CALSA", "COpus"],
+            ["Host", "Board", "Store", "Containers", "CALSA", "COpus", "CSpeexDSP", "CLinux"],
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),

@@ -1,6 +1,7 @@
 // What the process uses, from /proc.
 internal import CLinux
 internal import Glibc
+internal import Host
 
 /// Memory, time and bytes written of this process.
 struct ProcessFigures {
@@ -22,17 +23,5 @@ struct ProcessFigures {
         let line = text.split(separator: "\n").first { $0.hasPrefix(name) }
         return line?.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first
             .flatMap { Int64($0) } ?? 0
-    }
-}
-
-/// Small files as text.
-enum SmallText {
-    /// The first 16 kB of a file; nil where it cannot be read.
-    static func read(_ path: String) -> String? {
-        guard let file = fopen(path, "r") else { return nil }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 16 << 10)
-        let count = fread(&bytes, 1, bytes.count, file)
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 }

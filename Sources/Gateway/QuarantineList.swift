@@ -1,4 +1,5 @@
 // The list of what is in quarantine, for people and for scripts.
+internal import Host
 internal import Store
 
 /// Draws batches in quarantine as text of at most 80 columns, or as one JSON object.
@@ -19,14 +20,15 @@ package struct QuarantineList {
 
     private func lines(_ batch: QuarantineReply.Entry) -> [String] {
         let when = batch.quarantinedAt.prefix(16).split(separator: "T").joined(separator: " ")
-        let stream = Self.printable(batch.stream)
+        let stream = batch.stream.blanked
+        // A server's words go to a terminal: nothing in them may steer it.
         let first =
             pad("\(batch.number)", 8) + pad(stream, 30) + pad("\(batch.records)", 9)
             + pad("\(batch.attempts)", 7) + when
         return [first]
-            + ["key " + Self.printable(batch.key), "first record " + Self.printable(batch.firstId)]
+            + ["key " + batch.key.blanked, "first record " + batch.firstId.blanked]
             .map { String((Self.indent + $0).prefix(Self.width)) }
-            + Self.wrapped(Self.printable(batch.words), to: Self.width - Self.indent.count)
+            + Self.wrapped(batch.words.blanked, to: Self.width - Self.indent.count)
             .map { Self.indent + $0 }
     }
 
@@ -34,19 +36,6 @@ package struct QuarantineList {
         text.count >= width
             ? String(text.prefix(width - 2)) + "… "
             : text + String(repeating: " ", count: width - text.count)
-    }
-
-    /// A server's words go to a terminal: nothing in them may steer it.
-    private static func printable(_ text: String) -> String {
-        let scalars = text.unicodeScalars.map { scalar -> UnicodeScalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
-                .unassigned:
-                " "
-            default: scalar
-            }
-        }
-        return String(String.UnicodeScalarView(scalars))
     }
 
     private static func wrapped(_ text: String, to width: Int) -> [String] {

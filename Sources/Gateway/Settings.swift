@@ -78,8 +78,7 @@ extension UploadSettings {
                 uniqueKeysWithValues: Stream.allCases.map { ($0, configuration.streams[$0]) }
             ),
             maxBatchBytes: upload.maxBatchBytes,
-            compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip,
-            maxAttempts: upload.maxAttempts
+            compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip
         ) {
             switch upload.destination {
             case .ingest: try Token.read(file: upload.tokenFile, environment: environment)

@@ -165,7 +165,7 @@ package struct StatusScreen {
     }
 
     private func fit(_ line: String) -> String {
-        let printable = String(line.map { $0.isNewline || $0 == "\u{1B}" ? " " : $0 })
+        let printable = line.blanked
         return printable.count <= Self.width
             ? printable : String(printable.prefix(Self.width - 1)) + "…"
     }

@@ -57,9 +57,9 @@ final class Works: Sendable {
                 leeway: .seconds(1)
             ) { uploader.tick() }
         }
-        if let uploader {
+        if let uploader, let upload {
             try start(uploader, context)
-            try watchSurroundings(uploader, context, configuration)
+            try watchSurroundings(uploader, context, configuration.upload, token: upload.token)
         }
         try startSources(context, configuration, enrolment: upload)
     }
@@ -108,15 +108,13 @@ final class Works: Sendable {
     private func watchSurroundings(
         _ uploader: Uploader,
         _ context: WorksContext,
-        _ configuration: Configuration
+        _ upload: Configuration.Upload,
+        token: @escaping @Sendable () throws -> String
     ) throws {
-        guard let settings = UploadSettings(context, configuration) else { return }
-        let isStore = configuration.upload.destination == .s3
-        let upload = configuration.upload
         let retryEnrolment = retryEnrolment
         let surroundings = Surroundings(
-            tokenFile: isStore ? upload.credentialsFile : upload.tokenFile,
-            token: settings.token,
+            tokenFile: upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile,
+            token: token,
             clock: context.clock,
             onNetwork: {
                 retryEnrolment.signal()
@@ -142,7 +140,7 @@ final class Works: Sendable {
         context.board.resting.update { resting in
             resting = [:]
             for name in SourceName.allCases {
-                if !isEnabled(name, configuration) {
+                if !Self.isEnabled(name, configuration) {
                     resting[name] = "disabled in the configuration"
                 } else if !isFree {
                     resting[name] =
@@ -160,7 +158,7 @@ final class Works: Sendable {
             let wait = { (stop: StopSignal) in Self.pause(interval, wakeup, until: stop) }
             guard Self.enrol(enrolment, mark: mark, wait, context, until: stop) else { return }
             context.board.resting.update { resting in
-                resting = resting.filter { !Works.isEnabledNow($0.key, configuration) }
+                resting = resting.filter { !Self.isEnabled($0.key, configuration) }
             }
             do {
                 try self?.runSources(context, configuration)
@@ -170,11 +168,7 @@ final class Works: Sendable {
         }
     }
 
-    private func isEnabled(_ name: SourceName, _ configuration: Configuration) -> Bool {
-        Self.isEnabledNow(name, configuration)
-    }
-
-    private static func isEnabledNow(_ name: SourceName, _ configuration: Configuration) -> Bool {
+    private static func isEnabled(_ name: SourceName, _ configuration: Configuration) -> Bool {
         switch name {
         case .beacons: configuration.beacons.enabled
         case .location: configuration.location.enabled

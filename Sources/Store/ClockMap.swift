@@ -64,7 +64,7 @@ package struct ClockMap: Sendable {
 
     package mutating func add(_ entry: Entry) {
         newest = max(newest, entry.id)
-        let index = index(after: entry.boottime, in: anchors[entry.boot] ?? [])
+        let index = (anchors[entry.boot] ?? []).firstPlace { $0.boottime > entry.boottime }
         guard entry.synced, isNews(entry, at: index) else {
             idle = entry
             return
@@ -94,7 +94,7 @@ package struct ClockMap: Sendable {
             return (stamp.wall, .unsynced)
         }
         let boottime = stamp.boot.milliseconds
-        let index = index(after: boottime, in: known)
+        let index = known.firstPlace { $0.boottime > boottime }
         let anchor = index > 0 ? known[index - 1] : first
         let distance = boottime &- anchor.boottime
         if index > 0,
@@ -108,20 +108,10 @@ package struct ClockMap: Sendable {
     /// The newest anchor of a boot at or before a boot time (ms).
     package func anchor(of boot: Int64, at boottime: Int64 = .max) -> Anchor? {
         guard let known = anchors[boot] else { return nil }
-        let index = index(after: boottime, in: known)
+        let index = known.firstPlace { $0.boottime > boottime }
         return index > 0 ? known[index - 1] : nil
     }
 
     /// How many anchors are kept in memory.
     package var count: Int { anchors.values.reduce(0) { $0 + $1.count } }
-
-    /// The place of the first anchor later than a boot time.
-    private func index(after boottime: Int64, in known: [Anchor]) -> Int {
-        var (low, high) = (0, known.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if known[middle].boottime <= boottime { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
 }

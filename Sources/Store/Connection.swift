@@ -65,9 +65,7 @@ package struct Connection: ~Copyable {
     /// The first column of the first row as an integer; nil without a row, or where it is NULL.
     package func integer(_ sql: String, _ values: Int64...) throws(SQLiteError) -> Int64? {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() {
-            try statement.bind(value, at: Int32(index + 1))
-        }
+        try statement.bind(values, from: 1)
         guard try statement.step() else { return nil }
         return statement.integer(0)
     }
@@ -75,9 +73,7 @@ package struct Connection: ~Copyable {
     /// Runs one statement with integer parameters.
     package func run(_ sql: String, _ values: Int64?...) throws(SQLiteError) {
         let statement = try prepare(sql)
-        for (index, value) in values.enumerated() {
-            try statement.bind(value, at: Int32(index + 1))
-        }
+        try statement.bind(values, from: 1)
         _ = try statement.step()
     }
 
@@ -144,6 +140,15 @@ package struct Statement: ~Copyable {
     package func bind(_ value: Int64?, at index: Int32) throws(SQLiteError) {
         guard let value else { return try check(sqlite3_bind_null(handle, index)) }
         try check(sqlite3_bind_int64(handle, index, value))
+    }
+
+    /// Binds integers to parameters in a row.
+    func bind(_ values: [Int64?], from first: Int32) throws(SQLiteError) {
+        var index = first
+        for value in values {
+            try bind(value, at: index)
+            index += 1
+        }
     }
 
     package func bind(_ value: Double?, at index: Int32) throws(SQLiteError) {

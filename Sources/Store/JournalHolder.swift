@@ -1,6 +1,7 @@
 // Who keeps the journal from being emptied: another process that reads the database and does not stop.
 internal import CLinux
 internal import Glibc
+internal import Host
 
 /// A process that holds a read mark on the journal.
 struct JournalHolder: Equatable {
@@ -15,7 +16,10 @@ struct JournalHolder: Equatable {
     static func find(database: String) -> JournalHolder? {
         var figures = stat()
         guard stat(database + "-shm", &figures) == 0 else { return nil }
-        return find(inode: UInt64(figures.st_ino), in: text("/proc/locks", limit: 1 << 16))
+        return find(
+            inode: UInt64(figures.st_ino),
+            in: SmallText.read("/proc/locks", limit: 1 << 16) ?? ""
+        )
     }
 
     /// `1: POSIX  ADVISORY  READ 1234 fe:01:131 123 123` (proc_locks(5)).
@@ -26,17 +30,9 @@ struct JournalHolder: Equatable {
                 let mark = Int(words[6]), marks.contains(mark),
                 words[5].split(separator: ":").last.flatMap({ UInt64($0) }) == inode
             else { continue }
-            let name = text("/proc/\(pid)/comm", limit: 64).filter { !$0.isNewline }
+            let name = SmallText.read("/proc/\(pid)/comm")?.filter { !$0.isNewline } ?? ""
             return JournalHolder(pid: pid, name: name.isEmpty ? "a process" : name)
         }
         return nil
-    }
-
-    private static func text(_ path: String, limit: Int) -> String {
-        guard let file = fopen(path, "r") else { return "" }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let count = fread(&bytes, 1, limit, file)
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 }

@@ -22,6 +22,11 @@ package struct Chunk: Sendable, Equatable {
     package var overlapFrames: Int
     package var meanSquare: Double
     package var start: Stamp
+    /// From its first frame to the end of its last in ms, as the board's clock measured it; nil: not known.
+    package var span: Int64?
+
+    /// The length of its sound in ms: frames over rate.
+    package var duration: Int64 { Int64(frames) * 1000 / Int64(max(1, rate)) }
 }
 
 /// Reads records; used by one thread.
@@ -68,7 +73,9 @@ package final class Reader {
         chunk = try connection.prepare(
             """
             SELECT c.id, c.boot, c.boottime, c.wall, c.first_segment, c.segments, c.frames,
-            c.overlap_frames, c.mean_square, r.codec, r.rate, r.device, r.preskip
+            c.overlap_frames, c.mean_square, r.codec, r.rate, r.device, r.preskip,
+            (SELECT s.boottime+s.frames*1000/max(1,r.rate) FROM segments s
+            WHERE s.id=c.first_segment+c.segments-1)-c.boottime
             FROM chunks c JOIN runs r ON r.id=c.run WHERE c.id BETWEEN ? AND ? ORDER BY c.id
             """
         )
@@ -94,7 +101,7 @@ package final class Reader {
     ) throws {
         try each(fixes, range) { row in
             var fix = Fix(
-                stamp: stamp(row, boottime: 2),
+                stamp: row.stamp(boottime: 2),
                 mode: row.required(4) == 3 ? .threeDimensional : .twoDimensional,
                 latitude: Double(row.required(5)) / 1e7,
                 longitude: Double(row.required(6)) / 1e7
@@ -131,7 +138,7 @@ package final class Reader {
                         telemetry: isKnown
                             ? Telemetry(packed: payload) ?? Telemetry() : Telemetry(),
                         data: isKnown ? [] : payload,
-                        stamp: stamp(sightings, boottime: 4)
+                        stamp: sightings.stamp(boottime: 4)
                     )
                 )
             )
@@ -166,7 +173,7 @@ package final class Reader {
             let stored = Stored(
                 sequence: row.required(0),
                 boot: row.required(1),
-                record: stamp(row, boottime: 2)
+                record: row.stamp(boottime: 2)
             )
             try body(stored, row.text(4), row.text(5), row.text(6))
         }
@@ -178,7 +185,7 @@ package final class Reader {
     ) throws {
         try each(chunk, range) { row in
             guard let codec = AudioCodec(rawValue: Int(row.required(9))) else { return }
-            let chunk = Chunk(
+            var chunk = Chunk(
                 codec: codec,
                 rate: Int(row.required(10)),
                 device: row.text(11),
@@ -188,8 +195,12 @@ package final class Reader {
                 frames: Int(row.required(6)),
                 overlapFrames: Int(row.required(7)),
                 meanSquare: row.number(8) ?? 0,
-                start: stamp(row, boottime: 2)
+                start: row.stamp(boottime: 2)
             )
+            // A device is no further off than this; anything else is damage.
+            chunk.span = row.integer(13).flatMap {
+                abs($0 - chunk.duration) <= chunk.duration / 20 ? $0 : nil
+            }
             try body(Stored(sequence: row.required(0), boot: row.required(1), record: chunk))
         }
     }
@@ -212,11 +223,14 @@ package final class Reader {
         defer { statement.reset() }
         while try statement.step() { try body(statement) }
     }
+}
 
-    private func stamp(_ row: borrowing Statement, boottime column: Int32) -> Stamp {
+extension Statement {
+    /// The moment that two columns in a row hold: boot time and wall time in ms.
+    func stamp(boottime column: Int32) -> Stamp {
         Stamp(
-            boot: BootInstant(nanoseconds: row.required(column) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(column + 1))
+            boot: BootInstant(nanoseconds: required(column) &* 1_000_000),
+            wall: WallTime(milliseconds: required(column + 1))
         )
     }
 }
@@ -239,18 +253,7 @@ extension Reader {
         let rows = try connection.prepare(
             "SELECT id, boot, boottime, wall, synced, \(source) FROM clock_map ORDER BY id"
         )
-        while try rows.step() {
-            entries.append(
-                ClockMap.Entry(
-                    id: rows.required(0),
-                    boot: rows.required(1),
-                    boottime: rows.required(2),
-                    wall: rows.required(3),
-                    synced: rows.required(4) != 0,
-                    source: rows.isNull(5) ? nil : ClockSource(rawValue: rows.text(5))
-                )
-            )
-        }
+        while try rows.step() { entries.append(ClockMap.Entry(rows)) }
         return entries
     }
 
@@ -300,7 +303,7 @@ extension Reader {
             try body(
                 rows.required(0),
                 rows.required(1),
-                stamp(rows, boottime: 2),
+                rows.stamp(boottime: 2),
                 Int(rows.required(4)),
                 rows.number(5) ?? 0,
                 rows.data(6)

@@ -73,20 +73,9 @@ package struct RecordIDs: Sendable, Hashable {
 
     private func range(_ stream: Stream, _ sequence: Int64) -> Origin? {
         guard let ranges = origins[stream] else { return nil }
-        let after = firstRange(ranges, after: sequence)
+        let after = ranges.firstPlace { $0.first > sequence }
         guard after > 0, sequence <= ranges[after - 1].last else { return nil }
         return ranges[after - 1]
-    }
-
-    /// The index of the first range that begins after a row.
-    private func firstRange(_ ranges: [Origin], after sequence: Int64) -> Int {
-        var low = 0
-        var high = ranges.count
-        while low < high {
-            let middle = (low + high) / 2
-            if ranges[middle].first <= sequence { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }
 

@@ -39,7 +39,7 @@ struct Salvage {
                 return try finish(isReadable: false)
             }
             let ids = reader.recordIDs
-            let old = OldDatabase(reader: reader, path: path)
+            let old = OldDatabase(reader: reader)
             let boots = old.boots
             let clock = old.clock
             try core.perform { try $0.adoptClock(boots: boots, clock: clock, from: path) }
@@ -66,7 +66,7 @@ struct Salvage {
         var lostInARow = 0
         for page in plan.pages {
             if stop.isRaised { return }
-            let (records, lost) = old.read(stream, page)
+            let (records, lost) = old.read(stream, page, settled: plan.settled)
             through = page.upperBound
             // Where the end of the table is not known, what cannot be read may never have been.
             lostInARow = records.isEmpty ? lostInARow + 1 : 0
@@ -78,7 +78,7 @@ struct Salvage {
                 try $0.noteSalvaged(path, stream, through: end, records: records.count, lost: lost)
             }
         }
-        if stream == .audio, let tail = old.soundWithoutChunk() {
+        if stream == .audio, let tail = old.soundWithoutChunk {
             let end = through + 1
             guard known < end else { return }
             try core.perform {
@@ -97,10 +97,15 @@ struct Salvage {
 /// What can still be asked of a damaged database; every question may fail.
 struct OldDatabase {
     private static let pageSize: Int64 = 512
-    private let reader: Reader
 
-    init(reader: Reader, path: String) {
-        self.reader = reader
+    let reader: Reader
+
+    /// Ranges of rows to read.
+    struct Plan {
+        var pages: [ClosedRange<Int64>] = []
+        var isEndKnown = true
+        /// Rows up to here may be gone by right.
+        var settled = Int64.max
     }
 
     /// The ids of its boots by row.
@@ -108,16 +113,14 @@ struct OldDatabase {
 
     var clock: [ClockMap.Entry] { (try? reader.clockEntries()) ?? [] }
 
-    /// Ranges of rows to read: all that were not uploaded.
-    func pages(
-        _ stream: Stream,
-        after known: Int64
-    ) -> (pages: [ClosedRange<Int64>], isEndKnown: Bool) {
+    /// What of a stream was not uploaded, beyond the rows that are known already.
+    func pages(_ stream: Stream, after known: Int64) -> Plan {
         let batches = try? reader.uploadedRanges(stream)
         // Without ids and batches nobody could tell what the server has: rather lost than twice.
-        guard reader.hasIDs || batches != nil else { return ([], true) }
+        guard reader.hasIDs || batches != nil else { return Plan() }
         guard let (bounds, isEndKnown) = reader.bounds(stream, known: batches?.last?.upperBound)
-        else { return ([], true) }
+        else { return Plan() }
+        let settled = (try? reader.settled(stream)) ?? .max
         let size = stream == .audio ? 1 : Self.pageSize
         var pages: [ClosedRange<Int64>] = []
         var next = max(bounds.lowerBound, known + 1)
@@ -136,14 +139,17 @@ struct OldDatabase {
             pages.append(next...last)
             next = last + 1
         }
-        return (pages, isEndKnown)
+        return Plan(pages: pages, isEndKnown: isEndKnown, settled: settled)
     }
 
     /// The records of a page, and how many of its rows could not be read.
-    func read(_ stream: Stream, _ page: ClosedRange<Int64>) -> ([SalvagedRecord], lost: Int) {
+    func read(
+        _ stream: Stream,
+        _ page: ClosedRange<Int64>,
+        settled: Int64
+    ) -> ([SalvagedRecord], lost: Int) {
         if let records = try? reader.salvage(stream, page) {
             // A damaged tree may leave rows out without an error.
-            let settled = (try? reader.settled(stream)) ?? .max
             let isWhole = page.lowerBound > settled
             return (records, isWhole ? page.count - records.count : 0)
         }
@@ -152,8 +158,8 @@ struct OldDatabase {
         if page.count == Int(Self.pageSize), isDead(stream, page, middle) {
             return ([], page.count)
         }
-        let (front, lostFront) = read(stream, page.lowerBound...middle)
-        let (back, lostBack) = read(stream, (middle + 1)...page.upperBound)
+        let (front, lostFront) = read(stream, page.lowerBound...middle, settled: settled)
+        let (back, lostBack) = read(stream, (middle + 1)...page.upperBound, settled: settled)
         return (front + back, lostFront + lostBack)
     }
 
@@ -164,8 +170,5 @@ struct OldDatabase {
         }
     }
 
-    func soundWithoutChunk() -> SalvagedRecord? {
-        guard let tail = try? reader.soundWithoutChunk() else { return nil }
-        return tail
-    }
+    var soundWithoutChunk: SalvagedRecord? { (try? reader.soundWithoutChunk()) ?? nil }
 }

@@ -147,9 +147,7 @@ extension Writer {
             Int64(batch.stream.rawValue), batch.first, batch.last, batch.state.rawValue,
             Int64(batch.attempts), batch.clockMap, batch.sentAt.milliseconds, batch.synced ? 1 : 0,
         ]
-        for (index, value) in integers.enumerated() {
-            try statement.bind(value, at: Int32(index + 4))
-        }
+        try statement.bind(integers, from: 4)
         try statement.run()
         var stored = batch
         stored.id = connection.lastInsertedRow
@@ -163,7 +161,7 @@ extension Writer {
             app_version, error FROM batches \(condition)
             """
         )
-        for (index, value) in values.enumerated() { try rows.bind(value, at: Int32(index + 1)) }
+        try rows.bind(values, from: 1)
         var batches: [Batch] = []
         while try rows.step() {
             guard let stream = Stream(rawValue: Int(rows.required(2))),

@@ -96,17 +96,18 @@ func loadClockMap(_ connection: borrowing Connection, through last: Int64) throw
         "SELECT id, boot, boottime, wall, synced, source FROM clock_map WHERE id<=? ORDER BY id"
     )
     try rows.bind(last, at: 1)
-    while try rows.step() {
-        map.add(
-            ClockMap.Entry(
-                id: rows.required(0),
-                boot: rows.required(1),
-                boottime: rows.required(2),
-                wall: rows.required(3),
-                synced: rows.required(4) != 0,
-                source: rows.isNull(5) ? nil : ClockSource(rawValue: rows.text(5))
-            )
-        )
-    }
+    while try rows.step() { map.add(ClockMap.Entry(rows)) }
     return map
+}
+
+extension ClockMap.Entry {
+    /// From a row of id, boot, boottime, wall, synced and source.
+    init(_ row: borrowing Statement) {
+        id = row.required(0)
+        boot = row.required(1)
+        boottime = row.required(2)
+        wall = row.required(3)
+        synced = row.required(4) != 0
+        source = row.isNull(5) ? nil : ClockSource(rawValue: row.text(5))
+    }
 }

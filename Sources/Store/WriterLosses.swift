@@ -44,9 +44,7 @@ extension Writer {
             toBoot,
             loss.to.boot.milliseconds, loss.to.wall.milliseconds,
         ]
-        for (index, number) in numbers.enumerated() {
-            try statement.bind(number, at: Int32(index + 3))
-        }
+        try statement.bind(numbers, from: 3)
         try statement.run()
         untold = true
     }
@@ -148,10 +146,6 @@ extension Writer {
 
     /// Boot, boottime and wall of three columns in a row, as the time it was.
     private func moment(_ row: borrowing Statement, from column: Int32) -> WallTime {
-        let stamp = Stamp(
-            boot: BootInstant(nanoseconds: row.required(column + 1) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(column + 2))
-        )
-        return clockMap.resolve(stamp, boot: row.required(column)).wall
+        clockMap.resolve(row.stamp(boottime: column + 1), boot: row.required(column)).wall
     }
 }

@@ -40,12 +40,8 @@ extension Writer {
             "SELECT done_boot, done_boottime, done_wall FROM batches WHERE id=?"
         )
         try row.bind(batch.id, at: 1)
-        guard try row.step(), let wall = row.integer(2) else { return batch.sentAt }
-        let stamp = Stamp(
-            boot: BootInstant(nanoseconds: row.required(1) &* 1_000_000),
-            wall: WallTime(milliseconds: wall)
-        )
-        return clockMap.resolve(stamp, boot: row.required(0)).wall
+        guard try row.step(), !row.isNull(2) else { return batch.sentAt }
+        return clockMap.resolve(row.stamp(boottime: 1), boot: row.required(0)).wall
     }
 
     /// Puts the records of a batch back as a fresh one: a new key, no attempts, dated as the clock map knows now.
@@ -96,33 +92,20 @@ extension Writer {
         return true
     }
 
-    /// Counts records as gone and tells of them in an event of their own, made of when the first and the last were
-    /// captured.
+    /// Counts records as gone and tells of them in an event of their own.
+    ///
+    /// `detail` gets when the first and the last of them were captured.
     private func countRemoved(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
         _ kind: LossKind,
         detail: (WallTime, WallTime) -> [(key: String, value: EventValue)]
     ) throws {
-        let count = range.upperBound - range.lowerBound + 1
-        let now = clock.stamp()
-        let first = try capture(of: range.lowerBound, in: stream) ?? (boot, now)
-        let last = try capture(of: range.upperBound, in: stream) ?? first
-        try noteTold(
-            Loss(kind, stream, records: count, from: first.stamp, to: last.stamp),
-            fromBoot: first.boot,
-            toBoot: last.boot
-        )
-        try connection.run(
-            "UPDATE streams SET evicted=evicted+? WHERE id=?",
-            count,
-            Int64(stream.rawValue)
-        )
-        counters[stream]?.evicted += count
+        let (first, last) = try countGone(stream, range, kind, isTold: true)
         let from = clockMap.resolve(first.stamp, boot: first.boot).wall
         let to = clockMap.resolve(last.stamp, boot: last.boot).wall
         try insert(
-            Event(kind.event, source: "storage", detail: detail(from, to), stamp: now)
+            Event(kind.event, source: "storage", detail: detail(from, to), stamp: clock.stamp())
         )
     }
 }

@@ -26,7 +26,7 @@ extension Writer {
     func evictQuarantined() throws -> Bool {
         guard let oldest = try done("state=2 ORDER BY id LIMIT 1") else { return false }
         let last = end(of: oldest, limit: oldest.stream.step(evictionBytes))
-        try countEvicted(oldest.stream, oldest.first...last)
+        try countGone(oldest.stream, oldest.first...last, .evicted)
         counters[oldest.stream]?.quarantined -= last - oldest.first + 1
         _ = try removeFront(of: oldest, limit: oldest.stream.step(evictionBytes))
         return true
@@ -42,23 +42,34 @@ extension Writer {
         else { return false }
         let first = oldest.lowerBound
         let range = first...min(oldest.upperBound, first + largest.step(evictionBytes) - 1)
-        try countEvicted(largest, range)
+        try countGone(largest, range, .evicted)
         try remove(largest, range)
         counters[largest]?.frozen.insert(range)
         return true
     }
 
-    private func countEvicted(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
+    /// A moment of a boot.
+    typealias Moment = (boot: Int64, stamp: Stamp)
+
+    /// Counts records as gone and enters them in the ledger; returns when the first and the last were captured.
+    ///
+    /// `isTold`: an event of its own tells of them.
+    @discardableResult
+    func countGone(
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
+        _ kind: LossKind,
+        isTold: Bool = false
+    ) throws -> (first: Moment, last: Moment) {
         try begin()
         let count = range.upperBound - range.lowerBound + 1
-        if let first = try capture(of: range.lowerBound, in: stream),
-            let last = try capture(of: range.upperBound, in: stream)
-        {
-            try note(
-                Loss(.evicted, stream, records: count, from: first.stamp, to: last.stamp),
-                fromBoot: first.boot,
-                toBoot: last.boot
-            )
+        let first = try capture(of: range.lowerBound, in: stream) ?? (boot, clock.stamp())
+        let last = try capture(of: range.upperBound, in: stream) ?? first
+        let loss = Loss(kind, stream, records: count, from: first.stamp, to: last.stamp)
+        if isTold {
+            try noteTold(loss, fromBoot: first.boot, toBoot: last.boot)
+        } else {
+            try note(loss, fromBoot: first.boot, toBoot: last.boot)
         }
         try connection.run(
             "UPDATE streams SET evicted=evicted+? WHERE id=?",
@@ -66,20 +77,16 @@ extension Writer {
             Int64(stream.rawValue)
         )
         counters[stream]?.evicted += count
+        return (first, last)
     }
 
-    /// The stamp of a record and the boot it belongs to.
-    func capture(of sequence: Int64, in stream: Stream) throws -> (boot: Int64, stamp: Stamp)? {
+    func capture(of sequence: Int64, in stream: Stream) throws -> Moment? {
         let row = try connection.prepare(
             "SELECT boot, boottime, wall FROM \(stream.table) WHERE id=?"
         )
         try row.bind(sequence, at: 1)
         guard try row.step() else { return nil }
-        let stamp = Stamp(
-            boot: BootInstant(nanoseconds: row.required(1) &* 1_000_000),
-            wall: WallTime(milliseconds: row.required(2))
-        )
-        return (row.required(0), stamp)
+        return (row.required(0), row.stamp(boottime: 1))
     }
 
     // MARK: Batches that are over

@@ -48,10 +48,7 @@ extension Writer {
         let insert = try connection.prepare(
             "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
         )
-        for (index, value) in [boot, entry.boottime, entry.wall, entry.synced ? 1 : 0].enumerated()
-        {
-            try insert.bind(value, at: Int32(index + 1))
-        }
+        try insert.bind([boot, entry.boottime, entry.wall, entry.synced ? 1 : 0], from: 1)
         if let source = entry.source { try insert.bind(source.rawValue, at: 5) }
         try insert.run()
         var copy = entry
@@ -113,40 +110,26 @@ extension Writer {
         let run = min(0, try connection.integer("SELECT min(id) FROM runs") ?? 0) - 1
         let newest = try connection.integer("SELECT max(id) FROM segments WHERE id<0")
         let first = (newest ?? Self.firstSegment) + 1
-        try insertRun(chunk, id: run)
+        try insertRun(AudioRun(of: chunk, id: run))
+        // How long each segment was is not known any more; how long they were together is.
+        let share = chunk.frames / max(1, segments.count)
+        let span = chunk.span ?? chunk.duration
+        var notes: [SegmentNote] = []
         for (index, data) in segments.enumerated() {
-            try insertSegment.bind(first + Int64(index), at: 1)
-            try insertSegment.bind(run, at: 2)
-            try insertSegment.bind(Int64(chunk.frames / max(1, segments.count)), at: 3)
-            try insertSegment.bind(chunk.meanSquare, at: 4)
-            try bind(chunk.start, of: boot, insertSegment, from: 5)
-            try insertSegment.bind(data, at: 8)
-            try insertSegment.run()
+            let isLast = index == segments.count - 1
+            let offset = span * Int64(index) / Int64(segments.count)
+            let segment = Segment(
+                run: run,
+                frames: isLast ? chunk.frames - share * index : share,
+                start: chunk.start.advanced(by: .milliseconds(offset)),
+                meanSquare: chunk.meanSquare,
+                data: data
+            )
+            notes.append(try insertSegment(segment, id: first + Int64(index), boot: boot))
         }
-        let bytes = segments.reduce(0) { $0 + $1.count }
-        let sequence = nextSequence(.audio, bytes: bytes)
-        let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
-        let integers: [Int64] = [
-            sequence, run, first, Int64(segments.count), Int64(chunk.frames),
-            Int64(chunk.overlapFrames),
-        ]
-        for (index, value) in integers.enumerated() {
-            try statement.bind(value, at: Int32(index + 1))
-        }
-        try statement.bind(chunk.meanSquare, at: 7)
-        try statement.bind(Int64(bytes), at: 8)
-        try bind(chunk.start, of: boot, statement, from: 9)
-        try statement.run()
-    }
-
-    private func insertRun(_ chunk: Chunk, id: Int64) throws {
-        let statement = try connection.prepare("INSERT INTO runs VALUES (?,?,?,?,?,0)")
-        try statement.bind(id, at: 1)
-        try statement.bind(Int64(chunk.codec.rawValue), at: 2)
-        try statement.bind(Int64(chunk.rate), at: 3)
-        try statement.bind(chunk.device, at: 4)
-        try statement.bind(Int64(chunk.preskip), at: 5)
-        try statement.run()
+        guard let start = notes.first else { return }
+        let note = ChunkNote(segments: notes, overlapFrames: Int64(chunk.overlapFrames))
+        try insertChunk(note, of: run, from: start)
     }
 
     // MARK: Origins
@@ -215,9 +198,7 @@ extension Writer {
             """
         )
         try statement.bind(path, at: 1)
-        for (index, value) in [stream, Int(through), records, lost].enumerated() {
-            try statement.bind(Int64(value), at: Int32(index + 2))
-        }
+        try statement.bind([Int64(stream), through, Int64(records), Int64(lost)], from: 2)
         try statement.run()
     }
 
@@ -253,5 +234,19 @@ extension Writer {
         )
         try statement.bind(name, at: 1)
         return try statement.step() ? statement.required(0) : boot
+    }
+}
+
+extension AudioRun {
+    /// The run that a chunk alone was of.
+    fileprivate init(of chunk: Chunk, id: Int64) {
+        self.init(
+            id: id,
+            codec: chunk.codec,
+            rate: chunk.rate,
+            device: chunk.device,
+            preskip: chunk.preskip,
+            overlapSegments: 0
+        )
     }
 }

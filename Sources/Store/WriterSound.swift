@@ -5,39 +5,44 @@ extension Writer {
     func begin(_ run: AudioRun) throws {
         try endRun()
         try begin()
-        let statement = try connection.prepare("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?)")
-        try statement.bind(run.id, at: 1)
-        try statement.bind(Int64(run.codec.rawValue), at: 2)
-        try statement.bind(Int64(run.rate), at: 3)
-        try statement.bind(run.device, at: 4)
-        try statement.bind(Int64(run.preskip), at: 5)
-        try statement.bind(Int64(run.overlapSegments), at: 6)
-        try statement.run()
+        try insertRun(run)
         chunker.begin(run)
+    }
+
+    func insertRun(_ run: AudioRun) throws {
+        let statement = try connection.prepare("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?)")
+        try statement.bind(run.device, at: 4)
+        try statement.bind([run.id, Int64(run.codec.rawValue), Int64(run.rate)], from: 1)
+        try statement.bind([Int64(run.preskip), Int64(run.overlapSegments)], from: 5)
+        try statement.run()
     }
 
     /// Stores a segment, and the chunk that it completes.
     func insert(_ segment: Segment) throws {
         try begin()
-        try insertSegment.bind(nil as Int64?, at: 1)
-        try insertSegment.bind(segment.run, at: 2)
-        try insertSegment.bind(Int64(segment.frames), at: 3)
+        let note = try insertSegment(segment, boot: boot)
+        noteBytes(segment.data.count)
+        let run = chunker.run
+        if let chunk = chunker.append(note) { try insert(chunk, of: run) }
+        // Two seconds of sound are never more than a moment from the disk.
+        commitSoon()
+    }
+
+    /// Stores a segment of a boot; `id` nil: as the newest.
+    func insertSegment(_ segment: Segment, id: Int64? = nil, boot: Int64) throws -> SegmentNote {
+        try insertSegment.bind(id, at: 1)
+        try insertSegment.bind([segment.run, Int64(segment.frames)], from: 2)
         try insertSegment.bind(segment.meanSquare, at: 4)
-        try bind(segment.start, insertSegment, from: 5)
+        try bind(segment.start, of: boot, insertSegment, from: 5)
         try insertSegment.bind(segment.data, at: 8)
         try insertSegment.run()
-        noteBytes(segment.data.count)
-        let note = SegmentNote(
+        return SegmentNote(
             id: connection.lastInsertedRow,
             frames: Int64(segment.frames),
             meanSquare: segment.meanSquare,
             bytes: Int64(segment.data.count),
             time: (boot, segment.start.boot.milliseconds, segment.start.wall.milliseconds)
         )
-        let run = chunker.run
-        if let chunk = chunker.append(note) { try insert(chunk, of: run) }
-        // Two seconds of sound are never more than a moment from the disk.
-        commitSoon()
     }
 
     func endRun() throws {
@@ -59,20 +64,23 @@ extension Writer {
                 Int64(Stream.audio.rawValue)
             )
         }
+        try insertChunk(chunk, of: run.id, from: first)
+    }
+
+    /// Stores a chunk, which begins with segment `first`.
+    func insertChunk(_ chunk: ChunkNote, of run: Int64, from first: SegmentNote) throws {
         let sequence = nextSequence(.audio, bytes: Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
-        let integers: [Int64] = [
-            sequence, run.id, first.id, Int64(chunk.segments.count), chunk.frames,
-            chunk.overlapFrames,
-        ]
-        for (index, value) in integers.enumerated() {
-            try statement.bind(value, at: Int32(index + 1))
-        }
+        try statement.bind(
+            [
+                sequence, run, first.id, Int64(chunk.segments.count), chunk.frames,
+                chunk.overlapFrames,
+            ],
+            from: 1
+        )
         try statement.bind(chunk.meanSquare, at: 7)
-        try statement.bind(chunk.bytes, at: 8)
-        try statement.bind(first.time.boot, at: 9)
-        try statement.bind(first.time.boottime, at: 10)
-        try statement.bind(first.time.wall, at: 11)
+        let time = first.time
+        try statement.bind([chunk.bytes, time.boot, time.boottime, time.wall], from: 8)
         try statement.run()
     }
 

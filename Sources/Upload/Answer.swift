@@ -1,6 +1,7 @@
 // What came back from a server, and what it means (contract, section 3).
 package import Board
 internal import FoundationEssentials
+internal import Host
 
 /// A finished HTTP exchange.
 package struct Answer: Sendable, Equatable {

@@ -83,7 +83,7 @@ package final class BatchBody {
     struct Pieces {
         private let body: BatchBody
         private let records: ClosedRange<Int64>
-        private var compressor: (any BodyCompressor)?
+        private var compressor: PieceCompressor
         private var position: Int64
         private var isStarted = false
         private var isDone = false
@@ -92,12 +92,14 @@ package final class BatchBody {
             self.body = body
             records = body.batch.first...body.batch.last
             position = body.batch.first
+            compressor = PieceCompressor(body.compression)
         }
 
         /// The next piece (never empty), or nil at the end.
         mutating func next() throws -> [UInt8]? {
             while !isDone {
-                let piece = try compress(try plain())
+                let plain = try plain()
+                let piece = try compressor.take(plain, isLast: isDone)
                 if !piece.isEmpty { return piece }
             }
             return nil
@@ -122,15 +124,6 @@ package final class BatchBody {
                 return true
             }
             return bytes
-        }
-
-        private mutating func compress(_ bytes: [UInt8]) throws -> [UInt8] {
-            compressor = try compressor ?? body.compression.compressor()
-            guard let compressor else { return bytes }
-            var output: [UInt8] = []
-            try compressor.append(bytes, to: &output)
-            if isDone { try compressor.finish(to: &output) }
-            return output
         }
     }
 }

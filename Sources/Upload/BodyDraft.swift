@@ -8,8 +8,7 @@ package import Store
 package final class BodyDraft {
     private let range: PendingRange
     private let envelope: Envelope
-    private let compression: Compression
-    private let compressor: (any BodyCompressor)?
+    private var compressor: PieceCompressor
     private let source: RecordSource
     private var kept = KeptPieces()
     /// Bytes of what it has made of the body so far, before compression.
@@ -27,9 +26,8 @@ package final class BodyDraft {
     ) throws {
         self.range = range
         self.envelope = envelope
-        self.compression = compression
+        compressor = PieceCompressor(compression)
         last = range.first
-        compressor = try compression.compressor()
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
         try keep(envelope.opening())
         try fill(limit)
@@ -55,12 +53,9 @@ package final class BodyDraft {
         try keep(page)
     }
 
-    private func keep(_ plain: [UInt8]) throws {
+    private func keep(_ plain: [UInt8], isLast: Bool = false) throws {
         plainLength += plain.count
-        guard let compressor else { return kept.append(plain) }
-        var output: [UInt8] = []
-        try compressor.append(plain, to: &output)
-        kept.append(output)
+        kept.append(try compressor.take(plain, isLast: isLast))
     }
 
     /// The body of the batch that was frozen from it; nil for any other batch, or another compression.
@@ -68,14 +63,9 @@ package final class BodyDraft {
     /// To be called once: it ends the compressor.
     package func body(of batch: Batch, _ compression: Compression) throws -> (any RequestBody)? {
         guard batch.stream == range.stream, batch.first == range.first, batch.last == last,
-            batch.clockMap == range.clockMap, compression == self.compression
+            batch.clockMap == range.clockMap, compression == compressor.compression
         else { return nil }
-        try keep(envelope.closing(batch))
-        if let compressor {
-            var output: [UInt8] = []
-            try compressor.finish(to: &output)
-            kept.append(output)
-        }
+        try keep(envelope.closing(batch), isLast: true)
         return kept.body
             ?? StreamedBody(
                 BatchBody(

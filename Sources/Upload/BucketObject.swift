@@ -6,9 +6,6 @@ typealias PieceSupply = () throws -> [UInt8]?
 
 /// An object that is to be stored.
 struct BucketObject {
-    /// Up to here a body is kept in memory; a larger one is produced once more as it is sent.
-    private static let memoryLimit = 512 << 10
-
     var key: String
     /// Its media type.
     var type: String
@@ -18,20 +15,17 @@ struct BucketObject {
 
     /// Produces the object once to measure it; `start` begins the same bytes anew.
     init(key: String, type: String, _ start: @escaping () -> PieceSupply) throws {
-        var length = 0
+        var kept = KeptPieces()
         var digest = SHA256()
-        var bytes: [UInt8]? = []
         let next = start()
         while let piece = try next() {
-            length += piece.count
             digest.append(piece)
-            bytes?.append(contentsOf: piece)
-            if length > Self.memoryLimit { bytes = nil }
+            kept.append(piece)
         }
         self.key = key
         self.type = type
         self.digest = digest.finish()
-        body = bytes.map { MemoryBody($0) } ?? ProducedBody(length: length, start)
+        body = kept.body ?? ProducedBody(length: kept.length, start)
     }
 }
 
@@ -68,22 +62,22 @@ final class RecordLines {
 
     private let batch: Batch
     private let source: RecordSource
-    private let compression: Compression
-    private var compressor: (any BodyCompressor)?
+    private var compressor: PieceCompressor
     private var position: Int64
     private var isDone = false
 
     init(_ batch: Batch, of source: RecordSource, _ compression: Compression) {
         self.batch = batch
         self.source = source
-        self.compression = compression
+        compressor = PieceCompressor(compression)
         position = batch.first
     }
 
     /// The next piece (never empty), or nil at the end.
     func next() throws -> [UInt8]? {
         while !isDone {
-            let bytes = try compress(page())
+            let page = try page()
+            let bytes = try compressor.take(page, isLast: isDone)
             if !bytes.isEmpty { return bytes }
         }
         return nil
@@ -103,14 +97,5 @@ final class RecordLines {
             return true
         }
         return lines
-    }
-
-    private func compress(_ lines: [UInt8]) throws -> [UInt8] {
-        if compressor == nil { compressor = try compression.compressor() }
-        guard let compressor else { return lines }
-        var output: [UInt8] = []
-        try compressor.append(lines, to: &output)
-        if isDone { try compressor.finish(to: &output) }
-        return output
     }
 }

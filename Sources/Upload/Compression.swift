@@ -27,6 +27,26 @@ protocol BodyCompressor: AnyObject {
     func finish(to output: inout [UInt8]) throws
 }
 
+/// Compresses a body's pieces, or passes them on as they are.
+struct PieceCompressor {
+    let compression: Compression
+    private var compressor: (any BodyCompressor)?
+
+    init(_ compression: Compression) {
+        self.compression = compression
+    }
+
+    /// What comes out for a piece, which may be nothing; with the last piece, all that is left.
+    mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
+        compressor = try compressor ?? compression.compressor()
+        guard let compressor else { return piece }
+        var output: [UInt8] = []
+        try compressor.append(piece, to: &output)
+        if isLast { try compressor.finish(to: &output) }
+        return output
+    }
+}
+
 /// A compressor refused, in its own words.
 struct CompressionError: Error, CustomStringConvertible {
     var message: String

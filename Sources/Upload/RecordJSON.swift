@@ -108,13 +108,14 @@ package enum RecordJSON {
         to json: inout JSONText,
         sound: (inout JSONText) throws -> Void
     ) rethrows {
-        let duration = Int64(chunk.frames) * 1000 / Int64(max(1, chunk.rate))
+        let duration = chunk.duration
         let overlap = Int64(chunk.overlapFrames) * 1000 / Int64(max(1, chunk.rate))
         let level = SoundLevel.decibels(chunk.meanSquare)
         try json.object {
             $0.field("id", id)
             $0.field("timestamp_start", moment.wall)
-            $0.field("timestamp_end", moment.wall + .milliseconds(duration))
+            // Real time, where `duration` is frames over rate: the device's clock is not ours.
+            $0.field("timestamp_end", moment.wall + .milliseconds(chunk.span ?? duration))
             $0.field("duration", scaled: duration, decimals: 3)
             try sound(&$0)
             $0.field("audio_format", chunk.codec.format)

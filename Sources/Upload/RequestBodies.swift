@@ -1,5 +1,14 @@
 // The kinds of request body: short ones from memory, a long one straight from the database.
 
+/// A body of known length that can be produced again from its start.
+package protocol RequestBody: AnyObject {
+    var length: Int { get }
+    /// Goes back to the start.
+    func rewind()
+    /// The next bytes, at most `limit`; empty at the end.
+    func read(atMost limit: Int) throws -> ArraySlice<UInt8>
+}
+
 /// A body that is all there.
 package final class MemoryBody: RequestBody {
     private let bytes: [UInt8]

@@ -177,36 +177,63 @@ final class SyncRun {
 
     func send(_ batch: Batch, token: String) throws -> Next {
         if stop.sleep(for: rate.delay(at: clock.now())) { return .endSync }
-        if let bucket { return try store(batch, in: bucket, keys: token) }
-        let body = try body(of: batch)
+        let request = try bucket.map { try store(batch, in: $0, keys: token) } ?? post(batch, token)
         let now = clock.stamp()
         report.lastAttemptAt = now
         report.streams[batch.stream]?.lastAttemptAt = now
         report.streams[batch.stream]?.inFlight = batch.records
         publish()
         let sentBefore = transport.meter.traffic.sent
-        let exchange = transport.post(
-            body,
-            headers: headers(batch, token: token),
-            isFresh: wantsFreshConnection,
-            until: stop
-        )
-        wantsFreshConnection = false
-        report.bytesSent += Int64(body.length)
-        requested(from: now.boot, sentBefore)
+        let outcome = Result { try request() }
         report.streams[batch.stream]?.inFlight = 0
+        let (exchange, bytes) = try outcome.get()
+        report.bytesSent += Int64(bytes)
+        requested(from: now.boot, sentBefore)
         switch exchange {
         case .stopped:
             return .endSync
         case .failed(let failure):
             fail(failure, stream: batch.stream, after: nil)
             return .endSync
+        case .answered(let answer) where bucket != nil:
+            return try judge(Verdict(bucket: answer), batch)
         case .answered(let answer)
         where answer.status == 415 && compression.fallBack(accepting: answer.acceptEncoding):
             // Nobody has judged the batch, only its wrapping: at once again, under the same key.
             return try send(batch, token: token)
         case .answered(let answer):
             return try judge(Verdict(answer), batch)
+        }
+    }
+
+    /// What became of a request, and the bytes of its bodies.
+    private typealias Request = () throws -> (Exchange, bytes: Int)
+
+    /// A batch as one request to a server.
+    private func post(_ batch: Batch, _ token: String) throws -> Request {
+        let body = try body(of: batch)
+        let headers = headers(batch, token: token)
+        return { [self] in
+            defer { wantsFreshConnection = false }
+            let exchange = transport.post(
+                body,
+                headers: headers,
+                isFresh: wantsFreshConnection,
+                until: stop
+            )
+            return (exchange, body.length)
+        }
+    }
+
+    /// A batch as objects in a bucket.
+    private func store(
+        _ batch: Batch,
+        in bucket: BucketUpload,
+        keys: String
+    ) throws -> Request {
+        let reader = try reader()
+        return { [self] in
+            try bucket.send(batch, from: reader, keys: keys, by: transport, until: stop)
         }
     }
 
@@ -284,40 +311,8 @@ final class SyncRun {
         }
     }
 
-    /// Stores a batch where uploads go to a bucket.
-    private func store(_ batch: Batch, in bucket: BucketUpload, keys: String) throws -> Next {
-        let reader = try reader()
-        let now = clock.stamp()
-        report.lastAttemptAt = now
-        report.streams[batch.stream]?.lastAttemptAt = now
-        report.streams[batch.stream]?.inFlight = batch.records
-        publish()
-        defer { report.streams[batch.stream]?.inFlight = 0 }
-        let sentBefore = transport.meter.traffic.sent
-        let (exchange, bytes) = try bucket.send(
-            batch,
-            from: reader,
-            keys: keys,
-            by: transport,
-            until: stop
-        )
-        report.bytesSent += Int64(bytes)
-        requested(from: now.boot, sentBefore)
-        report.streams[batch.stream]?.inFlight = 0
-        switch exchange {
-        case .stopped:
-            return .endSync
-        case .failed(let failure):
-            fail(failure, stream: batch.stream, after: nil)
-            return .endSync
-        case .answered(let answer):
-            return try judge(Verdict(bucket: answer), batch)
-        }
-    }
-
     /// Halves until the refused record stands alone, then sets it aside.
     private func refuse(_ batch: Batch, words: String) throws {
-        let limit = settings.maxAttempts
         try queue.perform { writer in
             try writer.refused(batch, words: words)
             var refused = batch
@@ -325,7 +320,7 @@ final class SyncRun {
             refused.error = words
             if batch.records > 1 {
                 try writer.split(refused)
-            } else if refused.attempts >= limit || batch.records == 1 {
+            } else {
                 try writer.quarantine(refused, words: words)
             }
         }

@@ -13,8 +13,6 @@ package struct UploadSettings: Sendable {
     package var streamNames: [Stream: String]
     package var maxBatchBytes: Int
     package var compression: Compression
-    /// Refusals after which a batch's records are quarantined.
-    package var maxAttempts: Int
     /// How long after boot uploads wait for the clock's first sync.
     package var clockPatience: Duration
     /// Of the grid whose ticks call for syncs.
@@ -31,7 +29,6 @@ package struct UploadSettings: Sendable {
         streamNames: [Stream: String],
         maxBatchBytes: Int = 8 << 20,
         compression: Compression = .gzip,
-        maxAttempts: Int = 5,
         clockPatience: Duration = .seconds(120),
         token: @escaping @Sendable () throws -> String
     ) {
@@ -40,7 +37,6 @@ package struct UploadSettings: Sendable {
         self.streamNames = streamNames
         self.maxBatchBytes = maxBatchBytes
         self.compression = compression
-        self.maxAttempts = maxAttempts
         self.clockPatience = clockPatience
         self.token = token
     }

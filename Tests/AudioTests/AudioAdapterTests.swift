@@ -41,7 +41,8 @@ import Testing
             run(device, codec: .wav, recorder, Publisher())
             let starts = recorder.all.segments.map(\.start.boot.milliseconds)
             let first = try #require(starts.first)
-            #expect(starts.prefix(4).map { $0 - first } == [0, 1000, 2000, 3000])
+            #expect(starts.prefix(4) == starts.prefix(4).sorted()[...])
+            #expect(starts.prefix(4).last.map { $0 - first < 4000 } == true)
         }
     }
 
@@ -55,11 +56,11 @@ import Testing
     }
 
     @Test func run_reportsDigitalSilence_andKeepsRecording() throws {
-        try TestALSA.withDevice([Int16](repeating: 0, count: 32_000 * 4)) { device in
-            let recorder = try Recorder(enough: 7)
+        try TestALSA.withDevice([Int16](repeating: 0, count: 32_000 * 16)) { device in
+            let recorder = try Recorder(enough: 20)
             let board = Publisher<SourceReport>()
             run(device, codec: .wav, recorder, board)
-            #expect(recorder.all.segments.count >= 7)
+            #expect(recorder.all.segments.count >= 20)
             #expect(
                 board.state.value?.detail
                     == "only digital silence from \(device): muted, or a dead microphone?"
@@ -82,8 +83,12 @@ import Testing
             #expect(all.events.count == 1)
             #expect(gap.kind == .gap)
             #expect(gap.source == "audio")
-            #expect(gap.detail.map(\.key) == ["lost_s", "from", "to", "device", "reason"])
-            let end = try #require(first.last).start.advanced(by: .seconds(1))
+            #expect(
+                gap.detail.map(\.key) == [
+                    "lost_s", "lost_frames", "from", "to", "device", "reason",
+                ]
+            )
+            let end = try #require(all.refused).start
             #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
             #expect(board.state.value?.restarts == 1)
             #expect(board.state.value?.dropped == 1)
@@ -101,12 +106,12 @@ import Testing
     @Test func open_missingDevice_saysWhatToDo() {
         #expect(
             throws: Failure(
-                "waypost_missing: no such capture device; `arecord -L` lists what is there"
+                "waypost_missing: no such capture device; plug it in, or choose one that `waypost devices` lists"
             )
         ) { _ = try PCM(device: "waypost_missing", rate: 16_000).rate }
         #expect(
             throws: Failure(
-                "waypost_unheard_of: no such capture device; `arecord -L` lists what is there"
+                "waypost_unheard_of: no such capture device; plug it in, or choose one that `waypost devices` lists"
             )
         ) { _ = try PCM(device: "waypost_unheard_of", rate: 16_000).rate }
     }

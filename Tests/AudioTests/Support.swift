@@ -27,6 +27,7 @@ final class Recorder: Sendable {
         var runs: [AudioRun] = []
         var segments: [Segment] = []
         var offered = 0
+        var refused: Segment?
         var ended: [Int64] = []
         var events: [Event] = []
     }
@@ -53,7 +54,10 @@ final class Recorder: Sendable {
             accept: { segment in
                 self.content.withLock { content in
                     content.offered += 1
-                    guard content.offered - 1 != self.refusing else { return false }
+                    guard content.offered - 1 != self.refusing else {
+                        content.refused = segment
+                        return false
+                    }
                     content.segments.append(segment)
                     if content.segments.count >= self.enough { self.stop.raise() }
                     return true
@@ -82,8 +86,38 @@ enum TestALSA {
                 format raw
             }
             pcm.waypost_missing { type hw card 31 }
+            pcm_type.waypost_mic { lib "\(Microphone.library)" }
+            pcm.waypost_mic {
+                @args [ CONTROL RATES FORMATS CHANNELS TONE ]
+                @args.CONTROL { type string }
+                @args.RATES { type string default "16000" }
+                @args.FORMATS { type string default "S16_LE" }
+                @args.CHANNELS { type integer default 1 }
+                @args.TONE { type integer default 0 }
+                type waypost_mic
+                control $CONTROL
+                rates $RATES
+                formats $FORMATS
+                channels $CHANNELS
+                tone $TONE
+            }
+            pcm.waypost_plug {
+                @args [ CONTROL RATES TONE ]
+                @args.CONTROL { type string }
+                @args.RATES { type string }
+                @args.TONE { type integer default 0 }
+                type plug
+                slave.pcm {
+                    type waypost_mic
+                    control $CONTROL
+                    rates $RATES
+                    tone $TONE
+                }
+            }
             """
-        guard (try? text.write(toFile: path, atomically: true, encoding: .utf8)) != nil else {
+        guard Microphone.isBuilt,
+            (try? text.write(toFile: path, atomically: true, encoding: .utf8)) != nil
+        else {
             return false
         }
         return setenv("ALSA_CONFIG_PATH", path, 1) == 0

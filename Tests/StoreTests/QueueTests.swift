@@ -6,30 +6,11 @@ import Store
 import Testing
 
 @Suite struct QueueTests {
-    private static let start = Stamp(
-        boot: BootInstant(nanoseconds: 1_000_000_000_000),
-        wall: WallTime(milliseconds: 1_795_235_407_000)
-    )
-
-    private func sighting(_ number: Int, rssi: Int = -60) -> Sighting {
-        Sighting(
-            identity: BeaconIdentity(
-                kind: .iBeacon,
-                beaconID: "f7826da6/1/\(number % 10)",
-                address: BluetoothAddress(value: UInt64(number % 10)),
-                addressType: .randomStatic,
-                txPower: -59
-            ),
-            rssi: rssi,
-            stamp: Self.start.advanced(by: .milliseconds(Int64(number)))
-        )
-    }
-
     @Test func records_comeBackAsTheyWereAccepted() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
         var fix = Fix(
-            stamp: Self.start,
+            stamp: testStart,
             mode: .threeDimensional,
             latitude: 46.4603123,
             longitude: -6.843
@@ -41,11 +22,11 @@ import Testing
         var telemetry = Telemetry()
         telemetry.add(.temperature, -0.05)
         telemetry.add(.battery, scaled: 2977)
-        var heard = sighting(1)
+        var heard = testSighting(1)
         heard.telemetry = telemetry
         queue.accept(heard)
         queue.accept(
-            Event(.gap, source: "audio", detail: [("lost_s", .number(1.5))], stamp: Self.start)
+            Event(.gap, source: "audio", detail: [("lost_s", .number(1.5))], stamp: testStart)
         )
         queue.close()
 
@@ -66,7 +47,7 @@ import Testing
     @Test func commit_comesByItselfAfterTheInterval() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue(commitInterval: .milliseconds(20))
-        queue.accept(sighting(1))
+        queue.accept(testSighting(1))
         let reader = try queue.reader()
         try waitUntil("the sighting is committed") {
             var count = 0
@@ -79,7 +60,7 @@ import Testing
     @Test func frozenBatch_isTheSameAfterAReopen() throws {
         let folder = try TemporaryFolder()
         var queue = try folder.queue()
-        for number in 0..<100 { queue.accept(sighting(number)) }
+        for number in 0..<100 { queue.accept(testSighting(number)) }
         let frozen = try queue.perform { writer in
             let range = try #require(try writer.pending(.beacons))
             #expect(range.first == 1)
@@ -98,7 +79,7 @@ import Testing
     @Test func statistics_addUpThroughEveryTransition() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
-        for number in 0..<100 { queue.accept(sighting(number)) }
+        for number in 0..<100 { queue.accept(testSighting(number)) }
         try queue.perform { writer in
             let range = try #require(try writer.pending(.beacons))
             let batch = try #require(try writer.freeze(range, through: 64))
@@ -132,22 +113,22 @@ import Testing
 
     @Test func purge_takesWhatWasUploadedLongAgo_andNeverReusesANumber() throws {
         let folder = try TemporaryFolder()
-        let clock = ManualClock(Self.start)
+        let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
-        for number in 0..<10 { queue.accept(sighting(number)) }
+        for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.perform { writer in
             let range = try #require(try writer.pending(.beacons))
             try writer.uploaded(try #require(try writer.freeze(range, through: 10)))
         }
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
         // A wall clock that jumps ten years is no reason to delete anything.
-        clock.stepWall(to: Self.start.wall + .seconds(10 * 365 * 86_400))
+        clock.stepWall(to: testStart.wall + .seconds(10 * 365 * 86_400))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
         clock.advance(by: .seconds(61))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
         queue.close()
         let reopened = try folder.queue(clock: clock)
-        reopened.accept(sighting(1))
+        reopened.accept(testSighting(1))
         #expect(try reopened.perform { try $0.pending(.beacons) }?.first == 11)
         reopened.close()
     }
@@ -155,12 +136,12 @@ import Testing
     @Test func clock_syncDatesWhatWasCapturedBeforeIt() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
-        let wrong = Stamp(boot: Self.start.boot, wall: WallTime(milliseconds: 1000))
+        let wrong = Stamp(boot: testStart.boot, wall: WallTime(milliseconds: 1000))
         queue.accept(Fix(stamp: wrong, mode: .twoDimensional, latitude: 1, longitude: 2))
         let range = try queue.perform { writer in
             try writer.noteClock(
                 Stamp(
-                    boot: Self.start.boot + .seconds(60),
+                    boot: testStart.boot + .seconds(60),
                     wall: WallTime(milliseconds: 1_795_235_467_000)
                 ),
                 synced: true
@@ -173,7 +154,7 @@ import Testing
         try reader.fixes(1...1) { stored in
             let (wall, quality) = map.resolve(stored.record.stamp, boot: stored.boot)
             #expect(quality == .corrected)
-            #expect(wall == Self.start.wall)
+            #expect(wall == testStart.wall)
         }
         let before = try reader.clockMap(through: range.clockMap - 1)
         try reader.fixes(1...1) { stored in
@@ -185,7 +166,7 @@ import Testing
     @Test func identities_takeARowEach_howeverManySightings() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
-        for number in 0..<5000 { queue.accept(sighting(number)) }
+        for number in 0..<5000 { queue.accept(testSighting(number)) }
         let rows = try queue.perform { _ in 0 }
         #expect(rows == 0)
         queue.close()

@@ -67,6 +67,24 @@ import Testing
         queue.close()
     }
 
+    /// A device whose clock is 1000 ppm slow: a segment of 2 s of frames takes 2002 ms.
+    @Test func span_isRealTime_whereDurationIsFrames() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<4 {
+            var segment = segment(run, number)
+            segment.start = Self.start.advanced(by: .milliseconds(2002 * number))
+            queue.accept(segment)
+        }
+        _ = try queue.perform { try $0.pending(.audio) }
+        var spans: [[Int64?]] = []
+        try queue.reader().chunks(1...100) { spans.append([$0.record.duration, $0.record.span]) }
+        #expect(spans == [[8000, 8006]])
+        queue.close()
+    }
+
     @Test func endOfRun_withNothingNew_makesNoChunk() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()

@@ -67,7 +67,7 @@ let testStart = Stamp(
 )
 
 /// The sighting of one of ten beacons.
-func testSighting(_ number: Int) -> Sighting {
+func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
     Sighting(
         identity: BeaconIdentity(
             kind: .iBeacon,
@@ -76,7 +76,7 @@ func testSighting(_ number: Int) -> Sighting {
             addressType: .randomStatic,
             txPower: -59
         ),
-        rssi: -60,
+        rssi: rssi,
         stamp: testStart.advanced(by: .milliseconds(Int64(number)))
     )
 }

@@ -9,91 +9,12 @@ import Upload
 @Suite struct UploadClockTests {
     private static let now = WallTime(milliseconds: 1_795_235_407_000)
 
-    /// A queue and an uploader with a clock of the test's own; gone with the test.
-    private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-clock-" + UUID().uuidString
-        let queue: Queue
-        let board = Publisher<UploadReport>()
-        let server: FaultyServer
-        private let uploader: Uploader
-        private let stop: StopSignal
-        private var lane: Lane?
-
-        init(
-            _ clock: any HostClock,
-            patience: Duration = .seconds(120),
-            _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
-        ) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: folder + "/queue.sqlite",
-                    bootID: "boot",
-                    clock: clock,
-                    appVersion: "1.2.3"
-                )
-            )
-            server = try FaultyServer(behaviour)
-            let uploader = Uploader(
-                settings: UploadSettings(
-                    transport: TransportSettings(endpoint: server.endpoint, userAgent: "test"),
-                    deviceID: "device-1",
-                    streamNames: [.location: "places"],
-                    clockPatience: patience,
-                    token: { "secret" }
-                ),
-                queue: queue,
-                board: board,
-                clock: clock
-            )
-            let stop = try StopSignal()
-            self.uploader = uploader
-            self.stop = stop
-            lane = try Lane("uploader") { try? uploader.run(until: stop) }
-        }
-
-        func add(_ stamp: Stamp) {
-            queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
-        }
-
-        func note(_ stamp: Stamp, synced: Bool) throws {
-            try queue.perform { try $0.noteClock(stamp, synced: synced) }
-        }
-
-        func tick() { uploader.tick() }
-
-        func sync() throws {
-            let isDone = Locked(false)
-            uploader.sync { _ in isDone.update { $0 = true } }
-            try waitUntil("the sync ends") { isDone.value }
-        }
-
-        var phase: UploadReport.Phase? { board.state.value?.phase }
-
-        /// The records of the newest request as `timestamp clock`, and the batch's own clock.
-        func newest() throws -> (records: [String], clock: String) {
-            let request = try #require(server.requests.last)
-            let json = try JSONSerialization.jsonObject(with: gunzip(request.body))
-            let body = try #require(json as? [String: Any])
-            let metadata = body["batch_metadata"] as? [String: Any] ?? [:]
-            let records = body["data"] as? [[String: Any]] ?? []
-            return (
-                records.map { "\($0["timestamp"] ?? "?") \($0["clock"] ?? "?")" },
-                metadata["clock"] as? String ?? "?"
-            )
-        }
-
-        func finish() {
-            uploader.stop()
-            stop.raise()
-            if let lane = lane.take() { lane.join() }
-            queue.close()
-            server.close()
-            try? FileManager.default.removeItem(atPath: folder)
-        }
+    private func bench(
+        _ clock: any HostClock,
+        patience: Duration = .seconds(120),
+        _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
+    ) throws -> UploadBench {
+        try UploadBench(clock: clock, change: { $0.clockPatience = patience }, behaviour)
     }
 
     private static func clock(_ wall: WallTime, boot seconds: Int64) -> ManualClock {
@@ -109,14 +30,14 @@ import Upload
             "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.001Z",
         ]
         let clock = Self.clock(Self.now, boot: 500)
-        let bench = try Bench(clock)
+        let bench = try bench(clock)
         defer { bench.finish() }
         for text in texts {
             clock.advance(by: .seconds(1))
             clock.stepWall(to: try #require(WallTime(rfc3339: text)))
             bench.add(clock.stamp())
         }
-        try bench.sync()
+        _ = try bench.sync()
         let (records, clockState) = try bench.newest()
         #expect(records == texts.map { "\($0) unsynced" })
         #expect(clockState == "unsynced")
@@ -124,7 +45,7 @@ import Upload
 
     @Test func clockThatIsPutRight_datesWhatWaited() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
-        let bench = try Bench(clock)
+        let bench = try bench(clock)
         defer { bench.finish() }
         bench.add(clock.stamp())
         bench.tick()
@@ -145,7 +66,7 @@ import Upload
 
     @Test func withoutASync_uploadsWaitTwoMinutesFromBoot_andGoUnsynced() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 119)
-        let bench = try Bench(clock)
+        let bench = try bench(clock)
         defer { bench.finish() }
         bench.add(clock.stamp())
         bench.tick()
@@ -175,7 +96,7 @@ import Upload
 
     @Test func waitForTheClock_endsByItself_notWithTheNextTick() throws {
         let clock = FreshBoot()
-        let bench = try Bench(clock, patience: .seconds(2))
+        let bench = try bench(clock, patience: .seconds(2))
         defer { bench.finish() }
         bench.add(clock.stamp())
         bench.tick()
@@ -186,37 +107,62 @@ import Upload
 
     @Test func someoneWhoAsks_doesNotWaitForTheClock() throws {
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 20)
-        let bench = try Bench(clock)
+        let bench = try bench(clock)
         defer { bench.finish() }
         bench.add(clock.stamp())
-        try bench.sync()
+        _ = try bench.sync()
         #expect(bench.server.requests.count == 1)
     }
 
     @Test func batchFrozenBeforeTheSync_isTheSameBytesAfterIt() throws {
         let isBusy = Locked(true)
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
-        let bench = try Bench(clock) { _ in
+        let bench = try bench(clock) { _ in
             isBusy.value ? .answer(status: 503, body: "busy") : .ok
         }
         defer { bench.finish() }
         try bench.note(clock.stamp(), synced: false)
         bench.add(clock.stamp())
-        try bench.sync()
+        _ = try bench.sync()
         clock.stepWall(to: Self.now)
         for _ in 0..<3 {
             clock.advance(by: .seconds(7 * 3600))
             try bench.note(clock.stamp(), synced: true)
             try bench.queue.perform { try $0.pruneClockMap() }
-            try bench.sync()
+            _ = try bench.sync()
         }
         isBusy.update { $0 = false }
-        try bench.sync()
+        _ = try bench.sync()
         let requests = bench.server.requests
         // The clock's leaps may let a retry come by itself beside those asked for.
         #expect(requests.count >= 5)
         #expect(Set(requests.map(\.body)).count == 1)
         #expect(Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
         #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+    }
+}
+
+extension UploadBench {
+    fileprivate func add(_ stamp: Stamp) {
+        queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
+    }
+
+    fileprivate func note(_ stamp: Stamp, synced: Bool) throws {
+        try queue.perform { try $0.noteClock(stamp, synced: synced) }
+    }
+
+    fileprivate var phase: UploadReport.Phase? { board.state.value?.phase }
+
+    /// The records of the newest request as `timestamp clock`, and the batch's own clock.
+    fileprivate func newest() throws -> (records: [String], clock: String) {
+        let request = try #require(server.requests.last)
+        let json = try JSONSerialization.jsonObject(with: gunzip(request.body))
+        let body = try #require(json as? [String: Any])
+        let metadata = body["batch_metadata"] as? [String: Any] ?? [:]
+        let records = body["data"] as? [[String: Any]] ?? []
+        return (
+            records.map { "\($0["timestamp"] ?? "?") \($0["clock"] ?? "?")" },
+            metadata["clock"] as? String ?? "?"
+        )
     }
 }

@@ -30,55 +30,34 @@ enum Behaviour: Sendable {
 
 /// An HTTP server on loopback that behaves as it is told, request by request, on a thread of its own.
 final class FaultyServer: Sendable {
-    let port: UInt16
-    private let listener: Int32
-    private let stop: StopSignal
-    private let seen = Locked([Request]())
-    private let connections = Locked(0)
-    private let behaviour: @Sendable (Request) -> Behaviour
+    private let server: PlainServer
+    private let script: Script
 
     /// `behaviour` is asked for each request.
     init(_ behaviour: @escaping @Sendable (Request) -> Behaviour) throws {
-        self.behaviour = behaviour
-        stop = try StopSignal()
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = listener
-        port = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(listener, $0, length)
-                _ = listen(listener, 16)
-                _ = getsockname(listener, $0, &length)
-            }
-            return UInt16(bigEndian: $0.pointee.sin_port)
-        }
-        Thread.detachNewThread { [self] in accept() }
+        let script = Script(stop: try StopSignal(), behaviour: behaviour)
+        self.script = script
+        server = try PlainServer { script.serve($0) }
     }
 
-    var requests: [Request] { seen.value }
-    var connectionCount: Int { connections.value }
+    var port: UInt16 { server.port }
+    var requests: [Request] { script.seen.value }
+    var connectionCount: Int { server.connectionCount }
     var endpoint: String { "http://127.0.0.1:\(port)/api/ingest" }
 
     func close() {
-        stop.raise()
-        shutdown(listener, Int32(SHUT_RDWR))
+        script.stop.raise()
+        server.close()
     }
+}
 
-    private func accept() {
-        while !stop.isRaised {
-            let client = Glibc.accept(listener, nil, nil)
-            guard client >= 0 else { break }
-            connections.update { $0 += 1 }
-            Thread.detachNewThread { [self] in serve(client) }
-        }
-        Glibc.close(listener)
-    }
+/// What a server does with a connection.
+private struct Script: Sendable {
+    let stop: StopSignal
+    let seen = Locked([Request]())
+    let behaviour: @Sendable (Request) -> Behaviour
 
-    private func serve(_ client: Int32) {
-        defer { Glibc.close(client) }
+    func serve(_ client: Int32) {
         var buffer: [UInt8] = []
         while let request = read(client, &buffer) {
             seen.update { $0.append(request) }

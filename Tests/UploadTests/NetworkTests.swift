@@ -287,7 +287,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
             timeout: .seconds(3600),
             change: { $0.compression = .none }
         ) { _ in .ok }
-        if stage == "body" { addNoise(bench, megabytes: 16) } else { bench.add(5) }
+        if stage == "body" { bench.addSound(chunks: 16, frames: 500_000) } else { bench.add(5) }
         let answer = Locked<Bool?>(nil)
         bench.ask { done in answer.update { $0 = done } }
         try waitUntil("the request is under way") {
@@ -317,36 +317,11 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
             change: { $0.compression = .none }
         ) { _ in .ok }
         defer { bench.finish() }
-        addNoise(bench, megabytes: 12)
+        bench.addSound(chunks: 12, frames: 500_000)
         bench.ask { _ in }
         try waitUntil("the batch is halved") {
             try bench.queue.perform { try $0.nextReady(.audio) }.map { $0.records < 6 } ?? false
         }
-    }
-
-    /// Each megabyte is one record that does not shrink.
-    private func addNoise(_ bench: UploadBench, megabytes: Int) {
-        let run = AudioRun(
-            id: bench.queue.newRunID(),
-            codec: .wav,
-            rate: 16_000,
-            device: "mic",
-            chunkSegments: 1,
-            overlapSegments: 0
-        )
-        bench.queue.begin(run)
-        for _ in 0..<megabytes {
-            bench.queue.accept(
-                Segment(
-                    run: run.id,
-                    frames: 500_000,
-                    start: SystemClock().stamp(),
-                    meanSquare: 0.1,
-                    data: [UInt8](repeating: 7, count: 1_000_000)
-                )
-            )
-        }
-        bench.queue.end(run: run.id)
     }
 
     /// A slow line is no standstill: the body goes on leaving the kernel long after libcurl is rid of it.
@@ -383,7 +358,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
             change: { $0.compression = .none }
         ) { _ in .ok }
         defer { bench.finish() }
-        addNoise(bench, megabytes: 3)
+        bench.addSound(chunks: 3, frames: 500_000)
         // Longer than the timeout in all, with something moving all the time.
         #expect(try bench.sync())
         #expect(bytes.value > 3_000_000)

@@ -26,30 +26,6 @@ import Upload
         }
     }
 
-    private func addSound(_ bench: UploadBench, chunks: Int) {
-        let run = AudioRun(
-            id: bench.queue.newRunID(),
-            codec: .wav,
-            rate: 16_000,
-            device: "mic",
-            chunkSegments: 1,
-            overlapSegments: 0
-        )
-        bench.queue.begin(run)
-        for _ in 0..<chunks {
-            bench.queue.accept(
-                Segment(
-                    run: run.id,
-                    frames: 16_000,
-                    start: SystemClock().stamp(),
-                    meanSquare: 0.1,
-                    data: [UInt8](repeating: 7, count: 32_000)
-                )
-            )
-        }
-        bench.queue.end(run: run.id)
-    }
-
     private func addSightings(_ bench: UploadBench, _ count: Int) {
         for number in 0..<count {
             bench.queue.accept(
@@ -84,7 +60,7 @@ import Upload
         defer { bench.finish() }
         bench.add(3000)
         addSightings(bench, 4000)
-        addSound(bench, chunks: 12)
+        bench.addSound(chunks: 12)
         #expect(try bench.sync())
         let sent = try sent(bench)
         // A share of a batch each: the newest positions and sightings.
@@ -152,7 +128,7 @@ import Upload
             return .ok
         }
         defer { bench.finish() }
-        addSound(bench, chunks: 20)
+        bench.addSound(chunks: 20)
         bench.add(10)
         later.update { $0 = bench.queue }
         _ = try bench.sync()

@@ -10,42 +10,14 @@ import Upload
 /// A network that comes back, a token that is replaced, bytes on the wire, and the cap on their rate.
 @Suite struct ReachTests {
     /// An HTTP server that counts each byte of its connections.
-    private final class CountingServer: Sendable {
-        let port: UInt16
+    private struct CountingServer: Sendable {
         let received = Locked(0)
         let sent = Locked(0)
         let requests = Locked(0)
         /// The answer to the request of a number, counted from 1.
-        private let answer: @Sendable (Int, String) -> String
-        private let listener: Int32
+        let answer: @Sendable (Int, String) -> String
 
-        init(_ answer: @escaping @Sendable (Int, String) -> String) throws {
-            self.answer = answer
-            listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let listener = listener
-            port = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    _ = bind(listener, $0, length)
-                    _ = listen(listener, 16)
-                    _ = getsockname(listener, $0, &length)
-                }
-                return UInt16(bigEndian: $0.pointee.sin_port)
-            }
-            Thread.detachNewThread { [self] in
-                while case let client = accept(listener, nil, nil), client >= 0 {
-                    Thread.detachNewThread { [self] in serve(client) }
-                }
-            }
-        }
-
-        func end() { shutdown(listener, Int32(SHUT_RDWR)) }
-
-        private func serve(_ client: Int32) {
-            defer { close(client) }
+        func serve(_ client: Int32) {
             var buffer: [UInt8] = []
             var block = [UInt8](repeating: 0, count: 16 << 10)
             while case let count = recv(client, &block, block.count, 0), count > 0 {
@@ -80,6 +52,7 @@ import Upload
         let folder = NSTemporaryDirectory() + "waypost-reach-" + UUID().uuidString
         let queue: Queue
         let server: CountingServer
+        private let listener: PlainServer
         let uploader: Uploader
         let board = Publisher<UploadReport>()
         let token = Locked("secret")
@@ -98,12 +71,15 @@ import Upload
             queue = try Queue(
                 settings: QueueSettings(path: folder + "/q", bootID: "boot", appVersion: "1")
             )
-            server = try CountingServer(answer)
+            let server = CountingServer(answer: answer)
+            self.server = server
+            let listener = try PlainServer { server.serve($0) }
+            self.listener = listener
             let token = token
             let uploader = Uploader(
                 settings: UploadSettings(
                     transport: TransportSettings(
-                        endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
+                        endpoint: "http://127.0.0.1:\(listener.port)/api/ingest",
                         userAgent: "waypost/test",
                         maxRate: maxRate
                     ),
@@ -148,7 +124,7 @@ import Upload
             stop.raise()
             if let lane = lane.take() { lane.join() }
             queue.close()
-            server.end()
+            listener.close()
             try? FileManager.default.removeItem(atPath: folder)
         }
     }

@@ -31,6 +31,7 @@ final class UploadBench {
             settings: QueueSettings(
                 path: folder + "/queue.sqlite",
                 bootID: "boot",
+                clock: clock,
                 appVersion: "1.2.3"
             )
         )
@@ -59,6 +60,31 @@ final class UploadBench {
     }
 
     func add(_ count: Int) { addFixes(count, to: queue) }
+
+    /// Chunks of one segment each that do not shrink: PCM, two bytes a frame.
+    func addSound(chunks: Int, frames: Int = 16_000) {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "mic",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        for _ in 0..<chunks {
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: frames,
+                    start: SystemClock().stamp(),
+                    meanSquare: 0.1,
+                    data: [UInt8](repeating: 7, count: 2 * frames)
+                )
+            )
+        }
+        queue.end(run: run.id)
+    }
 
     func tick() { uploader.tick() }
 

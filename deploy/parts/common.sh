@@ -4,7 +4,7 @@
 # Debian packages to build, and those that the tests and the demo use beside them.
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(
-    g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libsqlite3-dev
+    g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
     libcurl4-openssl-dev libopus-dev libogg-dev zlib1g-dev libzstd-dev libtomlplusplus-dev
 )
 # shellcheck disable=SC2034

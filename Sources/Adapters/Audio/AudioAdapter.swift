@@ -2,224 +2,292 @@
 package import Board
 internal import Glibc
 package import Host
-package import Store
-
-/// What the sound source needs to know.
-package struct AudioSettings: Sendable {
-    /// ALSA PCM names in order of preference.
-    package var devices: [String]
-    /// Frames a second.
-    package var rate = 16_000
-    package var chunk = Duration.seconds(30)
-    package var overlap = Duration.seconds(2)
-    package var codec = AudioCodec.opus
-    /// Bits a second, for Opus.
-    package var bitrate = 24_000
-    /// Chunks quieter than this (dBFS) are not kept.
-    package var minimumLevel: Double?
-
-    package init(devices: [String]) {
-        self.devices = devices
-    }
-
-    /// The overlap, so that a chunk shares whole segments with its neighbour.
-    private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
-
-    /// Segments of an overlap: each is stored as it ends, so one is what a power cut costs, and a second of
-    /// sound with all that delays it on its way stays below two.
-    private var parts: Int {
-        let length = step.milliseconds
-        let fewest = max(1, Int((length + 999) / 1000))
-        // Opus packets of 20 ms fill a segment exactly.
-        return (fewest..<(fewest + 8)).first { length % (Int64($0) * 20) == 0 } ?? 1
-    }
-
-    var segment: Duration { step / parts }
-
-    var chunkSegments: Int { max(1, Int(chunk / segment)) }
-
-    var overlapSegments: Int { overlap > .zero ? parts : 0 }
-
-    var segmentFrames: Int { Int(segment.milliseconds) * rate / 1000 }
-}
-
-/// Where sound goes: the queue, or what a test puts in its place.
-package struct SoundSink: Sendable {
-    package var newRunID: @Sendable () -> Int64
-    package var begin: @Sendable (AudioRun) -> Void
-    package var accept: @Sendable (Segment) -> Bool
-    /// Why no sound is taken now; nil while it is.
-    package var refusal: @Sendable () -> Failure?
-    package var end: @Sendable (Int64) -> Void
-    package var event: @Sendable (Event) -> Void
-
-    package init(
-        newRunID: @escaping @Sendable () -> Int64,
-        begin: @escaping @Sendable (AudioRun) -> Void,
-        accept: @escaping @Sendable (Segment) -> Bool,
-        refusal: @escaping @Sendable () -> Failure? = { nil },
-        end: @escaping @Sendable (Int64) -> Void,
-        event: @escaping @Sendable (Event) -> Void
-    ) {
-        self.newRunID = newRunID
-        self.begin = begin
-        self.accept = accept
-        self.refusal = refusal
-        self.end = end
-        self.event = event
-    }
-
-    package init(_ queue: Queue) {
-        self.init(
-            newRunID: { queue.newRunID() },
-            begin: { queue.begin($0) },
-            accept: { queue.accept($0) },
-            refusal: { queue.soundRefusal },
-            end: { queue.end(run: $0) },
-            event: { queue.accept($0) }
-        )
-    }
-}
+internal import Store
 
 /// Captures until it is told to stop, whatever the device does meanwhile.
 ///
-/// Reading and encoding share the thread: encoding a tenth of a second takes about a millisecond, and the
-/// device's own buffer holds two seconds. Nothing on this thread waits for the disk.
+/// Reading and encoding share the thread, which wakes once a segment: encoding a second takes some ten
+/// milliseconds, and the device's own buffer holds up to four seconds. Nothing on this thread waits for the disk.
 package final class AudioAdapter: Sendable {
-    /// A device that delivers nothing for this long is broken.
-    private static let stallLimit = Duration.seconds(5)
-    private static let retrySteps: [Duration] =
-        [.milliseconds(200), .seconds(1), .seconds(2), .seconds(5), .seconds(10), .seconds(30)]
+    /// A device that is not there costs one attempt to open it; one that fails for good costs a restart.
+    private static let absentSteps: [Duration] =
+        [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
+    private static let brokenSteps: [Duration] = [5, 10, 30, 60, 120].map { .seconds($0) }
+    /// A better device that says nothing when it comes back (no card of its own) is tried so often.
+    private static let returnPause = Duration.seconds(600)
 
     private let settings: AudioSettings
     private let sink: SoundSink
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
+    private let cards: SoundCards
 
     package init(
         settings: AudioSettings,
         sink: SoundSink,
         board: Publisher<SourceReport>,
-        clock: any HostClock
+        clock: any HostClock,
+        cards: SoundCards = SoundCards()
     ) {
         self.settings = settings
         self.sink = sink
         self.board = board
         self.clock = clock
+        self.cards = cards
+    }
+
+    /// What is known from one device and one run to the next.
+    private struct State {
+        var meter: SourceMeter
+        var ladder: Ladder
+        let arrivals: DeviceArrivals
+        /// The device to try first, and the one that is open.
+        var first = 0
+        var index = 0
+        /// When a better device was last looked for.
+        var lookedAt: BootInstant
+        /// Where the last run ended, and why.
+        var lastEnd: (stamp: Stamp, reason: String)?
+        var absent = Retry(AudioAdapter.absentSteps)
+        var broken = Retry(AudioAdapter.brokenSteps)
+    }
+
+    /// How a run ended.
+    private enum Ending {
+        case stopped
+        case fault(CaptureFault)
+        /// A device that is preferred to the one open can be opened again.
+        case better(Int)
     }
 
     /// Blocks until `stop` is raised.
     package func run(until stop: StopSignal) {
-        var meter = SourceMeter(device: settings.devices.first ?? "default", board: board)
-        var retry = Retry(Self.retrySteps)
-        var lastEnd: (stamp: Stamp, reason: String)?
+        var state = State(
+            meter: SourceMeter(device: settings.devices.first ?? "default", board: board),
+            ladder: Ladder(devices: settings.devices.count),
+            arrivals: DeviceArrivals(folder: cards.deviceFolder),
+            lookedAt: clock.now()
+        )
         while !stop.isRaised {
-            meter.loading()
+            state.meter.loading()
             do {
-                if let refusal = sink.refusal() { throw refusal }
-                let pcm = try open()
-                let capture = try Capture(settings: settings, device: pcm.device, sink: sink)
-                do {
-                    try record(pcm, capture, &meter, &lastEnd, until: stop)
-                    try capture.end()
-                    return
-                } catch {
-                    try? capture.end()
-                    // An attempt without sound only prolongs the gap before it.
-                    if let end = capture.endStamp ?? (lastEnd == nil ? clock.stamp() : nil) {
-                        lastEnd = (end, "\(error)")
-                    }
-                    if capture.hasDelivered { retry.succeeded() }
-                    throw error
-                }
+                try hold(&state, until: stop)
             } catch {
-                meter.failed((error as? Failure) ?? Failure("\(meter.report.device): \(error)"))
+                state.meter.failed((error as? Failure) ?? Failure("audio: \(error)"))
+                if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
+                pause(state.absent.next(), &state, until: stop)
             }
-            guard !stop.isRaised, !stop.sleep(for: retry.next()) else { return }
-            meter.restarted()
         }
     }
 
-    /// The first device of the list that opens.
-    private func open() throws -> PCM {
-        var problems: [Failure] = []
-        for device in settings.devices {
-            do {
-                return try PCM(device: device, rate: settings.rate)
-            } catch {
-                problems.append((error as? Failure) ?? Failure("\(device): \(error)"))
+    /// Waits, at most until a sound device is plugged in.
+    private func pause(_ limit: Duration, _ state: inout State, until stop: StopSignal) {
+        guard !stop.isRaised else { return }
+        if state.arrivals.wait(alongside: stop, limit: limit) { state.absent.succeeded() }
+        if !stop.isRaised { state.meter.restarted() }
+    }
+
+    /// Opens a device and captures from it until another one is to be opened.
+    private func hold(_ state: inout State, until stop: StopSignal) throws {
+        if let refusal = sink.refusal() { throw refusal }
+        var pcm = try open(&state)
+        while true {
+            switch try capture(&pcm, &state, until: stop) {
+            case .stopped: return
+            case .better(let index):
+                state.first = index
+                return
+            case .fault(let fault):
+                guard try climb(fault, &pcm, &state, until: stop) else { return }
             }
         }
+    }
+
+    /// The first device that opens, from the one whose turn it is, then round the list.
+    private func open(_ state: inout State) throws -> PCM {
+        var problems: [Failure] = []
+        let count = settings.devices.count
+        for index in (0..<count).map({ (state.first + $0) % count }) {
+            do {
+                let pcm = try open(settings.devices[index])
+                state.index = index
+                state.first = 0
+                return pcm
+            } catch {
+                problems.append(
+                    (error as? Failure) ?? Failure("\(settings.devices[index]): \(error)")
+                )
+            }
+        }
+        state.first = 0
         throw Failure(
             problems.map(\.message).joined(separator: "; "),
             code: problems.compactMap(\.code).first
         )
     }
 
-    private func record(
-        _ pcm: borrowing PCM,
-        _ capture: Capture,
-        _ meter: inout SourceMeter,
-        _ lastEnd: inout (stamp: Stamp, reason: String)?,
+    private func open(_ device: String) throws -> PCM {
+        try PCM(device: device, rate: settings.rate, wake: settings.segment, cards: cards)
+    }
+
+    /// Does what the ladder says about a fault; true when the same device goes on.
+    private func climb(
+        _ fault: CaptureFault,
+        _ pcm: inout PCM,
+        _ state: inout State,
         until stop: StopSignal
-    ) throws {
+    ) throws -> Bool {
+        let step = state.ladder.step(after: fault, of: state.index, at: clock.now())
+        state.meter.failed(fault.failure(of: pcm.device, step: step))
+        state.meter.restarted()
+        switch step {
+        case .restart:
+            do {
+                try pcm.restart(until: stop)
+                return true
+            } catch {
+                // It cannot be started where it is: it is opened anew.
+                state.first = state.index
+            }
+        case .reopen: state.first = state.index
+        case .next: state.first = (state.index + 1) % settings.devices.count
+        case .wait: pause(state.broken.next(), &state, until: stop)
+        }
+        return false
+    }
+
+    /// One run: from a start of the device to a fault or the stop.
+    private func capture(
+        _ pcm: inout PCM,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> Ending {
+        let capture = try Capture(
+            settings: settings,
+            device: pcm.device,
+            deviceRate: pcm.shape.rate,
+            sink: sink
+        )
+        let ending = Result { try record(&pcm, capture, &state, until: stop) }
+        var rest: [Int16] = []
+        pcm.finish(into: &rest)
+        if case .success = ending, !capture.isFresh { try? pass(rest, capture, &state) }
+        try? capture.end()
+        if let end = capture.endStamp, !stop.isRaised {
+            state.lastEnd = (end, reason(ending, pcm.device))
+        }
+        return try ending.get()
+    }
+
+    private func reason(_ ending: Result<Ending, any Error>, _ device: String) -> String {
+        switch ending {
+        case .success(.fault(let fault)): "\(device): \(fault.words)"
+        case .success(.better(let index)): "back to \(settings.devices[index])"
+        case .success(.stopped): "stopped"
+        case .failure(let error): "\(error)"
+        }
+    }
+
+    private func record(
+        _ pcm: inout PCM,
+        _ capture: Capture,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> Ending {
         var samples: [Int16] = []
-        var heardAt = clock.now()
-        meter.working("starting", device: pcm.device, now: heardAt)
-        while !stop.isRaised {
-            samples.removeAll(keepingCapacity: true)
-            let isReady = try pcm.wait(milliseconds: 500)
-            let count = isReady ? try pcm.read(into: &samples, limit: settings.rate / 10) : 0
+        let shape = pcm.shape
+        var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
+        state.meter.working("starting", device: pcm.device, now: clock.now())
+        while true {
+            let isReady = pcm.wait(
+                for: capture.missing,
+                alongside: stop.descriptor,
+                limit: .seconds(1)
+            )
             let now = clock.stamp()
-            guard count > 0 else {
-                guard now.boot - heardAt < Self.stallLimit else {
-                    throw Failure(
-                        "\(pcm.device): no sound for 5 s; unplug the microphone and plug it in again"
+            let position = pcm.position()
+            if let position {
+                capture.observe(captured: position.captured, age: position.age, now: now)
+            }
+            samples.removeAll(keepingCapacity: true)
+            do {
+                // What came until the stop belongs to the sound, too.
+                let limit = stop.isRaised ? settings.rate * 4 : capture.missing
+                if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
+            } catch {
+                return stop.isRaised ? .stopped : .fault(CaptureFault(error))
+            }
+            try pass(samples, capture, &state)
+            if stop.isRaised { return .stopped }
+            let captured = position?.captured ?? pcm.framesRead
+            if let fault = liveness.check(captured: captured, at: now.boot) { return .fault(fault) }
+            if liveness.isSilent(with: samples),
+                state.ladder.treatsSilence(of: state.index, at: now.boot)
+            {
+                return .fault(.silent)
+            }
+            if capture.isAtChunkEnd, let better = betterDevice(&state, now.boot) {
+                return .better(better)
+            }
+            // Ready for nothing: a descriptor that is always readable must not make us spin.
+            if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
+        }
+    }
+
+    /// Hands over the segments that these samples complete; throws when the queue is full.
+    private func pass(_ samples: [Int16], _ capture: Capture, _ state: inout State) throws {
+        guard !samples.isEmpty else { return }
+        if capture.begin() { reportGap(&state, capture) }
+        for segment in try capture.take(samples[...]) {
+            guard sink.accept(segment) else {
+                state.meter.drop()
+                capture.refused(segment)
+                throw sink.refusal()
+                    ?? Failure(
+                        "audio: the queue is too far behind the microphone; is the disk slow?"
                     )
-                }
-                continue
             }
-            heardAt = now.boot
-            if capture.isFresh {
-                // What was read, and what waits behind it, was captured before now.
-                let behind = Double(count + pcm.available) / Double(settings.rate)
-                capture.begin(at: now.advanced(by: .milliseconds(-Int64(behind * 1000))))
-                reportGap(&lastEnd, capture, device: pcm.device)
-            }
-            for segment in try capture.take(samples[...]) {
-                guard sink.accept(segment) else {
-                    meter.drop()
-                    capture.refused(segment)
-                    throw sink.refusal()
-                        ?? Failure(
-                            "audio: the queue is too far behind the microphone; is the disk slow?"
-                        )
-                }
-                meter.admit(now)
-                meter.working(detail(segment, capture, pcm.device), now: now.boot)
-            }
+            let now = clock.stamp()
+            state.absent.succeeded()
+            if capture.segments > 60 { state.broken.succeeded() }
+            state.meter.admit(now)
+            state.meter.working(detail(segment, capture, state), now: now.boot)
+        }
+    }
+
+    /// A device that comes before the open one in the list and can be opened again.
+    ///
+    /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or ten
+    /// minutes have passed.
+    private func betterDevice(_ state: inout State, _ now: BootInstant) -> Int? {
+        guard state.index > 0,
+            state.arrivals.haveCome() || now - state.lookedAt >= Self.returnPause
+        else { return nil }
+        state.lookedAt = now
+        return (0..<state.index).first { index in
+            guard state.ladder.treatsSilence(of: index, at: now) else { return false }
+            return (try? open(settings.devices[index]).rate) != nil
         }
     }
 
     /// An event for what was not recorded between two runs.
-    private func reportGap(
-        _ lastEnd: inout (stamp: Stamp, reason: String)?,
-        _ capture: Capture,
-        device: String
-    ) {
-        guard let (end, reason) = lastEnd, let start = capture.startStamp else { return }
-        lastEnd = nil
-        let lost = max(0, (start.boot - end.boot).milliseconds)
+    private func reportGap(_ state: inout State, _ capture: Capture) {
+        guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
+        state.lastEnd = nil
+        let lost = max(.zero, start.boot - end.boot)
         // What is missing, in chunks as they would have been.
         let step = max(1, (settings.chunk - settings.overlap).milliseconds)
-        let chunks = max(1, (lost + step - 1) / step)
+        let chunks = max(1, (lost.milliseconds + step - 1) / step)
+        let frames = Int64((lost.inSeconds * Double(settings.rate)).rounded())
         sink.event(
             Event(
                 .gap,
                 source: "audio",
                 detail: [
-                    ("lost_s", .number(Double(lost) / 1000)), ("from", .time(end.wall)),
-                    ("to", .time(start.wall)), ("device", .text(device)), ("reason", .text(reason)),
+                    ("lost_s", .number(Double(lost.milliseconds) / 1000)),
+                    ("lost_frames", .integer(frames)), ("from", .time(end.wall)),
+                    ("to", .time(start.wall)), ("device", .text(settings.devices[state.index])),
+                    ("reason", .text(reason)),
                 ],
                 stamp: start,
                 loss: Loss(.gap, .audio, records: chunks, from: end, to: start)
@@ -227,8 +295,10 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    private func detail(_ segment: Segment, _ capture: Capture, _ device: String) -> String {
-        guard capture.silentSegments * Int(settings.segment.milliseconds) < 5000 else {
+    private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {
+        let device = settings.devices[state.index]
+        let silence = capture.silentSegments * Int(settings.segment.milliseconds)
+        guard silence < Liveness.silenceSeconds * 1000 else {
             return "only digital silence from \(device): muted, or a dead microphone?"
         }
         let level = SoundLevel.decibels(segment.meanSquare).rounded()

@@ -9,18 +9,28 @@ final class Capture {
     private let sink: SoundSink
     private let encoder: any SegmentEncoder
     private var run: Int64 = 0
+    /// Follows the device's frames; `scale` of them make one of ours.
+    private var clock: DeviceClock
+    private let scale: Double
     /// Frames given out in segments, and frames taken in.
     private var framesOut = 0
     private var framesIn = 0
-    private(set) var startStamp: Stamp?
+    /// The clocks at the newest reading.
+    private var now: Stamp?
+    private var newestStart: Stamp?
     private var refusedAt: Stamp?
+    private(set) var startStamp: Stamp?
+    private(set) var segments = 0
     /// Segments of nothing but zeros in a row.
     private(set) var silentSegments = 0
 
-    init(settings: AudioSettings, device: String, sink: SoundSink) throws {
+    /// `deviceRate`: frames a second that the device itself counts.
+    init(settings: AudioSettings, device: String, deviceRate: Int, sink: SoundSink) throws {
         self.settings = settings
         self.device = device
         self.sink = sink
+        clock = DeviceClock(rate: deviceRate)
+        scale = Double(deviceRate) / Double(settings.rate)
         let frames = settings.segmentFrames
         switch settings.codec {
         case .opus:
@@ -38,16 +48,39 @@ final class Capture {
     var isFresh: Bool { startStamp == nil }
 
     /// A whole segment came of it: the device works.
-    var hasDelivered: Bool { framesOut > 0 }
+    var hasDelivered: Bool { segments > 0 }
 
     /// When the last frame was captured.
-    var endStamp: Stamp? { refusedAt ?? startStamp.map { stamp(of: framesIn, from: $0) } }
+    var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
+
+    /// Frames to take next, so that a segment can be given out as soon as it is whole.
+    ///
+    /// Encoders and filters hold some frames back: a little of the next segment is taken with each.
+    var missing: Int {
+        let segment = settings.segmentFrames
+        let ahead = settings.rate / 25
+        return segment - (framesIn + segment - ahead % segment) % segment
+    }
+
+    /// The chunk under way has just been completed.
+    var isAtChunkEnd: Bool {
+        let beyond = segments - settings.chunkSegments
+        return beyond >= 0
+            && beyond % max(1, settings.chunkSegments - settings.overlapSegments) == 0
+    }
 
     /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
     func refused(_ segment: Segment) { refusedAt = segment.start }
 
-    /// Begins the run: its first frame was captured at `start`.
-    func begin(at start: Stamp) {
+    /// The device had captured so many of its frames `age` before `now`.
+    func observe(captured: Int64, age: Duration, now: Stamp) {
+        self.now = now
+        clock.observe(captured: captured, at: now.boot - age)
+    }
+
+    /// Begins the run with the first samples; true when it did.
+    func begin() -> Bool {
+        guard isFresh, let start = stamp(of: 0) else { return false }
         startStamp = start
         run = sink.newRunID()
         sink.begin(
@@ -62,6 +95,7 @@ final class Capture {
                 minimumLevel: settings.minimumLevel
             )
         )
+        return true
     }
 
     /// The segments that these samples complete.
@@ -79,19 +113,25 @@ final class Capture {
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {
-        guard let startStamp else { return nil }
+        guard var start = stamp(of: framesOut) else { return nil }
+        // An estimate that is corrected must not turn time back.
+        if let newestStart, start.boot < newestStart.boot { start = newestStart }
+        newestStart = start
         silentSegments = encoded.meanSquare == 0 ? silentSegments + 1 : 0
-        defer { framesOut += encoded.frames }
+        framesOut += encoded.frames
+        segments += 1
         return Segment(
             run: run,
             frames: encoded.frames,
-            start: stamp(of: framesOut, from: startStamp),
+            start: start,
             meanSquare: encoded.meanSquare,
             data: encoded.data
         )
     }
 
-    private func stamp(of frame: Int, from start: Stamp) -> Stamp {
-        start.advanced(by: .milliseconds(Int64(frame) * 1000 / Int64(settings.rate)))
+    /// Both clocks when a frame was captured; the wall clock as it stands now.
+    private func stamp(of frame: Int) -> Stamp? {
+        guard let now, let time = clock.time(of: Double(frame) * scale) else { return nil }
+        return now.advanced(by: time - now.boot)
     }
 }

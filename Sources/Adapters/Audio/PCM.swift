@@ -2,6 +2,7 @@
 internal import Board
 internal import CALSA
 internal import Glibc
+internal import Host
 
 /// A call of libasound that failed, in its own words.
 struct ALSAError: Error, Equatable, CustomStringConvertible {
@@ -12,140 +13,176 @@ struct ALSAError: Error, Equatable, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
 }
 
-/// Owns an open PCM: 16-bit frames, interleaved, non-blocking.
+/// Owns an open PCM and gives its first channel as 16-bit samples at the rate that was asked for.
+///
+/// The device runs at a rate of its own where it does not have that one; what libasound would make of it
+/// is worse than what `Resampler` does. Never blocks but in `wait`.
 struct PCM: ~Copyable {
     private let handle: OpaquePointer
+    /// The name it was asked for by.
     let device: String
-    /// 1, or what the device insists on; only the first channel is used.
-    let channels: Int
+    /// Frames a second that `read` gives.
     let rate: Int
+    /// What the device itself does.
+    let shape: PCMShape
+    private let resampler: Resampler?
+    private var raw: [UInt8]
+    private var values: [Float] = []
+    /// Frames read at the device's rate since it was started.
+    private(set) var framesRead: Int64 = 0
 
-    /// Opens and starts a device.
+    /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
-    /// Throws a Failure that names it and says what to do.
-    init(device: String, rate: Int) throws {
+    /// `wake`: how much sound there should be before `wait` returns. Throws a Failure that names the device
+    /// and says what to do.
+    init(
+        device: String,
+        rate: Int,
+        wake: Duration = .seconds(1),
+        cards: SoundCards = SoundCards()
+    ) throws {
         waypost_alsa_silence()
+        let name = try cards.pcmName(of: device)
         var handle: OpaquePointer?
-        let code = snd_pcm_open(&handle, device, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
-        guard code >= 0, let handle else { throw Self.failure(device, "open", code) }
-        let configured = Result { try Self.start(handle, device: device, rate: rate) }
-        if case .failure = configured { snd_pcm_close(handle) }
-        let channels = try configured.get()
+        let code = snd_pcm_open(&handle, name, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
+        guard code >= 0, let handle else {
+            throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
+        }
+        let ready = Result {
+            let setup = PCMSetup(handle: handle, device: device, rate: rate, wake: wake)
+            let shape = try setup.configure()
+            try setup.start()
+            return (shape, shape.rate == rate ? nil : try Resampler(from: shape.rate, to: rate))
+        }
+        if case .failure = ready { snd_pcm_close(handle) }
+        let (shape, resampler) = try ready.get()
         self.handle = handle
         self.device = device
-        self.channels = channels
         self.rate = rate
+        self.shape = shape
+        self.resampler = resampler
+        // A tenth of a second at a time, so that a wide device costs no memory.
+        raw = [UInt8](repeating: 0, count: shape.rate / 10 * shape.frameBytes)
     }
 
     deinit {
         snd_pcm_close(handle)
     }
 
-    /// Waits for frames at most `milliseconds`; false when none came.
-    func wait(milliseconds: Int32) throws(ALSAError) -> Bool {
-        let code = snd_pcm_wait(handle, milliseconds)
-        // A signal is no fault of the device.
-        guard code >= 0 || code == -EINTR else { throw ALSAError(call: "snd_pcm_wait", code: code) }
-        return code == 1
+    /// Waits at most `milliseconds` for frames; false when none came.
+    func wait(milliseconds: Int32) -> Bool {
+        wait(for: 1, limit: .milliseconds(Int64(milliseconds)))
     }
 
-    /// Reads what is there, at most the buffer's size, as mono; returns the number of frames.
-    func read(into mono: inout [Int16], limit: Int) throws(ALSAError) -> Int {
-        var frames = [Int16](repeating: 0, count: limit * channels)
-        let count = snd_pcm_readi(handle, &frames, snd_pcm_uframes_t(limit))
-        if count == -Int(EAGAIN) { return 0 }
-        guard count >= 0 else { throw ALSAError(call: "snd_pcm_readi", code: Int32(count)) }
-        for frame in 0..<count { mono.append(frames[frame * channels]) }
-        return count
+    /// Waits until `frames` (at `rate`) can be read, at most `limit`; ends early when `stop` is readable.
+    ///
+    /// True when a read has something to give or to tell: a fault wakes, too.
+    func wait(for frames: Int, alongside stop: Int32 = -1, limit: Duration) -> Bool {
+        let needed = min(shape.wake, shape.frames(of: frames, at: rate))
+        let waiting = Int(snd_pcm_avail(handle))
+        if waiting < 0 || waiting >= needed { return true }
+        // Less than the device wakes us for: by time.
+        let isShort = needed < shape.wake
+        let missing = Duration.seconds(Double(needed - waiting) / Double(shape.rate))
+        let isReady = poll(alongside: stop, limit: isShort ? min(limit, missing) : limit)
+        return isReady || Int(snd_pcm_avail(handle)) >= needed
     }
 
-    /// Frames that are captured and not read yet.
-    var available: Int { max(0, Int(snd_pcm_avail(handle))) }
-
-    /// Configures and starts it; returns its channels.
-    private static func start(_ handle: OpaquePointer, device: String, rate: Int) throws -> Int {
-        let channels = try configure(handle, device: device, rate: rate)
-        let code = snd_pcm_start(handle)
-        // Plugins that start by themselves say EBADFD.
-        guard code >= 0 || code == -EBADFD else { throw failure(device, "start", code) }
-        return channels
-    }
-
-    private static func configure(
-        _ handle: OpaquePointer,
-        device: String,
-        rate: Int
-    ) throws -> Int {
-        var parameters: OpaquePointer?
-        snd_pcm_hw_params_malloc(&parameters)
-        defer { snd_pcm_hw_params_free(parameters) }
-        func check(_ code: Int32, _ call: String) throws {
-            if code < 0 { throw failure(device, call, code) }
+    private func poll(alongside stop: Int32, limit: Duration) -> Bool {
+        let count = max(0, Int(snd_pcm_poll_descriptors_count(handle)))
+        var entries = [pollfd](repeating: pollfd(), count: count + 1)
+        entries[0] = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
+        var result: UInt16 = 0
+        return entries.withUnsafeMutableBufferPointer { entries in
+            guard let own = entries.baseAddress?.advanced(by: 1) else { return true }
+            snd_pcm_poll_descriptors(handle, own, UInt32(count))
+            let milliseconds = Int32(clamping: (limit.nanoseconds + 999_999) / 1_000_000)
+            guard Glibc.poll(entries.baseAddress, nfds_t(count + 1), milliseconds) > 0 else {
+                return false
+            }
+            snd_pcm_poll_descriptors_revents(handle, own, UInt32(count), &result)
+            return result != 0
         }
-        try check(snd_pcm_hw_params_any(handle, parameters), "hw_params_any")
-        try check(
-            snd_pcm_hw_params_set_access(handle, parameters, SND_PCM_ACCESS_RW_INTERLEAVED),
-            "access"
-        )
-        try check(
-            snd_pcm_hw_params_set_format(handle, parameters, SND_PCM_FORMAT_S16_LE),
-            "16-bit samples"
-        )
-        var channels: UInt32 = 1
-        try check(
-            snd_pcm_hw_params_set_channels_near(handle, parameters, &channels),
-            "channels"
-        )
-        guard snd_pcm_hw_params_set_rate(handle, parameters, UInt32(rate), 0) >= 0 else {
-            throw wrongRate(handle, parameters, device: device, rate: rate)
+    }
+
+    /// Appends what is there, at most `limit` frames (at `rate`); returns how many came of it.
+    mutating func read(into mono: inout [Int16], limit: Int) throws(ALSAError) -> Int {
+        let before = mono.count
+        var left = shape.frames(of: limit, at: rate)
+        while left > 0 {
+            let step = min(left, shape.rate / 10)
+            let count = snd_pcm_readi(handle, &raw, snd_pcm_uframes_t(step))
+            if count == -Int(EAGAIN) || count == 0 { break }
+            guard count > 0 else {
+                // What was read before the fault counts; the fault is still there at the next read.
+                if mono.count > before { break }
+                throw ALSAError(call: "snd_pcm_readi", code: Int32(count))
+            }
+            framesRead += Int64(count)
+            left -= count
+            append(count, to: &mono)
         }
-        // Two seconds of buffer absorb the stalls of a slow card; tenths of a second keep the delay small.
-        var buffer = snd_pcm_uframes_t(rate * 2)
-        var period = snd_pcm_uframes_t(rate / 10)
-        try check(
-            snd_pcm_hw_params_set_buffer_size_near(handle, parameters, &buffer),
-            "buffer size"
-        )
-        try check(
-            snd_pcm_hw_params_set_period_size_near(handle, parameters, &period, nil),
-            "period size"
-        )
-        try check(snd_pcm_hw_params(handle, parameters), "hw_params")
-        return Int(channels)
+        return mono.count - before
     }
 
-    private static func wrongRate(
-        _ handle: OpaquePointer,
-        _ parameters: OpaquePointer?,
-        device: String,
-        rate: Int
-    ) -> Failure {
-        var lowest: UInt32 = 0
-        var highest: UInt32 = 0
-        snd_pcm_hw_params_get_rate_min(parameters, &lowest, nil)
-        snd_pcm_hw_params_get_rate_max(parameters, &highest, nil)
-        let rates = lowest == highest ? "\(lowest)" : "\(lowest) to \(highest)"
-        return Failure(
-            "\(device): cannot capture at \(rate) Hz (it offers \(rates)); use a converting device such as `plug\(device)` or `default`"
-        )
+    private mutating func append(_ frames: Int, to mono: inout [Int16]) {
+        values.removeAll(keepingCapacity: true)
+        raw.withUnsafeBytes {
+            shape.format.append($0, frames: frames, channels: shape.channels, to: &values)
+        }
+        if let resampler { return resampler.convert(values, into: &mono) }
+        // Exact for 16-bit samples: a float holds 24 bits.
+        for value in values { mono.append(Int16(fullScale: value)) }
     }
 
-    private static func failure(_ device: String, _ call: String, _ code: Int32) -> Failure {
-        let reason = String(cString: snd_strerror(code))
-        switch -code {
-        case EACCES, EPERM:
-            return Failure(
-                "\(device): \(reason); add the user to the group audio",
-                code: .permission
-            )
-        case ENOENT, ENODEV, ENXIO:
-            return Failure("\(device): no such capture device; `arecord -L` lists what is there")
-        case EBUSY:
-            return Failure(
-                "\(device): in use by another program; `fuser -v /dev/snd/*` tells which"
-            )
-        default:
-            return Failure("\(device): \(call): \(reason)")
+    /// Appends what the filter still holds of the frames that were read.
+    func finish(into mono: inout [Int16]) {
+        resampler?.finish(into: &mono)
+    }
+
+    /// Frames at the device's rate captured since the start, read or not, and how long ago that was.
+    ///
+    /// nil while the device does not run.
+    func position() -> (captured: Int64, age: Duration)? {
+        guard snd_pcm_state(handle) == SND_PCM_STATE_RUNNING else { return nil }
+        let now = Self.monotonic()
+        var waiting = snd_pcm_uframes_t(0)
+        var stamp = snd_htimestamp_t()
+        if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
+            let at = Int64(stamp.tv_sec) * 1_000_000_000 + Int64(stamp.tv_nsec)
+            let age = Duration.nanoseconds(now - at)
+            // Some plugins leave it at zero.
+            if age > .milliseconds(-1), age < .seconds(5) {
+                return (framesRead + Int64(waiting), age)
+            }
+        }
+        let count = Int(snd_pcm_avail(handle))
+        return count < 0 ? nil : (framesRead + Int64(count), .zero)
+    }
+
+    private static func monotonic() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Starts it anew after a fault: its frames count from zero again.
+    ///
+    /// After a suspend the hardware may need a moment to come back: at most three seconds, or until `stop`.
+    mutating func restart(until stop: StopSignal) throws {
+        for _ in 0..<30 where snd_pcm_state(handle) == SND_PCM_STATE_SUSPENDED {
+            guard snd_pcm_resume(handle) == -EAGAIN, !stop.sleep(for: .milliseconds(100)) else {
+                break
+            }
+        }
+        snd_pcm_drop(handle)
+        let code = snd_pcm_prepare(handle)
+        guard code >= 0 else { throw ALSAError(call: "snd_pcm_prepare", code: code) }
+        resampler?.reset()
+        framesRead = 0
+        let started = snd_pcm_start(handle)
+        guard started >= 0 || started == -EBADFD else {
+            throw ALSAError(call: "snd_pcm_start", code: started)
         }
     }
 }

@@ -125,6 +125,18 @@ static inline int waypost_watch_folder(const char *folder) {
     return fd;
 }
 
+/// A descriptor that becomes readable when a file appears in a folder or is given other rights, or -errno.
+static inline int waypost_watch_arrivals(const char *folder) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -errno;
+    if (inotify_add_watch(fd, folder, IN_CREATE | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
 /// Gives the calling thread, and what it starts, a network of its own (CLONE_NEWNET); for tests. 0, or -errno.
 static inline int waypost_own_network(void) {
     return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;

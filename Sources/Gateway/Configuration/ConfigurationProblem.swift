@@ -1,4 +1,5 @@
 // What is wrong with a configuration, in the words a person reads, each with its place.
+internal import Host
 
 /// One thing that is wrong (an error) or worth knowing (a warning).
 package struct ConfigurationProblem: Sendable, Equatable, CustomStringConvertible {
@@ -47,20 +48,9 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
 /// Text from outside, short and on one line, so that it can stand in a message or a comment.
 func printable(_ text: String, limit: Int = 60) -> String {
     let short = text.unicodeScalars.prefix(limit).map { scalar in
-        scalar.properties.generalCategory.isInvisible ? "?" : String(scalar)
+        scalar.isInvisible ? "?" : String(scalar)
     }
     return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
-}
-
-extension Unicode.GeneralCategory {
-    fileprivate var isInvisible: Bool {
-        switch self {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
-            .unassigned:
-            true
-        default: false
-        }
-    }
 }
 
 /// The word of `words` that is most like `text`, if any is like it at all.

@@ -107,7 +107,7 @@ extension KeyTable {
             "upload.max_attempts",
             \.upload.maxAttempts,
             .integer(1...100),
-            "Refusals of a batch before its records are quarantined; an outage does not count."
+            "Refusals before quarantine; a record refused alone goes there at once, an outage does not count."
         )
     }
 

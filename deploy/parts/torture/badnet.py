@@ -9,6 +9,8 @@ import threading
 import time
 import zlib
 
+from listening import Listening
+
 # What is done to a request. Those in STORED happen after the receiver has stored the batch.
 FAULTS = ("refuse", "hang up", "reset before", "cut the request", "stall", "portal", "error", "token", "endpoint",
           "too large", "busy", "garbage", "cut in the header", "cut in the body")
@@ -39,7 +41,7 @@ class Closed(Exception):
     """The other side has ended the connection."""
 
 
-class BadNetwork:
+class BadNetwork(Listening):
     """Passes requests on to the receiver, or does to them what `next_fault` says."""
 
     def __init__(self, receiver, seed, on_kill):
@@ -55,17 +57,7 @@ class BadNetwork:
         self.bodies = {}
         self.tries = collections.Counter()
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+        super().__init__()
 
     def take(self):
         """The fault of this request; there is one at a time."""

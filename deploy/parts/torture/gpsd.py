@@ -1,24 +1,11 @@
 """A gpsd with a receiver that walks north: ten positions a second for each client that watches."""
 import json
-import socket
-import threading
 import time
 
+from listening import Listening
 
-class Walk:
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
+class Walk(Listening):
     def serve(self, client):
         def send(**fields):
             client.sendall(json.dumps(fields, separators=(",", ":")).encode() + b"\r\n")

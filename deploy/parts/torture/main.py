@@ -17,7 +17,7 @@ from report import Progress, Row, show
 
 # Each family with its share of the time.
 FAMILIES = {"crash": 0.32, "power": 0.22, "full": 0.16, "failing": 0.14, "corruption": 0.08, "clock": 0.08,
-            "network": 0.2}
+            "network": 0.2, "sound": 0.2}
 
 
 def main():

@@ -5,10 +5,10 @@ import random
 import select
 import socket
 import subprocess
-import threading
 import time
 
 from bench import ENDS_WITH_US, TOKEN, wait
+from listening import Listening
 
 
 class Receiver:
@@ -34,7 +34,7 @@ class Receiver:
         self.process.wait()
 
 
-class Network:
+class Network(Listening):
     """A proxy between gateway and receiver.
 
     Of the answers it cuts off `answers`: the server has stored the batch and the gateway does not hear of it.
@@ -47,19 +47,9 @@ class Network:
         self.answers, self.requests, self.delay = answers, requests, delay
         self.cuts = 0
         self.batches = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.pass_on, args=(client,), daemon=True).start()
-
-    def pass_on(self, client):
+    def serve(self, client):
         server = None
         try:
             server = socket.create_connection(self.server, timeout=10)

@@ -1,0 +1,81 @@
+// What the sound source needs to know, and where its sound goes.
+package import Board
+internal import Host
+package import Store
+
+/// What the sound source needs to know.
+package struct AudioSettings: Sendable {
+    /// ALSA PCM names in order of preference.
+    package var devices: [String]
+    /// Frames a second.
+    package var rate = 16_000
+    package var chunk = Duration.seconds(30)
+    package var overlap = Duration.seconds(2)
+    package var codec = AudioCodec.opus
+    /// Bits a second, for Opus.
+    package var bitrate = 24_000
+    /// Chunks quieter than this (dBFS) are not kept.
+    package var minimumLevel: Double?
+
+    package init(devices: [String]) {
+        self.devices = devices
+    }
+
+    /// The overlap, so that a chunk shares whole segments with its neighbour.
+    private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
+
+    /// Segments of an overlap: each is stored as it ends, so one is what a power cut costs, and a second of
+    /// sound with all that delays it on its way stays below two.
+    private var parts: Int {
+        let length = step.milliseconds
+        let fewest = max(1, Int((length + 999) / 1000))
+        // Opus packets of 20 ms fill a segment exactly.
+        return (fewest..<(fewest + 8)).first { length % (Int64($0) * 20) == 0 } ?? 1
+    }
+
+    var segment: Duration { step / parts }
+
+    var chunkSegments: Int { max(1, Int(chunk / segment)) }
+
+    var overlapSegments: Int { overlap > .zero ? parts : 0 }
+
+    var segmentFrames: Int { Int(segment.milliseconds) * rate / 1000 }
+}
+
+/// Where sound goes: the queue, or what a test puts in its place.
+package struct SoundSink: Sendable {
+    package var newRunID: @Sendable () -> Int64
+    package var begin: @Sendable (AudioRun) -> Void
+    package var accept: @Sendable (Segment) -> Bool
+    /// Why no sound is taken now; nil while it is.
+    package var refusal: @Sendable () -> Failure?
+    package var end: @Sendable (Int64) -> Void
+    package var event: @Sendable (Event) -> Void
+
+    package init(
+        newRunID: @escaping @Sendable () -> Int64,
+        begin: @escaping @Sendable (AudioRun) -> Void,
+        accept: @escaping @Sendable (Segment) -> Bool,
+        refusal: @escaping @Sendable () -> Failure? = { nil },
+        end: @escaping @Sendable (Int64) -> Void,
+        event: @escaping @Sendable (Event) -> Void
+    ) {
+        self.newRunID = newRunID
+        self.begin = begin
+        self.accept = accept
+        self.refusal = refusal
+        self.end = end
+        self.event = event
+    }
+
+    package init(_ queue: Queue) {
+        self.init(
+            newRunID: { queue.newRunID() },
+            begin: { queue.begin($0) },
+            accept: { queue.accept($0) },
+            refusal: { queue.soundRefusal },
+            end: { queue.end(run: $0) },
+            event: { queue.accept($0) }
+        )
+    }
+}

@@ -1,0 +1,72 @@
+// What is done about a fault, and what if it comes again.
+internal import Host
+
+/// The ladder of a faulty device: start it again, open it again, take the next one, wait; a pure value.
+///
+/// A rung is climbed each time a fault comes before the device has worked for half a minute. An overrun is no
+/// fault of the device and never costs it more than a new start.
+struct Ladder {
+    enum Step: Equatable {
+        /// Stop, prepare and start the open device.
+        case restart
+        /// Close it and open it.
+        case reopen
+        /// Go on with the next device of the list, after the last with the first.
+        case next
+        /// Tell, wait, and begin with the first device.
+        case wait
+
+        /// As the end of a sentence on what happened.
+        var words: String {
+            switch self {
+            case .restart: "starting it again"
+            case .reopen: "opening it again"
+            case .next: "trying the next device"
+            case .wait: "trying again soon; unplug the microphone and plug it in again"
+            }
+        }
+    }
+
+    /// A device that worked for so long is well again.
+    private static let proof = Duration.seconds(30)
+    /// A device that stays silent is left alone for so long: it may be muted, and that is legal.
+    private static let silencePause = Duration.seconds(3600)
+
+    private let devices: Int
+    private var rung = 0
+    private var lastFault: BootInstant?
+    private var silentUntil: [Int: BootInstant] = [:]
+
+    init(devices: Int) {
+        self.devices = devices
+    }
+
+    /// Whether silence of a device is to be treated as a fault now.
+    func treatsSilence(of device: Int, at now: BootInstant) -> Bool {
+        silentUntil[device].map { now >= $0 } ?? true
+    }
+
+    /// The next step after a fault of device number `device`.
+    mutating func step(after fault: CaptureFault, of device: Int, at now: BootInstant) -> Step {
+        if let last = lastFault, now - last >= Self.proof { rung = 0 }
+        lastFault = now
+        switch fault {
+        case .overrun, .suspended: return .restart
+        case .gone: rung = max(rung, 1)
+        case .failed, .stalled, .silent, .offClock: break
+        }
+        rung += 1
+        // The last thing that can be done about silence is being done.
+        if fault == .silent, rung >= (devices > 1 ? 3 : 2) {
+            silentUntil[device] = now + Self.silencePause
+        }
+        switch rung {
+        case 1: return .restart
+        case 2: return .reopen
+        default:
+            // Nothing helped. Silence is better than nothing: if every device is silent, the first is recorded.
+            rung = 0
+            return device + 1 < devices || fault == .silent ? .next : .wait
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// Text from outside made fit for a terminal, a log line and the database.
+
+extension Unicode.Scalar {
+    /// Could steer a terminal or turn text around, or shows nothing.
+    ///
+    /// Escape sequences begin with ESC or, as one byte of Latin 1, with a C1 control.
+    package var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
+            .unassigned:
+            true
+        default: false
+        }
+    }
+}
+
+extension StringProtocol {
+    /// One line of words, at most `limit` characters, without what is invisible.
+    package func plainWords(atMost limit: Int) -> String {
+        let line = split(whereSeparator: { $0.isWhitespace || $0.isNewline }).joined(separator: " ")
+        let shown = line.unicodeScalars.filter { !$0.isInvisible }
+        return String(String.UnicodeScalarView(shown.prefix(limit)))
+    }
+
+    /// The same text with a blank for each invisible character.
+    package var blanked: String {
+        let scalars = unicodeScalars.map { $0.isInvisible ? " " : $0 }
+        return String(String.UnicodeScalarView(scalars))
+    }
+}

@@ -1,0 +1,45 @@
+// Where requests go, and how.
+
+/// Where requests go and how.
+package struct TransportSettings: Sendable {
+    package var endpoint: String
+    /// No progress for this long ends a request.
+    package var timeout: Duration
+    package var userAgent: String
+    package var certificateFile: String?
+    /// As curl's `sha256//…`.
+    package var pinnedPublicKey: String?
+    /// Bytes a second; nil for no limit.
+    package var maxRate: Int?
+
+    package init(
+        endpoint: String,
+        timeout: Duration = .seconds(30),
+        userAgent: String,
+        certificateFile: String? = nil,
+        pinnedPublicKey: String? = nil,
+        maxRate: Int? = nil
+    ) {
+        self.endpoint = endpoint
+        self.timeout = timeout
+        self.userAgent = userAgent
+        self.certificateFile = certificateFile
+        self.pinnedPublicKey = pinnedPublicKey
+        self.maxRate = maxRate
+    }
+}
+
+extension TransportSettings {
+    /// How long a request may stand still: with a cap on the rate, pauses of our own are no standstill.
+    var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
+
+    /// An address in the clear of this machine itself.
+    var staysOnThisMachine: Bool {
+        guard endpoint.lowercased().hasPrefix("http://") else { return false }
+        let place = endpoint.lowercased().dropFirst(7).prefix { !"/?#".contains($0) }
+        guard !place.hasPrefix("[") else { return place.hasPrefix("[::1]") }
+        let host = place.prefix { $0 != ":" }
+        let isNumber = host.allSatisfy { "0123456789.".contains($0) }
+        return host == "localhost" || isNumber && host.hasPrefix("127.")
+    }
+}

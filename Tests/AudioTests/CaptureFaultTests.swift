@@ -1,0 +1,282 @@
+// The whole source over the real libasound with a microphone that fails in each way: every sample is accounted for.
+import Board
+import Foundation
+import Host
+import Store
+import Testing
+
+@testable import Audio
+
+@Suite struct CaptureFaultTests {
+    init() throws {
+        try #require(TestALSA.isReady)
+    }
+
+    /// A source that runs on a thread of its own until the test is over.
+    private final class Source: Sendable {
+        let microphone: Microphone
+        let recorder: Recorder
+        let board = Publisher<SourceReport>()
+        /// In place of `/`.
+        private let root = NSTemporaryDirectory() + "waypost-cards-\(UUID().uuidString)"
+
+        init(_ microphone: Microphone) throws {
+            self.microphone = microphone
+            recorder = try Recorder(enough: .max)
+            try FileManager.default.createDirectory(
+                atPath: root + "/dev/snd",
+                withIntermediateDirectories: true
+            )
+        }
+
+        deinit {
+            try? FileManager.default.removeItem(atPath: root)
+        }
+
+        /// A card's control device appears.
+        func plugIn() throws {
+            try Data().write(to: URL(fileURLWithPath: root + "/dev/snd/controlC\(runs)"))
+        }
+
+        /// Runs `body` while the source records.
+        func run(_ devices: [String], _ body: () throws -> Void) throws {
+            var settings = AudioSettings(devices: devices)
+            settings.codec = .wav
+            settings.chunk = .seconds(2)
+            settings.overlap = .milliseconds(200)
+            let adapter = AudioAdapter(
+                settings: settings,
+                sink: recorder.sink,
+                board: board,
+                clock: SystemClock(),
+                cards: SoundCards(root: root)
+            )
+            let stop = recorder.stop
+            let lane = try Lane("test-audio") { adapter.run(until: stop) }
+            let result = Result { try body() }
+            stop.raise()
+            lane.join()
+            try result.get()
+        }
+
+        /// Sound came in after what there was.
+        func hears(_ segments: Int = 3) -> Bool {
+            let before = recorder.all.segments.count
+            return eventually { recorder.all.segments.count >= before + segments }
+        }
+
+        var failure: String? {
+            guard case .error(let failure, _) = board.state else { return nil }
+            return failure.description
+        }
+
+        var runs: Int { recorder.all.runs.count }
+    }
+
+    /// What is wrong with the sound that was kept: each run is an unbroken ramp (or silence in its place), and
+    /// between two runs as much is missing as the events say.
+    private func problems(_ all: Recorder.Content, tolerance: Int = 800) -> [String] {
+        let gaps = all.events.filter { $0.kind == .gap }
+        guard gaps.count == all.runs.count - 1 else {
+            return ["\(gaps.count) gaps, \(all.runs.count) runs"]
+        }
+        var found: [String] = []
+        // Where the ramp stood last, and how much has been told of since.
+        var last: (value: Int, since: Int)?
+        for (number, run) in all.runs.enumerated() {
+            if number > 0 { last?.since += lostFrames(gaps[number - 1]) }
+            let samples = all.segments.filter { $0.run == run.id }.flatMap { decoded($0.data) }
+            guard let index = samples.firstIndex(where: { $0 != 0 }) else {
+                last?.since += samples.count
+                continue
+            }
+            let first = Int(UInt16(bitPattern: samples[index])) - index + 65_536
+            if let last {
+                let off =
+                    (first - last.value - 1 - last.since % 65_536 + 3 * 32_768) % 65_536 - 32_768
+                if abs(off) > tolerance { found.append("run \(run.id): \(off) too many missing") }
+            }
+            found += strangers(in: samples, from: first).map { "run \(run.id): \($0)" }
+            last = ((first + samples.count - 1) % 65_536, 0)
+        }
+        return found
+    }
+
+    /// The first sample that is neither of the ramp nor silence.
+    private func strangers(in samples: [Int16], from first: Int) -> [String] {
+        let index = samples.indices.first {
+            samples[$0] != 0 && Int(UInt16(bitPattern: samples[$0])) != (first + $0) % 65_536
+        }
+        return index.map { ["sample \($0) is \(samples[$0]), not \((first + $0) % 65_536)"] } ?? []
+    }
+
+    private func decoded(_ data: [UInt8]) -> [Int16] {
+        stride(from: 0, to: data.count - 1, by: 2).map {
+            Int16(bitPattern: UInt16(data[$0]) | UInt16(data[$0 + 1]) << 8)
+        }
+    }
+
+    private func lostFrames(_ gap: Event) -> Int {
+        for (key, value) in gap.detail {
+            if key == "lost_frames", case .integer(let frames) = value { return Int(frames) }
+        }
+        return -1
+    }
+
+    @Test func overruns_areGaps_andTheDeviceGoesOn() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            for count in 1...3 {
+                #expect(source.hears())
+                source.microphone.overrun(Int64(count))
+                #expect(eventually { source.runs == count + 1 })
+            }
+            #expect(source.hears())
+        }
+        #expect(problems(source.recorder.all) == [])
+        #expect(source.recorder.all.runs.count == 4)
+    }
+
+    @Test func aSuspend_isAGap() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            #expect(source.hears())
+            source.microphone.suspend(1)
+            #expect(eventually { source.runs == 2 })
+            #expect(source.hears())
+        }
+        #expect(problems(source.recorder.all) == [])
+    }
+
+    @Test(arguments: [Microphone.Mode.stalled, .failing, .zeros, .unplugged])
+    func aFault_isTold_andEverySampleIsAccountedFor(mode: Microphone.Mode) throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            #expect(source.hears())
+            source.microphone.become(mode)
+            #expect(eventually { source.failure != nil })
+            // Digital silence is soon recorded again.
+            #expect(
+                mode == .zeros || eventually { source.failure?.contains("waypost_mic") == true }
+            )
+            source.microphone.become(.fine)
+            #expect(eventually { source.runs >= 2 && source.failure == nil })
+            #expect(source.hears())
+        }
+        #expect(problems(source.recorder.all) == [])
+    }
+
+    @Test func aSlowClock_isAFault() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            #expect(source.hears())
+            source.microphone.drift(-100_000)
+            #expect(eventually { source.failure?.contains("its clock runs at") == true })
+            source.microphone.drift(0)
+            #expect(eventually { source.runs >= 2 && source.failure == nil })
+            #expect(source.hears())
+        }
+    }
+
+    @Test func unplugged_theNextDeviceIsTaken_andThePreferredOneWhenItIsBack() throws {
+        let source = try Source(Microphone())
+        let other = try Microphone()
+        let names = [source.microphone.device(), other.device()]
+        try source.run(names) {
+            #expect(source.hears())
+            source.microphone.become(.unplugged)
+            #expect(eventually { source.recorder.all.runs.last?.device == names[1] })
+            #expect(source.hears())
+            source.microphone.become(.fine)
+            try source.plugIn()
+            #expect(eventually { source.recorder.all.runs.last?.device == names[0] })
+            #expect(source.hears())
+        }
+        let all = source.recorder.all
+        #expect(all.runs.map(\.device) == [names[0], names[1], names[0]])
+        #expect(all.events.count == 2)
+        // The chunk under way was completed before the change: 10 segments, then 9 more each.
+        let second = all.segments.filter { $0.run == 2 && $0.frames == 3200 }.count
+        #expect(second >= 10 && (second - 10) % 9 <= 1)
+    }
+
+    @Test func pluggedInAgain_itIsFoundWithoutPolling() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            #expect(source.hears())
+            source.microphone.become(.unplugged)
+            #expect(eventually { source.failure?.contains("plug it in") == true })
+            source.microphone.become(.fine)
+            try source.plugIn()
+            #expect(eventually { source.runs == 2 && source.failure == nil })
+            #expect(source.hears())
+        }
+        #expect(problems(source.recorder.all) == [])
+    }
+
+    @Test func aStop_endsTheWaitAtOnce_andKeepsWhatCame() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            #expect(source.hears())
+            source.microphone.become(.stalled)
+        }
+        let all = source.recorder.all
+        #expect(all.ended == [1])
+        #expect(problems(all) == [])
+    }
+
+    @Test(arguments: [(Microphone.Mode.busy, "in use by another program"), (.denied, "E005")])
+    func open_saysWhyNot(mode: Microphone.Mode, words: String) throws {
+        let microphone = try Microphone()
+        microphone.become(mode)
+        #expect {
+            _ = try PCM(device: microphone.device(), rate: 16_000).rate
+        } throws: {
+            "\($0)".contains(words)
+        }
+    }
+
+    @Test(arguments: [
+        ("S16_LE", "48000", 1), ("S24_3LE", "44100 48000", 2), ("S32_LE", "96000", 2),
+        ("FLOAT_LE", "44100", 1), ("S24_LE", "32000", 2),
+    ])
+    func anyNativeFormat_comesAtOurRate(format: String, rates: String, channels: Int) throws {
+        let microphone = try Microphone()
+        let name = microphone.device(rates: rates, formats: format, channels: channels, tone: 1000)
+        var pcm = try PCM(device: name, rate: 16_000, wake: .milliseconds(100))
+        #expect(pcm.shape.channels == channels)
+        #expect(pcm.shape.rate != 16_000)
+        #expect(try level(of: 1000, &pcm) > 0.99)
+    }
+
+    @Test func libasoundsConverter_isNotUsed() throws {
+        let microphone = try Microphone()
+        let name = microphone.plugged(rates: "48000", tone: 10_000)
+        var pcm = try PCM(device: name, rate: 16_000, wake: .milliseconds(100))
+        #expect(pcm.shape.rate == 48_000)
+        // It would come back as 6 kHz.
+        var samples: [Int16] = []
+        while samples.count < 8000 {
+            guard pcm.wait(milliseconds: 1000) else { break }
+            _ = try pcm.read(into: &samples, limit: 4000)
+        }
+        #expect(samples.dropFirst(500).allSatisfy { abs($0) < 16 })
+    }
+
+    /// The share of a sine of half of full scale in what comes, 1 for all of it.
+    private func level(of hertz: Double, _ pcm: inout PCM) throws -> Double {
+        var samples: [Int16] = []
+        while samples.count < 8000 {
+            guard pcm.wait(milliseconds: 1000) else { break }
+            _ = try pcm.read(into: &samples, limit: 4000)
+        }
+        let part = samples.dropFirst(1000).prefix(6400)
+        var (real, imaginary) = (0.0, 0.0)
+        for (index, sample) in part.enumerated() {
+            let angle = 2 * Double.pi * hertz * Double(index) / 16_000
+            real += Double(sample) * cos(angle)
+            imaginary += Double(sample) * sin(angle)
+        }
+        return (real * real + imaginary * imaginary).squareRoot() * 2 / Double(part.count) / 16_384
+    }
+}

@@ -1,0 +1,96 @@
+// A microphone behind the real libasound that misbehaves on demand (Tests/FieldFaults/soundfaults.c).
+import Foundation
+import Host
+import Testing
+
+@testable import Audio
+
+/// One microphone, plugged in until told otherwise; its file goes with it.
+final class Microphone: Sendable {
+    /// What it does, by its number in `struct control`.
+    enum Mode: Int64 {
+        case fine
+        case zeros
+        case stalled
+        case failing
+        case unplugged
+        case busy
+        case denied
+        case constant
+    }
+
+    static let library = NSTemporaryDirectory() + "waypost-soundfaults-\(getpid()).so"
+
+    /// Compiled once, before libasound reads its configuration.
+    static let isBuilt: Bool = {
+        var root = URL(fileURLWithPath: #filePath)
+        for _ in 0..<3 { root.deleteLastPathComponent() }
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = [
+            "cc", "-shared", "-fPIC", "-O1", "-o", library,
+            root.appendingPathComponent("Tests/FieldFaults/soundfaults.c").path, "-lasound", "-lm",
+        ]
+        guard (try? compiler.run()) != nil else { return false }
+        compiler.waitUntilExit()
+        return compiler.terminationStatus == 0
+    }()
+
+    private let control: String
+
+    /// Its ramp is 0 at this time.
+    init() throws {
+        control = NSTemporaryDirectory() + "waypost-mic-\(UUID().uuidString)"
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let epoch = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        try Data(count: 64).write(to: URL(fileURLWithPath: control))
+        set(4, epoch)
+    }
+
+    deinit {
+        unlink(control)
+    }
+
+    /// The PCM's name; `rates` and `formats` separated by blanks.
+    func device(
+        rates: String = "16000",
+        formats: String = "S16_LE",
+        channels: Int = 1,
+        tone: Int = 0
+    ) -> String {
+        "waypost_mic:'\(control)','\(rates)','\(formats)',\(channels),\(tone)"
+    }
+
+    /// The same behind libasound's converter.
+    func plugged(rates: String, tone: Int) -> String {
+        "waypost_plug:'\(control)','\(rates)',\(tone)"
+    }
+
+    /// From now on; acts at once.
+    func become(_ mode: Mode) { set(0, mode.rawValue) }
+
+    /// The overruns (1) or suspends (2) so far; each increase is one.
+    func overrun(_ count: Int64) { set(1, count) }
+
+    func suspend(_ count: Int64) { set(2, count) }
+
+    /// Millionths by which its clock is fast.
+    func drift(_ ppm: Int64) { set(3, ppm) }
+
+    private func set(_ place: Int64, _ value: Int64) {
+        let file = open(control, O_WRONLY | O_CLOEXEC)
+        var bytes = value.littleEndian
+        pwrite(file, &bytes, 8, off_t(place * 8))
+        close(file)
+    }
+}
+
+/// Waits for a condition, at most a minute; false when it did not come.
+func eventually(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<6000 {
+        if condition() { return true }
+        usleep(10_000)
+    }
+    return condition()
+}

@@ -1,0 +1,117 @@
+// Names that outlive a restart, from files as the kernel writes them.
+import Foundation
+import Testing
+
+@testable import Audio
+
+@Suite struct SoundCardsTests {
+    /// A folder with a USB microphone as card 2 (and HDMI as card 0), removed with it.
+    private final class Machine {
+        let root = NSTemporaryDirectory() + "waypost-root-\(UUID().uuidString)"
+        let usb =
+            "../../devices/platform/scb/pci0000:00/0000:01:00.0/usb1/1-1/1-1.3/1-1.3:1.0/sound/card2"
+
+        init() throws {
+            try write(
+                "/proc/asound/cards",
+                """
+                 0 [vc4hdmi0       ]: vc4-hdmi - vc4-hdmi-0
+                                      vc4-hdmi-0
+                 2 [Device         ]: USB-Audio - USB PnP Sound Device
+                                      C-Media Electronics Inc. USB PnP Sound Device at usb-0000:01:00.0-1.3
+
+                """
+            )
+            try write("/proc/asound/card0/id", "vc4hdmi0\n")
+            try write("/proc/asound/card0/pcm0p/info", "")
+            try write("/proc/asound/card2/id", "Device\n")
+            try write("/proc/asound/card2/pcm0c/sub0/status", "closed\n")
+            try write("/sys/class/sound/.keep", "")
+            try write("/dev/snd/by-path/.keep", "")
+            try link("/sys/class/sound/card0", "../../devices/platform/gpu/sound/card0")
+            try link("/sys/class/sound/card2", usb)
+            try link("/dev/snd/by-path/pci-0000:01:00.0-usb-0:1.3:1.0", "../controlC2")
+        }
+
+        deinit {
+            try? FileManager.default.removeItem(atPath: root)
+        }
+
+        func write(_ path: String, _ text: String) throws {
+            let file = URL(fileURLWithPath: root + path)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            try Data(text.utf8).write(to: file)
+        }
+
+        func link(_ path: String, _ target: String) throws {
+            try FileManager.default.createSymbolicLink(
+                atPath: root + path,
+                withDestinationPath: target
+            )
+        }
+    }
+
+    @Test(arguments: [
+        ("usb-1-1.3", "hw:2,0"),
+        ("/dev/snd/by-path/pci-0000:01:00.0-usb-0:1.3:1.0", "hw:2,0"),
+        ("hw:CARD=Device", "hw:CARD=Device"), ("default", "default"),
+        ("plughw:1,0", "plughw:1,0"),
+    ])
+    func names_leadToTheCardOfNow(name: String, pcm: String) throws {
+        let machine = try Machine()
+        #expect(try SoundCards(root: machine.root).pcmName(of: name) == pcm)
+    }
+
+    @Test func aPortWithoutACard_isNamed() throws {
+        let machine = try Machine()
+        #expect {
+            try SoundCards(root: machine.root).pcmName(of: "usb-1-1.4")
+        } throws: {
+            "\($0)".hasPrefix("usb-1-1.4: nothing is plugged into this port; plug it in")
+        }
+    }
+
+    @Test func devices_areListedWithLastingNames() throws {
+        let machine = try Machine()
+        let devices = SoundCards(root: machine.root).devices()
+        #expect(devices.map(\.name) == ["hw:CARD=Device"])
+        #expect(devices.map(\.port) == ["usb-1-1.3"])
+        #expect(devices.map(\.card) == [2])
+        #expect(devices.first?.title.hasPrefix("C-Media Electronics Inc. USB PnP") == true)
+    }
+
+    @Test func twins_areNamedByTheirPorts() throws {
+        let machine = try Machine()
+        let line = " 3 [Device_1       ]: USB-Audio - USB PnP Sound Device\n"
+        try machine.write(
+            "/proc/asound/cards",
+            line.replacingOccurrences(of: "3 [Device_1", with: "2 [Device  ") + "    long\n" + line
+                + "    long\n"
+        )
+        try machine.write("/proc/asound/card3/pcm0c/info", "")
+        try machine.link(
+            "/sys/class/sound/card3",
+            "../../devices/pci0000:00/usb1/1-1/1-1.4/1-1.4:1.0/sound/card3"
+        )
+        let names = SoundCards(root: machine.root).devices().map(\.name)
+        #expect(names == ["usb-1-1.3", "usb-1-1.4"])
+    }
+
+    @Test(arguments: ["hw:2,0", "plughw:CARD=Device,DEV=0", "hw:Device"])
+    func whoHoldsADevice_isNamed(name: String) throws {
+        let machine = try Machine()
+        let cards = SoundCards(root: machine.root)
+        #expect(cards.owner(of: name) == nil)
+        try machine.write(
+            "/proc/asound/card2/pcm0c/sub0/status",
+            "state: RUNNING\nowner_pid   : 4711\ntrigger_time: 1.2\n"
+        )
+        #expect(cards.owner(of: name) == "process 4711")
+        try machine.write("/proc/4711/comm", "pipewire\n")
+        #expect(cards.owner(of: name) == "pipewire (process 4711)")
+        #expect(cards.owner(of: "default") == nil)
+    }
+}
