@@ -149,7 +149,8 @@ class Scenarios:
         with self.collecting(row, "rfkill") as gateway:
             def back():
                 time.sleep(4)
-                row.see(f"blocked: “{gateway.words()}”")
+                blocked = "Soft blocked: yes" in self.guest.run("rfkill", "list", "bluetooth")
+                row.see(f"{'still blocked' if blocked else 'unblocked it'} after 4 s: “{gateway.words()}”")
                 self.guest.run("rfkill", "unblock", "bluetooth")
             gateway.recovers(row, lambda: self.guest.run("rfkill", "block", "bluetooth"), back)
 

@@ -118,6 +118,7 @@ class Scenarios:
         self.air.ask("open mixed")
         if self.started(row):
             self.guest.run("systemctl", "kill", "-s", "KILL", "waypost")
+            row.detected = None
             row.recovered = self.service.collects(60)
             row.check(row.recovered is not None, f"not collecting: {self.service.words()}")
             row.see(f"{self.service.property('NRestarts')} restart")
@@ -134,9 +135,9 @@ class Scenarios:
             before = self.service.property("MainPID")
             row.detected = wait_for(lambda: self.service.property("MainPID") != before, 60)
             row.check(row.detected is not None, "still the same process after 60 s")
-            heard = self.service.collects(60)
-            if row.check(heard is not None, "not collecting after it"):
+            if row.check(self.service.collects(60) is not None, "not collecting after it"):
                 row.recovered = time.monotonic() - began
+                row.see("collecting again")
             self.service.stop_service(row)
         self.air.ask("close")
 
@@ -149,6 +150,7 @@ class Scenarios:
             uploads = lambda: ((self.service.status() or {}).get("streams", {})
                                .get("linux_bluez_beacons", {}).get("last_success_at"))
             before = uploads()
-            row.check(wait_for(lambda: uploads() != before, 30) is not None, "nothing is uploaded")
+            if row.check(wait_for(lambda: uploads() != before, 30) is not None, "nothing is uploaded"):
+                row.see("uploading")
             self.service.stop_service(row)
         self.air.ask("close")
