@@ -2,7 +2,7 @@
 """A Bluetooth controller for this kernel (/dev/vhci) that hears the demo's beacons.
 
 Takes a command a line and answers each with one line of JSON:
-open mixed|legacy|extended, close, state, flood COUNT, other (a second controller, which hears nothing).
+open mixed|legacy|extended, close, state, flood COUNT, other (a second controller, which hears nothing), end_other.
 """
 import asyncio
 import json
@@ -106,14 +106,18 @@ class Air:
             "other", host_source=source, host_sink=sink, link=LocalLink(), public_address="F0:F1:F2:F3:F4:F6"))
         return {"index": await self.second.index}
 
-    async def close(self):
-        for radio in (self.radio, self.second):
-            if radio:
-                radio.close()
-        if self.radio:
-            self.link.remove_controller(self.radio.controller)
-        self.radio = self.second = None
+    async def end_other(self):
+        if self.second:
+            self.second.close()
+        self.second = None
         return {}
+
+    async def close(self):
+        if self.radio:
+            self.radio.close()
+            self.link.remove_controller(self.radio.controller)
+        self.radio = None
+        return await self.end_other()
 
     async def state(self):
         controller = self.radio.controller
@@ -128,7 +132,7 @@ class Air:
 
     async def answer(self, line):
         command, *arguments = line.split()
-        if command not in ("open", "other", "close", "state", "flood"):
+        if command not in ("open", "other", "end_other", "close", "state", "flood"):
             return {"error": f"unknown: {command}"}
         try:
             return await getattr(self, command)(*arguments)

@@ -163,13 +163,19 @@ class Scenarios:
             gateway.recovers(row, lambda: self.air.ask("close"), back)
 
     def other_number(self, row):
-        """the adapter is pulled out and its number is another's when it is back"""
+        """the controller comes back as hci1 and hci0 is gone: says so; it is hci0 again: collecting"""
         with self.collecting(row, "other-number") as gateway:
-            def back():
+            def move():
+                self.air.ask("close")
                 self.air.ask("other")
                 self.air.ask("open mixed")
-                wait_for(lambda: "BD Address" in self.guest.run("hciconfig", "hci1", check=False), 20)
-            gateway.recovers(row, lambda: self.air.ask("close"), back)
+                self.air.ask("end_other")
+
+            def back():
+                row.check(gateway.words().startswith("error"), f"does not say that hci0 is gone: {gateway.words()}")
+                self.air.ask("close")
+                self.adapter()
+            gateway.recovers(row, move, back)
 
     def scan_off(self, row):
         """SIGTERM: the scan is off, the adapter still up"""
