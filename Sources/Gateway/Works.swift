@@ -213,11 +213,12 @@ final class Works: Sendable {
         let (queue, clock, board) = (context.queue, context.clock, context.board)
         let clockWatch = context.clockWatch
         if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
-            let adapter = BeaconAdapter(
+            let adapter = try BeaconAdapter(
                 settings: BeaconSettings(configuration.beacons),
                 board: publisher,
                 clock: clock,
                 hasRoom: { queue.hasRoom },
+                lose: { queue.note($0) },
                 accept: { queue.accept($0) }
             )
             try run("beacons") { adapter.run(until: $0) }

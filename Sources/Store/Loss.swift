@@ -9,6 +9,8 @@ package enum LossKind: String, Sendable, CaseIterable {
     case discarded
     /// Heard while the writer was too far behind.
     case overrun
+    /// Sent by the device, and dropped on the way or damaged before it was understood; counted in packets.
+    case missed
     /// Accepted while the disk refused for longer than memory lasts.
     case dropped
     /// Not readable any more in a database that was set aside.

@@ -112,6 +112,12 @@ package final class Queue: Sendable {
     /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.
     package var hasRoom: Bool { core.mailbox.count < Self.mailboxLimit / 2 }
 
+    /// Enters what a source lost before it could be accepted.
+    package func note(_ loss: Loss) {
+        core.losses.withLock { $0.add(loss) }
+        checkStorage()
+    }
+
     /// Losses that are not in the database yet.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 

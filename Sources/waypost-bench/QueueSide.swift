@@ -131,7 +131,7 @@ enum QueueSide {
         let figures = try Figures.measure(rows: task.rows) { [settings] stopwatch in
             let queue = try task.queue()
             let feeder = Feeder(queue, task, stopwatch)
-            let adapter = BeaconAdapter(
+            let adapter = try BeaconAdapter(
                 settings: settings,
                 board: Publisher<SourceReport>(),
                 clock: clock

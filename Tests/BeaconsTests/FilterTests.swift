@@ -231,21 +231,3 @@ extension String {
         #expect(take(reports).count == 10_000)
     }
 }
-
-@Suite struct SilenceWatchTests {
-    private func at(_ seconds: Int64) -> BootInstant {
-        BootInstant(nanoseconds: seconds * 1_000_000_000)
-    }
-
-    @Test func silence_beginsOnceAfterAMinute_andEndsWithAReport() {
-        var watch = SilenceWatch(since: at(10))
-        #expect(watch.delay(at(30)) == .seconds(40))
-        #expect(watch.begins(at: at(69)) == false)
-        #expect(watch.begins(at: at(70)) == true)
-        #expect(watch.begins(at: at(200)) == false)
-        #expect(watch.delay(at(200)) == nil)
-        #expect(watch.ends(at: at(201)) == true)
-        #expect(watch.ends(at: at(202)) == false)
-        #expect(watch.delay(at(202)) == .seconds(60))
-    }
-}

@@ -79,6 +79,32 @@ struct SocketPair: ~Copyable {
         #expect(throws: SystemError.self) { try link.send(HCI.reset) }
     }
 
+    @Test func h4_countsWhatItLost() throws {
+        let pair = try SocketPair(SOCK_STREAM)
+        let link = H4Link(owning: pair.near, name: "h4:test")
+        pair.write([0, 0xFF, 0x80] + [4] + event + [0xFF] + [4] + event.dropLast(3))
+        #expect(try link.receive() != nil)
+        #expect(try link.receive() == nil)
+        // Two runs of bytes that were no packet; the last packet may still be completed.
+        #expect(link.losses == 2)
+        pair.close()
+        #expect(throws: Failure.self) { try link.receive() }
+        #expect(link.losses == 3)
+        #expect(throws: Failure.self) { try link.receive() }
+        #expect(link.losses == 3)
+    }
+
+    /// As much as was asked for where the rights are there, else what the system allows; never what is the default.
+    @Test func kernel_givesALargeBuffer() throws {
+        let pair = try SocketPair(SOCK_SEQPACKET)
+        var before: Int32 = 0
+        var size = socklen_t(4)
+        getsockopt(pair.near, SOL_SOCKET, SO_RCVBUF, &before, &size)
+        let link = KernelLink(owning: pair.near, name: "hci9")
+        #expect(link.room >= Int(before))
+        if geteuid() == 0 { #expect(link.room >= 4 << 20) }
+    }
+
     @Test func h4_survivesNoise() throws {
         var generator = SeededGenerator(state: 9)
         let pair = try SocketPair(SOCK_STREAM)
@@ -102,7 +128,21 @@ struct SocketPair: ~Copyable {
         try link.send(HCI.setScanEnable(true))
         #expect(pair.read() == [1, 0x0C, 0x20, 2, 1, 0])
         pair.close()
-        #expect(throws: Failure.self) { try link.receive() }
+        #expect(throws: NoAdapter.self) { try link.receive() }
+    }
+
+    @Test func kernel_passesOverOthersCommands_andTellsWhatTheyMeanForTheScan() throws {
+        let pair = try SocketPair(SOCK_SEQPACKET)
+        let link = KernelLink(owning: pair.near, name: "hci9")
+        pair.write(bytes("01 0C20 02 0101"))
+        pair.write([4] + event)
+        #expect(try link.receive().map { Array($0) } == event)
+        #expect(link.takeForeignOrder() == .on(filtersDuplicates: true))
+        #expect(link.takeForeignOrder() == nil)
+        pair.write(bytes("01 4220 06 000000000000"))
+        pair.write(bytes("01 0110 00"))
+        #expect(try link.receive() == nil)
+        #expect(link.takeForeignOrder() == .off)
     }
 
     /// A datagram socket that is not read counts what it drops, as an HCI socket does.
@@ -148,11 +188,11 @@ struct SocketPair: ~Copyable {
             _ = try KernelLink(adapter: 999)
             Issue.record("hci999 was opened")
         } catch let failure as Failure {
+            #expect((failure.code == .permission) == failure.message.contains("CAP_NET_RAW"))
             #expect(failure.message.hasPrefix("hci999: "))
             #expect(words.contains { failure.message.contains($0) })
-            #expect((failure.code == .permission) == failure.message.contains("CAP_NET_RAW"))
         } catch {
-            Issue.record("\(error)")
+            #expect("\(error)".hasPrefix("hci999: no such Bluetooth adapter; plug it in"))
         }
     }
 

@@ -1,4 +1,5 @@
 // HCI events to advertising reports: both kinds, several in one, in pieces, and damaged.
+import Host
 import Store
 import Testing
 
@@ -205,5 +206,30 @@ import Testing
         }
         #expect(heard > 1000)
         #expect(parser.malformed > 1000)
+    }
+
+    /// Pieces whose end never came must not be put before those of another report.
+    @Test func oldPieces_areGivenUpAndCounted() {
+        var parser = ReportParser()
+        let seconds = { BootInstant(nanoseconds: $0 * 1_000_000_000) }
+        let first = Event.extended(Event.extendedReport([1, 2, 3], status: 1))
+        let last = Event.extended(Event.extendedReport(Sample.iBeacon))
+        #expect(parser.parse(first[...], at: seconds(10)) == [])
+        #expect(
+            parser.parse(last[...], at: seconds(14)).first?.data.count == Sample.iBeacon.count + 3
+        )
+        #expect(parser.malformed == 0)
+        #expect(parser.parse(first[...], at: seconds(20)) == [])
+        let late = parser.parse(last[...], at: seconds(25))
+        #expect(late.first?.data.elementsEqual(Sample.iBeacon) == true)
+        #expect(parser.malformed == 1)
+    }
+
+    @Test func reportCutShortByTheController_isKeptAndCounted() {
+        var parser = ReportParser()
+        let event = Event.extended(Event.extendedReport(Sample.iBeacon, status: 2))
+        #expect(parser.parse(event[...]).first?.data.elementsEqual(Sample.iBeacon) == true)
+        #expect(parser.truncated == 1)
+        #expect(parser.malformed == 0)
     }
 }

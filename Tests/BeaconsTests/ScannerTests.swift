@@ -10,108 +10,13 @@ import Testing
 
 @testable import Beacons
 
-/// A controller that answers each command by a rule, on a socket of its own.
-private final class ScriptedController: Sendable {
-    /// What comes back for a command: a status with values, a bare Command Status, or nothing.
-    enum Answer {
-        case complete(UInt8, [UInt8] = [])
-        case status(UInt8)
-        case silence
-        case hangUp
-    }
-
-    private let script: Script
-    private let stop: StopSignal
-    private let lane: Mutex<Slot>
-
-    private struct Slot: ~Copyable { var lane: Lane? }
-
-    /// The commands received: opcode, then the parameters.
-    var received: [[UInt8]] { script.commands.withLock { $0 } }
-    var opcodes: [UInt16] { received.map { UInt16($0[1]) << 8 | UInt16($0[0]) } }
-
-    init(_ pair: consuming SocketPair, _ rule: @escaping Script.Rule) throws {
-        let stop = try StopSignal()
-        let script = Script(rule)
-        let number = dup(pair.far.number)
-        self.stop = stop
-        self.script = script
-        lane = Mutex(
-            Slot(
-                lane: try Lane("controller") {
-                    let socket = Descriptor(owning: number)
-                    script.serve(socket.number, stop)
-                }
-            )
-        )
-    }
-
-    func end() {
-        stop.raise()
-        lane.withLock { $0.lane.take() }?.join()
-    }
-}
-
-/// The controller's side of the conversation.
-private final class Script: Sendable {
-    typealias Rule = @Sendable (UInt16, [UInt8]) -> ScriptedController.Answer
-
-    let commands = Mutex([[UInt8]]())
-    private let rule: Rule
-
-    init(_ rule: @escaping Rule) { self.rule = rule }
-
-    func serve(_ socket: Int32, _ stop: StopSignal) {
-        var buffer: [UInt8] = []
-        while !stop.isRaised {
-            var entries = [PollEntry(socket), PollEntry(stop.descriptor)]
-            _ = wait(for: &entries)
-            var chunk = [UInt8](repeating: 0, count: 512)
-            let count = recv(socket, &chunk, chunk.count, Int32(MSG_DONTWAIT))
-            guard count != 0 else { return }
-            buffer += chunk.prefix(max(0, count))
-            while buffer.count >= 4, buffer.count >= 4 + Int(buffer[3]) {
-                let command = Array(buffer[1..<3] + buffer[4..<4 + Int(buffer[3])])
-                buffer.removeFirst(4 + Int(buffer[3]))
-                commands.withLock { $0.append(command) }
-                let opcode = UInt16(command[1]) << 8 | UInt16(command[0])
-                guard answer(rule(opcode, Array(command.dropFirst(2))), to: command, on: socket)
-                else {
-                    return
-                }
-            }
-        }
-    }
-
-    private func answer(_ answer: ScriptedController.Answer, to command: [UInt8], on socket: Int32)
-        -> Bool
-    {
-        // Others' answers and reports come in between; they must not be taken for ours.
-        var packet: [UInt8] = [4, 0x0E, 4, 1, 0x34, 0x12, 0x0C] + [4, 0x13, 1, 0]
-        switch answer {
-        case .complete(let status, let values):
-            packet += [4, 0x0E, UInt8(4 + values.count), 1] + command.prefix(2) + [status] + values
-        case .status(let status):
-            packet += [4, 0x0F, 4, status, 1] + command.prefix(2)
-        case .silence: break
-        case .hangUp:
-            shutdown(socket, Int32(SHUT_RDWR))
-            return false
-        }
-        return send(socket, packet, packet.count, Int32(MSG_NOSIGNAL)) == packet.count
-    }
-}
-
-/// Supported commands (octet 37, bits 5 and 6: extended scanning).
-private func supported(extended: Bool) -> [UInt8] {
-    var commands = [UInt8](repeating: 0xFF, count: 64)
-    commands[37] = extended ? 0x60 : 0x1F
-    return commands
-}
+/// LE features with bit 12, extended advertising.
+private let features: [UInt8] = [0xFF, 0x10, 0, 0, 0, 0, 0, 0]
 
 @Suite struct ScannerTests {
     private struct Result {
         var isExtended: Bool?
+        var foundRunning: Bool?
         var error: String?
         var received: [[UInt8]]
         var opcodes: [UInt16]
@@ -128,14 +33,17 @@ private func supported(extended: Bool) -> [UInt8] {
         defer { controller.end() }
         let link = H4Link(owning: near, name: "h4:test")
         var isExtended: Bool?
+        var foundRunning: Bool?
         var message: String?
         do {
             let scanner = try Scanner(link, settings, until: StopSignal())
             isExtended = scanner.isExtended
+            foundRunning = scanner.foundRunning
             if ends { scanner.end() }
         } catch { message = "\(error)" }
         return Result(
             isExtended: isExtended,
+            foundRunning: foundRunning,
             error: message,
             received: controller.received,
             opcodes: controller.opcodes
@@ -146,14 +54,17 @@ private func supported(extended: Bool) -> [UInt8] {
         var settings = ScanSettings()
         settings.isActive = true
         let result = try scan(settings, ends: true) { opcode, _ in
-            .complete(0, opcode == 0x1002 ? supported(extended: true) : [])
+            .complete(
+                0,
+                opcode == 0x1002 ? supported(extended: true) : opcode == 0x2003 ? features : []
+            )
         }
         #expect(result.isExtended == true)
         #expect(
             result.received == [
                 bytes("030C"), bytes("010C FFFFFFFFFF1F0020"), bytes("0120 1F10000000000000"),
-                bytes("0210"), bytes("4220 000000000000"), bytes("4120 000001 01 A000 5000"),
-                bytes("4220 010000000000"), bytes("4220 000000000000"),
+                bytes("0210"), bytes("0320"), bytes("4120 000001 01 A000 5000"),
+                bytes("4220 000000000000"), bytes("4220 010000000000"), bytes("4220 000000000000"),
             ]
         )
     }
@@ -165,10 +76,80 @@ private func supported(extended: Bool) -> [UInt8] {
         #expect(result.isExtended == false)
         #expect(
             Array(result.received.dropFirst(4)) == [
-                bytes("0C20 0000"), bytes("0B20 00 A000 5000 0000"), bytes("0C20 0100"),
+                bytes("0B20 00 A000 5000 0000"), bytes("0C20 0000"), bytes("0C20 0100"),
                 bytes("0C20 0000"),
             ]
         )
+    }
+
+    /// The CYW43455 of a Raspberry Pi says that it is of Bluetooth 5.0; bit 12 tells of extended advertising.
+    @Test(
+        arguments: [([0xFF, 0x10], true), ([0xFF, 0xEF], false), ([], true)] as [([UInt8], Bool)]
+    )
+    func features_mustNotDenyWhatTheCommandsPromise(features: [UInt8], isExtended: Bool) throws {
+        let result = try scan { opcode, _ in
+            switch opcode {
+            case 0x1002: .complete(0, supported(extended: true))
+            case 0x2003:
+                features.isEmpty ? .complete(0x01) : .complete(0, features + [0, 0, 0, 0, 0, 0])
+            default: .complete(0)
+            }
+        }
+        #expect(result.error == nil)
+        #expect(result.isExtended == isExtended)
+    }
+
+    /// Parameters cannot be changed while a scan is on: that is how one shows that was on before.
+    @Test func scanLeftOn_isNoticed_endedAndStartedAnew() throws {
+        let isOn = Mutex(true)
+        let result = try scan { opcode, parameters in
+            switch opcode {
+            case 0x1002: return .complete(0, supported(extended: false))
+            case 0x200B: return .complete(isOn.withLock { $0 } ? 0x0C : 0)
+            case 0x200C:
+                isOn.withLock { $0 = parameters[0] == 1 }
+                return .complete(0)
+            default: return .complete(0)
+            }
+        }
+        #expect(result.foundRunning == true)
+        #expect(isOn.withLock { $0 })
+        #expect(Array(result.opcodes.suffix(4)) == [0x200B, 0x200C, 0x200B, 0x200C])
+    }
+
+    /// Not allowed where neither a running scan nor the other kind of commands explains it.
+    @Test func enabling_isNotToleratedWhereItIsNotAllowed() throws {
+        let result = try scan { opcode, parameters in
+            switch opcode {
+            case 0x1002: .complete(0, supported(extended: false))
+            case 0x200C where parameters[0] == 1: .complete(0x0C)
+            case 0x2041, 0x2042: .complete(0x01)
+            default: .complete(0)
+            }
+        }
+        #expect(result.error == "the controller refused LE Set Scan Enable with status 0x0c")
+    }
+
+    /// What is heard while a command is under way is as good as any other.
+    @Test func eventsBetweenAnswers_arePassedOn() throws {
+        let pair = try SocketPair(SOCK_STREAM)
+        let near = pair.near
+        let report = Event.legacy(Event.legacyReport(Sample.iBeacon))
+        pair.write([4] + report)
+        let controller = try ScriptedController(pair) { opcode, _ in
+            .complete(0, opcode == 0x1002 ? supported(extended: false) : [])
+        }
+        defer { controller.end() }
+        var passed: [[UInt8]] = []
+        let link = H4Link(owning: near, name: "h4:test")
+        let scanner = try Scanner(link, ScanSettings(), until: StopSignal()) {
+            passed.append(Array($0))
+        }
+        #expect(passed.contains(report))
+        controller.say(report)
+        passed = []
+        scanner.end { passed.append(Array($0)) }
+        #expect(passed.contains(report))
     }
 
     @Test func kernelsController_isNeitherResetNorItsMasksSet() throws {

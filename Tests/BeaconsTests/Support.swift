@@ -116,6 +116,9 @@ final class Collector: Sendable {
 final class RunningAdapter: Sendable {
     let collector = Collector()
     let board = Publisher<SourceReport>()
+    let adapter: BeaconAdapter
+    /// What was told to be lost.
+    let losses = Tally()
     private let signal: StopSignal
     private let finished = Flag()
     private let lane: Mutex<Slot>
@@ -124,21 +127,35 @@ final class RunningAdapter: Sendable {
 
     private final class Flag: Sendable { let isSet = Atomic(false) }
 
+    final class Tally: Sendable {
+        private let all = Mutex([Loss]())
+
+        var records: Int64 { all.withLock { $0.reduce(0) { $0 + $1.records } } }
+        var kinds: Set<LossKind> { all.withLock { Set($0.map(\.kind)) } }
+
+        func add(_ loss: Loss) { all.withLock { $0.append(loss) } }
+    }
+
     init(
         _ settings: BeaconSettings,
+        clock: any HostClock = SystemClock(),
         accept: (@Sendable (Sighting) -> Bool)? = nil,
-        hasRoom: @escaping @Sendable () -> Bool = { true }
+        hasRoom: @escaping @Sendable () -> Bool = { true },
+        radios: (@Sendable (BeaconSettings) -> (any RadioSource)?)? = nil
     ) throws {
         let signal = try StopSignal()
-        let adapter = BeaconAdapter(
+        let adapter = try BeaconAdapter(
             settings: settings,
             board: board,
-            clock: SystemClock(),
+            clock: clock,
+            radios: radios ?? { $0.origin.radios($0) },
             hasRoom: hasRoom,
+            lose: { [losses] in losses.add($0) },
             accept: accept ?? { [collector] in collector.take($0) }
         )
         let finished = finished
         self.signal = signal
+        self.adapter = adapter
         lane = Mutex(
             Slot(
                 lane: try Lane("beacons") {

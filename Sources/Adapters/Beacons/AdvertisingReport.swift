@@ -1,4 +1,5 @@
 // HCI events to advertising reports, legacy and extended.
+internal import Host
 internal import Store
 
 /// One advertising report of the controller.
@@ -15,6 +16,8 @@ struct AdvertisingReport: Equatable {
 struct ReportParser {
     /// Advertisers with fragments under way; more than this and the oldest is given up.
     static let fragmentLimit = 64
+    /// The pieces of one report follow each other within milliseconds; what is older belongs to no report to come.
+    static let fragmentAge = Duration.seconds(5)
     /// The longest advertising data there is (Vol 4, Part E, 7.8.54).
     private static let dataLimit = 1650
 
@@ -30,6 +33,7 @@ struct ReportParser {
         /// Too long: the rest is passed over up to its last piece.
         var isGivenUp = false
         var begun: UInt64
+        var begunAt: BootInstant
     }
 
     private var fragments: [Key: Fragments] = [:]
@@ -37,11 +41,18 @@ struct ReportParser {
     private var beginnings: UInt64 = 0
     /// Reports that made no sense, or whose end never came.
     private(set) var malformed = 0
+    /// Reports that the controller cut short; what came of them is passed on.
+    private(set) var truncated = 0
+    private var now = BootInstant(nanoseconds: 0)
 
     /// The reports in an event; empty for any other event.
     ///
     /// `event` starts at the event code.
-    mutating func parse(_ event: ArraySlice<UInt8>) -> [AdvertisingReport] {
+    mutating func parse(
+        _ event: ArraySlice<UInt8>,
+        at now: BootInstant = BootInstant(nanoseconds: 0)
+    ) -> [AdvertisingReport] {
+        self.now = now
         var cursor = ByteCursor(event)
         guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte() else { return [] }
         guard let parameters = cursor.bytes(Int(length)) else {
@@ -95,8 +106,11 @@ struct ReportParser {
             let length = cursor.byte(), let data = cursor.bytes(Int(length))
         else { return .malformed }
         let key = Key(address: address, type: type, set: set)
+        if !fragments.isEmpty { giveUpOld() }
         // Bits 5 and 6: 0 complete, 1 more to come, 2 cut short by the controller.
-        guard eventType >> 5 & 3 == 1 else {
+        let status = eventType >> 5 & 3
+        if status == 2 { truncated &+= 1 }
+        guard status == 1 else {
             guard let gathered = fragments.removeValue(forKey: key) else {
                 return .report(report(type, address, rssi, data))
             }
@@ -112,7 +126,8 @@ struct ReportParser {
             if fragments.count >= Self.fragmentLimit { giveUpOldest() }
             beginnings &+= 1
         }
-        var gathered = fragments.removeValue(forKey: key) ?? Fragments(begun: beginnings)
+        var gathered =
+            fragments.removeValue(forKey: key) ?? Fragments(begun: beginnings, begunAt: now)
         if gathered.data.count + data.count <= Self.dataLimit {
             gathered.data.append(contentsOf: data)
         } else if !gathered.isGivenUp {
@@ -120,6 +135,13 @@ struct ReportParser {
             malformed &+= 1
         }
         fragments[key] = gathered
+    }
+
+    private mutating func giveUpOld() {
+        for (key, gathered) in fragments where now - gathered.begunAt >= Self.fragmentAge {
+            fragments[key] = nil
+            if !gathered.isGivenUp { malformed &+= 1 }
+        }
     }
 
     private mutating func giveUpOldest() {

@@ -28,6 +28,49 @@ enum HCI {
         }
     }
 
+    /// The controller's answer to a command: Command Complete or Command Status (7.7.14, 7.7.15).
+    struct Answer {
+        var opcode: UInt16
+        var status: UInt8
+        var values: ArraySlice<UInt8>
+
+        /// nil for any other event.
+        init?(_ event: ArraySlice<UInt8>) {
+            var cursor = ByteCursor(event)
+            let code = cursor.byte()
+            guard code == HCI.commandComplete || code == HCI.commandStatus, cursor.byte() != nil
+            else { return nil }
+            // The status comes behind the opcode in the one, first of all in the other.
+            let early = code == HCI.commandStatus ? cursor.byte() : nil
+            guard cursor.byte() != nil, let opcode = cursor.littleEndian(2),
+                let status = early ?? cursor.byte()
+            else { return nil }
+            self.opcode = UInt16(truncatingIfNeeded: opcode)
+            self.status = status
+            values = code == HCI.commandComplete ? cursor.rest : []
+        }
+    }
+
+    /// What a command makes of the scan.
+    enum ScanOrder: Equatable {
+        case off
+        case on(filtersDuplicates: Bool)
+
+        /// nil for a command that has no part in it; `command` starts at its opcode.
+        init?(_ command: ArraySlice<UInt8>) {
+            var cursor = ByteCursor(command)
+            guard let opcode = cursor.littleEndian(2), cursor.byte() != nil else { return nil }
+            switch opcode {
+            // Reset (7.3.2); LE Set Scan Enable (7.8.11), extended (7.8.65): enable, filter duplicates.
+            case 0x0C03: self = .off
+            case 0x200C, 0x2042:
+                guard let isOn = cursor.byte(), let filters = cursor.byte() else { return nil }
+                self = isOn == 0 ? .off : .on(filtersDuplicates: filters != 0)
+            default: return nil
+            }
+        }
+    }
+
     static let reset = Command(name: "Reset", opcode: 0x0C03)
     /// All events of the default mask, and LE Meta (bit 61).
     static let setEventMask = Command(
@@ -45,6 +88,8 @@ enum HCI {
         name: "Read Local Supported Commands",
         opcode: 0x1002
     )
+
+    static let readLocalFeatures = Command(name: "LE Read Local Supported Features", opcode: 0x2003)
 
     /// Interval and window in units of 0.625 ms (7.8.10).
     static func setScanParameters(_ scan: ScanSettings) -> Command {

@@ -1,6 +1,9 @@
 // Setting up a scan with real commands, and ending it.
 internal import Host
 
+/// What becomes of events that come while an answer is waited for.
+typealias EventSink = (ArraySlice<UInt8>) -> Void
+
 /// A scan that runs on a controller.
 struct Scanner {
     private static let answerTimeout = Duration.seconds(5)
@@ -9,72 +12,95 @@ struct Scanner {
     private let link: any HCILink
     /// Uses the extended commands.
     let isExtended: Bool
+    /// The controller was scanning before it was asked to.
+    let foundRunning: Bool
 
     /// Sets the controller up and starts scanning.
     ///
-    /// Throws an error naming the command that failed. Events that come meanwhile are passed over.
-    init(_ link: any HCILink, _ settings: ScanSettings, until stop: StopSignal) throws {
+    /// A controller that is ours alone is reset before, if `resets`. Throws an error naming the command that failed.
+    init(
+        _ link: any HCILink,
+        _ settings: ScanSettings,
+        resets: Bool = true,
+        until stop: StopSignal,
+        _ pass: EventSink = { _ in }
+    ) throws {
         self.link = link
-        var dialogue = Dialogue(link: link, stop: stop, timeout: Self.answerTimeout)
-        if link.isExclusive {
-            try dialogue.expectSuccess(HCI.reset)
-            try dialogue.expectSuccess(HCI.setEventMask)
-            try dialogue.expectSuccess(HCI.setLEEventMask)
+        let dialogue = Dialogue(link: link, stop: stop, timeout: Self.answerTimeout)
+        if link.isExclusive, resets {
+            try dialogue.expectSuccess(HCI.reset, pass)
+            try dialogue.expectSuccess(HCI.setEventMask, pass)
+            try dialogue.expectSuccess(HCI.setLEEventMask, pass)
         }
-        isExtended = try Self.start(settings, &dialogue)
+        (isExtended, foundRunning) = try Self.start(settings, dialogue, pass)
     }
 
     /// Starts with the commands that fit, and with the other kind if those are refused as unknown or, by
-    /// a controller that has been used with the other kind, as not allowed; true for the extended ones.
-    private static func start(
-        _ settings: ScanSettings,
-        _ dialogue: inout Dialogue
-    ) throws -> Bool {
-        let fitting = try supportsExtended(&dialogue)
-        do {
-            try start(settings, dialogue, isExtended: fitting)
-            return fitting
-        } catch let refusal as Refusal where refusal.concernsTheCommand {
-            do {
-                try start(settings, dialogue, isExtended: !fitting)
-            } catch is Refusal {
-                throw refusal
-            }
-            return !fitting
-        }
-    }
-
+    /// a controller that has been used with the other kind, as not allowed.
     private static func start(
         _ settings: ScanSettings,
         _ dialogue: Dialogue,
-        isExtended: Bool
-    ) throws {
-        // Someone may have left a scan running, and its parameters cannot be changed then.
-        try dialogue.expectSuccess(enable(false, isExtended), tolerating: HCI.commandDisallowed)
-        try dialogue.expectSuccess(
+        _ pass: EventSink
+    ) throws -> (isExtended: Bool, foundRunning: Bool) {
+        let fitting = try supportsExtended(dialogue, pass)
+        do {
+            return (fitting, try start(settings, dialogue, isExtended: fitting, pass))
+        } catch let refusal as Refusal where refusal.concernsTheCommand {
+            do {
+                return (!fitting, try start(settings, dialogue, isExtended: !fitting, pass))
+            } catch is Refusal {
+                throw refusal
+            }
+        }
+    }
+
+    /// True if a scan was running: its parameters cannot be changed then (Vol 4, Part E, 7.8.10 and 7.8.64).
+    private static func start(
+        _ settings: ScanSettings,
+        _ dialogue: Dialogue,
+        isExtended: Bool,
+        _ pass: EventSink
+    ) throws -> Bool {
+        let parameters =
             isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
-        )
-        try dialogue.expectSuccess(enable(true, isExtended))
+        let status = try dialogue.ask(parameters, pass).status
+        guard status == 0 || status == HCI.commandDisallowed else {
+            throw Refusal(command: parameters.name, status: status)
+        }
+        // Off in any case: enabling it twice changes nothing. Some refuse that when it is off.
+        let off = enable(false, isExtended)
+        try dialogue.expectSuccess(off, tolerating: HCI.commandDisallowed, pass)
+        if status != 0 { try dialogue.expectSuccess(parameters, pass) }
+        try dialogue.expectSuccess(enable(true, isExtended), pass)
+        return status != 0
     }
 
     /// Ends the scan; a controller that is gone is no matter.
     ///
     /// Waits shortly for the answer: closing a TCP socket at once could take the command back.
-    func end() {
+    func end(_ pass: EventSink = { _ in }) {
         let dialogue = Dialogue(link: link, stop: nil, timeout: Self.endTimeout)
-        _ = try? dialogue.ask(Self.enable(false, isExtended))
+        _ = try? dialogue.ask(Self.enable(false, isExtended), pass)
     }
 
     private static func enable(_ isOn: Bool, _ isExtended: Bool) -> HCI.Command {
         isExtended ? HCI.setExtendedScanEnable(isOn) : HCI.setScanEnable(isOn)
     }
 
-    /// Octet 37, bits 5 and 6 of the supported commands (Vol 4, Part E, 6.27): some radios claim
-    /// Bluetooth 5 and have no extended scanning, so the commands themselves are asked for.
-    private static func supportsExtended(_ dialogue: inout Dialogue) throws -> Bool {
-        let answer = try dialogue.ask(HCI.readLocalSupportedCommands)
-        guard answer.status == 0, answer.values.count > 37 else { return false }
-        return answer.values[answer.values.startIndex + 37] & 0x60 == 0x60
+    /// Octet 37, bits 5 and 6 of the supported commands, and bit 12 of the LE features (Vol 4, Part E, 6.27;
+    /// Vol 6, Part B, 4.6): some radios claim Bluetooth 5 and have no extended scanning.
+    private static func supportsExtended(
+        _ dialogue: Dialogue,
+        _ pass: EventSink
+    ) throws -> Bool {
+        let commands = try dialogue.ask(HCI.readLocalSupportedCommands, pass)
+        guard commands.status == 0, commands.values.count > 37,
+            commands.values[commands.values.startIndex + 37] & 0x60 == 0x60
+        else { return false }
+        let features = try dialogue.ask(HCI.readLocalFeatures, pass)
+        // Where they cannot be read the commands decide.
+        guard features.status == 0, features.values.count > 1 else { return true }
+        return features.values[features.values.startIndex + 1] & 0x10 != 0
     }
 }
 
@@ -105,15 +131,22 @@ private struct Dialogue {
     let stop: StopSignal?
     let timeout: Duration
 
-    func expectSuccess(_ command: HCI.Command, tolerating tolerated: UInt8 = 0) throws {
-        let status = try ask(command).status
+    func expectSuccess(
+        _ command: HCI.Command,
+        tolerating tolerated: UInt8 = 0,
+        _ pass: EventSink
+    ) throws {
+        let status = try ask(command, pass).status
         guard status == 0 || status == tolerated else {
             throw Refusal(command: command.name, status: status)
         }
     }
 
     /// Sends a command and waits for its Command Complete or Command Status (7.7.14, 7.7.15).
-    func ask(_ command: HCI.Command) throws -> (status: UInt8, values: ArraySlice<UInt8>) {
+    func ask(
+        _ command: HCI.Command,
+        _ pass: EventSink
+    ) throws -> (status: UInt8, values: ArraySlice<UInt8>) {
         try link.send(command)
         let clock = SystemClock()
         let deadline = clock.now() + timeout
@@ -121,6 +154,7 @@ private struct Dialogue {
         while clock.now() < deadline, !isStopped {
             while !isStopped, clock.now() < deadline, let event = try link.receive() {
                 if let answer = Self.answer(event, to: command.opcode) { return answer }
+                pass(event)
             }
             var entries = [PollEntry(link.descriptor)]
             if let stop { entries.append(PollEntry(stop.descriptor)) }
@@ -133,21 +167,7 @@ private struct Dialogue {
         _ event: ArraySlice<UInt8>,
         to opcode: UInt16
     ) -> (status: UInt8, values: ArraySlice<UInt8>)? {
-        var cursor = ByteCursor(event)
-        guard let code = cursor.byte(), cursor.byte() != nil else { return nil }
-        switch code {
-        case HCI.commandComplete:
-            guard cursor.byte() != nil, cursor.littleEndian(2) == UInt64(opcode),
-                let status = cursor.byte()
-            else { return nil }
-            return (status, cursor.rest)
-        case HCI.commandStatus:
-            guard let status = cursor.byte(), cursor.byte() != nil,
-                cursor.littleEndian(2) == UInt64(opcode)
-            else { return nil }
-            return (status, [])
-        default:
-            return nil
-        }
+        guard let answer = HCI.Answer(event), answer.opcode == opcode else { return nil }
+        return (answer.status, answer.values)
     }
 }

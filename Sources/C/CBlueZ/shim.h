@@ -10,19 +10,31 @@
 
 static inline int waypost_hci_up(int socket, int adapter) { return ioctl(socket, HCIDEVUP, adapter); }
 
-static inline int waypost_hci_bind(int socket, uint16_t adapter) {
-    struct sockaddr_hci address = {
-        .hci_family = AF_BLUETOOTH, .hci_dev = adapter, .hci_channel = HCI_CHANNEL_RAW};
+static inline int waypost_hci_down(int socket, int adapter) { return ioctl(socket, HCIDEVDOWN, adapter); }
+
+/// `adapter` is HCI_DEV_NONE for what concerns none or all of them.
+static inline int waypost_hci_bind(int socket, uint16_t adapter, uint16_t channel) {
+    struct sockaddr_hci address = {.hci_family = AF_BLUETOOTH, .hci_dev = adapter, .hci_channel = channel};
     return bind(socket, (struct sockaddr *)&address, sizeof address);
 }
 
-/// Only the events that scanning needs: command complete, command status, LE meta.
+/// Only what scanning needs: command complete, command status, LE meta, and the commands of others.
 static inline int waypost_hci_filter(int socket) {
     struct hci_filter filter;
     hci_filter_clear(&filter);
     hci_filter_set_ptype(HCI_EVENT_PKT, &filter);
+    hci_filter_set_ptype(HCI_COMMAND_PKT, &filter);
     hci_filter_set_event(EVT_CMD_COMPLETE, &filter);
     hci_filter_set_event(EVT_CMD_STATUS, &filter);
     hci_filter_set_event(EVT_LE_META_EVENT, &filter);
+    return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
+}
+
+/// Only what the kernel tells of adapters: added, removed, up, down.
+static inline int waypost_hci_filter_adapters(int socket) {
+    struct hci_filter filter;
+    hci_filter_clear(&filter);
+    hci_filter_set_ptype(HCI_EVENT_PKT, &filter);
+    hci_filter_set_event(EVT_STACK_INTERNAL, &filter);
     return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
 }

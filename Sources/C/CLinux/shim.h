@@ -32,6 +32,9 @@ static inline int waypost_name_thread(const char *name) {
     return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
 }
 
+/// The name of the calling thread, at most 15 bytes and a zero.
+static inline int waypost_thread_name(char name[16]) { return prctl(PR_GET_NAME, (unsigned long)name, 0, 0, 0); }
+
 /// A descriptor that becomes readable when CLOCK_REALTIME jumps (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
 static inline int waypost_watch_clock_steps(void) {
     int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -81,10 +84,14 @@ static inline int waypost_next_signal(int fd) {
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
-/// SO_RCVBUF without and with the system's limit (needs CAP_NET_ADMIN), whichever the kernel grants.
+/// SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; the bytes got, or -errno.
 static inline int waypost_set_receive_buffer(int fd, int bytes) {
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return 0;
-    return setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0 ? 0 : -errno;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) != 0)
+        return -errno;
+    int got = 0;
+    socklen_t size = sizeof got;
+    return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &size) == 0 ? got : -errno;
 }
 
 /// A socket on which the kernel tells of interfaces and addresses as they change (rtnetlink(7)), or -errno.

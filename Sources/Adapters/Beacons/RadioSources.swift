@@ -1,0 +1,89 @@
+// Where controllers are come by: a TCP server, or the kernel.
+internal import Board
+internal import Host
+
+/// `h4:HOST:PORT`: a controller over TCP.
+final class TCPRadioSource: RadioSource {
+    let name: String
+    let watch: AdapterWatch? = nil
+    let adapter: Int? = nil
+    private let host: String
+    private let port: UInt16
+    private let scan: ScanSettings
+
+    init(host: String, port: UInt16, scan: ScanSettings) {
+        name = "h4:\(host):\(port)"
+        self.host = host
+        self.port = port
+        self.scan = scan
+    }
+
+    /// A new connection resets the controller, whatever the rung.
+    func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio {
+        do {
+            let link = try H4Link(host: host, port: port, until: stop)
+            return CommandedRadio(link, scan)
+        } catch let error as ConnectError {
+            throw Failure("h4:\(error); is the controller running?")
+        }
+    }
+}
+
+/// `hciN`: an adapter of this machine.
+final class KernelRadioSource: RadioSource {
+    let name: String
+    let adapter: Int?
+    /// nil on a kernel without Bluetooth.
+    private(set) var watch: AdapterWatch?
+    private let number: Int
+    private let settings: BeaconSettings
+    private let rfkill: RFKill
+
+    init(adapter: Int, settings: BeaconSettings, rfkill: RFKill = RFKill()) {
+        name = "hci\(adapter)"
+        number = adapter
+        self.adapter = adapter
+        self.settings = settings
+        self.rfkill = rfkill
+    }
+
+    func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio {
+        // Before the adapter is looked for, so that its coming cannot be missed.
+        if watch == nil { watch = try? AdapterWatch() }
+        // Before our own sockets are among them.
+        let others = HCIUser.others()
+        if rung == .reopen { _ = try rfkill.unblock(for: name, until: stop) }
+        let link = try connect(until: stop)
+        if rung != .restart { try link.powerCycle() }
+        let powerCycle = { try link.powerCycle() }
+        let raw = CommandedRadio(
+            link,
+            settings.scan,
+            hasCompany: !others.isEmpty,
+            powerCycle: powerCycle
+        )
+        guard others.contains(where: \.isBluetoothDaemon) else { return raw }
+        let shared = SharedRadio(
+            link,
+            try ManagementSocket(adapter: number),
+            keepsUnknown: settings.keepsUnknown,
+            powerCycle: powerCycle
+        )
+        do {
+            // Only by trying can be told what the kernel knows; the monitor is replaced when the scan starts.
+            try shared.start(until: stop) { _ in }
+            return shared
+        } catch is SharedRadio.NotSupported {
+            return raw
+        }
+    }
+
+    private func connect(until stop: StopSignal) throws -> KernelLink {
+        do {
+            return try KernelLink(adapter: number)
+        } catch is RadioBlocked {
+            _ = try rfkill.unblock(for: name, until: stop)
+            return try KernelLink(adapter: number)
+        }
+    }
+}
