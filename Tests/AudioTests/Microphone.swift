@@ -78,6 +78,9 @@ final class Microphone: Sendable {
     /// Millionths by which its clock is fast.
     func drift(_ ppm: Int64) { set(3, ppm) }
 
+    /// Milliseconds from a start to its first frame.
+    func delay(_ milliseconds: Int64) { set(5, milliseconds * 1_000_000) }
+
     private func set(_ place: Int64, _ value: Int64) {
         let file = open(control, O_WRONLY | O_CLOEXEC)
         var bytes = value.littleEndian

@@ -30,7 +30,8 @@ struct control {
     int64_t suspends;  // each increase: one suspend (ESTRPIPE)
     int64_t ppm;       // its clock is so many millionths fast
     int64_t epoch;     // ns on CLOCK_MONOTONIC when the ramp was 0; 0: when the device was opened
-    int64_t unused[3];
+    int64_t late;      // ns from a start to its first frame
+    int64_t unused[2];
 };
 
 struct mic {
@@ -62,8 +63,9 @@ static int64_t world(const struct mic *mic, int64_t now) {
 }
 
 static int64_t captured(const struct mic *mic) {
-    if (!mic->running || mic->control.mode == STALLED) return mic->frames;
-    return mic->frames + (int64_t)((double)(now_ns() - mic->since) * pace(mic));
+    int64_t since = now_ns() - mic->since;
+    if (!mic->running || mic->control.mode == STALLED || since < 0) return mic->frames;
+    return mic->frames + (int64_t)((double)since * pace(mic));
 }
 
 // Reads the control file; what has changed happens now.
@@ -73,7 +75,7 @@ static void look(struct mic *mic) {
     struct control before = mic->control;
     int64_t frames = captured(mic), now = now_ns();
     mic->frames = frames;
-    mic->since = now;
+    if (now > mic->since) mic->since = now;
     mic->control = next;
     if (!mic->running) return;
     if (before.mode == STALLED && next.mode != STALLED) mic->origin = world(mic, now) - frames;
@@ -88,6 +90,8 @@ static void arm(struct mic *mic) {
     if (mic->running && mic->control.mode != STALLED) {
         double missing = (double)(mic->read + (int64_t)mic->enough - captured(mic));
         int64_t wait = missing <= 0 ? 1 : (int64_t)(missing / pace(mic)) + 1000;
+        int64_t late = mic->since - now_ns();
+        if (late > 0) wait += late;
         at.it_value.tv_sec = wait / 1000000000;
         at.it_value.tv_nsec = wait % 1000000000;
     }
@@ -97,7 +101,7 @@ static void arm(struct mic *mic) {
 static int start(snd_pcm_ioplug_t *io) {
     struct mic *mic = io->private_data;
     mic->frames = mic->read = 0;
-    mic->since = now_ns();
+    mic->since = now_ns() + mic->control.late;
     mic->origin = world(mic, mic->since);
     mic->running = 1;
     arm(mic);

@@ -9,10 +9,12 @@ internal import Store
 /// Reading and encoding share the thread, which wakes once a segment: encoding a second takes some ten
 /// milliseconds, and the device's own buffer holds up to four seconds. Nothing on this thread waits for the disk.
 package final class AudioAdapter: Sendable {
-    /// A device that is not there costs one attempt to open it; one that fails for good costs a restart.
+    /// A device that is not there costs one attempt to open it.
     private static let absentSteps: [Duration] =
         [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
-    private static let brokenSteps: [Duration] = [5, 10, 30, 60, 120].map { .seconds($0) }
+    /// For some minutes at a pace that finds it soon after it works again, then less often.
+    private static let brokenSteps =
+        [.seconds(1), .seconds(2)] + [Duration](repeating: .seconds(4), count: 60) + [.seconds(30)]
     /// A better device that says nothing when it comes back (no card of its own) is tried so often.
     private static let returnPause = Duration.seconds(600)
 
@@ -55,7 +57,7 @@ package final class AudioAdapter: Sendable {
     /// How a run ended.
     private enum Ending {
         case stopped
-        case fault(CaptureFault)
+        case fault(CaptureFault, hasDelivered: Bool)
         /// A device that is preferred to the one open can be opened again.
         case better(Int)
     }
@@ -97,8 +99,8 @@ package final class AudioAdapter: Sendable {
             case .better(let index):
                 state.first = index
                 return
-            case .fault(let fault):
-                guard try climb(fault, &pcm, &state, until: stop) else { return }
+            case .fault(let fault, let hasDelivered):
+                guard climb(fault, hasDelivered, &pcm, &state, until: stop) else { return }
             }
         }
     }
@@ -133,15 +135,17 @@ package final class AudioAdapter: Sendable {
     /// Does what the ladder says about a fault; true when the same device goes on.
     private func climb(
         _ fault: CaptureFault,
+        _ hasDelivered: Bool,
         _ pcm: inout PCM,
         _ state: inout State,
         until stop: StopSignal
-    ) throws -> Bool {
+    ) -> Bool {
         let step = state.ladder.step(after: fault, of: state.index, at: clock.now())
-        state.meter.failed(fault.failure(of: pcm.device, step: step))
         state.meter.restarted()
+        state.meter.failed(fault.failure(of: pcm.device, step: step))
         switch step {
         case .restart:
+            if !hasDelivered, stop.sleep(for: .milliseconds(200)) { return false }
             do {
                 try pcm.restart(until: stop)
                 return true
@@ -149,7 +153,10 @@ package final class AudioAdapter: Sendable {
                 // It cannot be started where it is: it is opened anew.
                 state.first = state.index
             }
-        case .reopen: state.first = state.index
+        case .reopen:
+            state.first = state.index
+            // One that comes and goes must not make us spin.
+            if case .gone = fault { pause(state.absent.next(), &state, until: stop) }
         case .next: state.first = (state.index + 1) % settings.devices.count
         case .wait: pause(state.broken.next(), &state, until: stop)
         }
@@ -181,7 +188,7 @@ package final class AudioAdapter: Sendable {
 
     private func reason(_ ending: Result<Ending, any Error>, _ device: String) -> String {
         switch ending {
-        case .success(.fault(let fault)): "\(device): \(fault.words)"
+        case .success(.fault(let fault, _)): "\(device): \(fault.words)"
         case .success(.better(let index)): "back to \(settings.devices[index])"
         case .success(.stopped): "stopped"
         case .failure(let error): "\(error)"
@@ -206,7 +213,8 @@ package final class AudioAdapter: Sendable {
             )
             let now = clock.stamp()
             let position = pcm.position()
-            if let position {
+            // A device may take a moment to begin.
+            if let position, position.captured > 0 {
                 capture.observe(captured: position.captured, age: position.age, now: now)
             }
             samples.removeAll(keepingCapacity: true)
@@ -215,16 +223,19 @@ package final class AudioAdapter: Sendable {
                 let limit = stop.isRaised ? settings.rate * 4 : capture.missing
                 if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
             } catch {
-                return stop.isRaised ? .stopped : .fault(CaptureFault(error))
+                return stop.isRaised
+                    ? .stopped : .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
             }
             try pass(samples, capture, &state)
             if stop.isRaised { return .stopped }
             let captured = position?.captured ?? pcm.framesRead
-            if let fault = liveness.check(captured: captured, at: now.boot) { return .fault(fault) }
+            if let fault = liveness.check(captured: captured, at: now.boot) {
+                return .fault(fault, hasDelivered: capture.hasDelivered)
+            }
             if liveness.isSilent(with: samples),
                 state.ladder.treatsSilence(of: state.index, at: now.boot)
             {
-                return .fault(.silent)
+                return .fault(.silent, hasDelivered: capture.hasDelivered)
             }
             if capture.isAtChunkEnd, let better = betterDevice(&state, now.boot) {
                 return .better(better)

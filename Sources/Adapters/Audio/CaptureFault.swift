@@ -39,7 +39,7 @@ enum CaptureFault: Error, Equatable {
         case .stalled: "no sound for \(Liveness.stallSeconds) s"
         case .silent: "only digital silence for \(Liveness.silenceSeconds) s"
         case .offClock(let ratio):
-            "its clock runs at \((ratio * 1000).rounded() / 10) % of its rate"
+            "delivers \((ratio * 1000).rounded() / 10) % of the frames that it should"
         }
     }
 

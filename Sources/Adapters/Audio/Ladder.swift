@@ -52,7 +52,8 @@ struct Ladder {
         lastFault = now
         switch fault {
         case .overrun, .suspended: return .restart
-        case .gone: rung = max(rung, 1)
+        // If that fails, the others get their turn.
+        case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break
         }
         rung += 1

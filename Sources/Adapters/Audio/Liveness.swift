@@ -36,7 +36,8 @@ struct Liveness {
     mutating func check(captured: Int64, at now: BootInstant) -> CaptureFault? {
         guard let last = newest, captured <= last.captured else {
             newest = Mark(captured: captured, at: now)
-            return pace(captured, now)
+            // A device may take a moment to begin.
+            return captured > 0 ? pace(captured, now) : nil
         }
         return now - last.at >= .seconds(Self.stallSeconds) ? .stalled : nil
     }

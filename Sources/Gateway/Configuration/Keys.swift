@@ -219,7 +219,7 @@ extension KeyTable {
             "audio.device",
             \.audio.devices,
             .devices,
-            "Sound device; of several, the first that can be opened."
+            "Sound device: an ALSA name, or usb-PORT; of several, the first that can be opened."
         )
         add(
             "audio.rate",

@@ -19,7 +19,7 @@ FAULTS = {
     "unplugged (ENODEV)": (MODE, UNPLUGGED, "is gone"),
     "no frames": (MODE, STALLED, "no sound"),
     "only zeros": (MODE, ZEROS, "digital silence"),
-    "clock 5 % slow": (PPM, -50_000, "its clock"),
+    "clock 25 % slow": (PPM, -250_000, "of the frames"),
 }
 # A gap is as long as it says, within what the dating of frames may be off.
 TOLERANCE = 0.05 * RATE
@@ -102,6 +102,9 @@ class Sounds:
             while True:
                 names = list(FAULTS)
                 self.settings.random.shuffle(names)
+                if self.detected["only zeros"]:
+                    # A device that stays silent is left alone for an hour.
+                    names.remove("only zeros")
                 for name in names:
                     if time.monotonic() < end or self.row.tried < len(FAULTS):
                         self.fault(name)
