@@ -74,9 +74,12 @@ class Scenarios:
         return self.guest.run("hciconfig", "hci0", *arguments)
 
     @contextlib.contextmanager
-    def collecting(self, row, name, **options):
-        """A gateway that has begun to collect; afterwards its records are compared with the receiver's."""
-        with self.gateway(name, **options) as gateway:
+    def collecting(self, row, name, beside=contextlib.nullcontext):
+        """A gateway that has begun to collect; afterwards its records are compared with the receiver's.
+
+        `beside`: what runs from before its start until after its end.
+        """
+        with self.gateway(name) as gateway, beside():
             began = time.monotonic()
             gateway.begin()
             started = gateway.collects(60)
@@ -252,11 +255,12 @@ class Scenarios:
             daemon.wait()
 
     def control(self, *arguments):
-        return self.guest.run("bluetoothctl", *arguments, check=False, limit=60)
+        # It waits for a daemon that is not there.
+        return self.guest.run("timeout", "30", "bluetoothctl", *arguments, check=False, limit=60)
 
     def shared(self, row):
         """bluetoothd beside it, discovering and not: hearing all along, again 5 s after its discovery at most"""
-        with self.bus(), self.bluetoothd(), self.collecting(row, "shared") as gateway:
+        with self.bus(), self.collecting(row, "shared", beside=self.bluetoothd) as gateway:
             row.check(gateway.collects(20) is not None, "silent beside bluetoothd")
             self.control("--timeout", "6", "scan", "on")
             discovery = self.control("show")

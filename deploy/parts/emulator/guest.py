@@ -12,7 +12,7 @@ import time
 import traceback
 
 PARTS = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(PARTS), str(PARTS.parent / "torture")]
+sys.path[:0] = [str(PARTS), str(PARTS.parent), str(PARTS.parent / "torture")]
 
 from pace import pace
 from report import Row

@@ -1,15 +1,18 @@
 """The installed service under systemd: its user, its sandbox, its watchdog, and devices that start it."""
 import pathlib
-import subprocess
+import threading
 import time
+from datetime import datetime, timezone
 
+import route
 import soundcard
 from bench import TOKEN
 from bluetooth import Air
 from gateway import Gateway
 from guest import PARTS, wait_for
 
-TABLES = f'[beacons]\nsource = "hci0"\n{soundcard.TABLE.format(device=soundcard.CARD)}'
+TABLES = ('[beacons]\nsource = "hci0"\n[location]\ninterval = "1s"\n'
+          + soundcard.TABLE.format(device=soundcard.CARD))
 
 
 class Service(Gateway):
@@ -45,6 +48,37 @@ class Service(Gateway):
         row.check(result == "success", f"the stop came to {result}")
 
 
+class Receiver:
+    """A GNSS receiver on USB: this kernel is both ends of the cable (dummy_hcd), and walks (route.py)."""
+
+    # A u-blox 8, as gpsd's rules and ours know it.
+    IDENTITY = ["idVendor=0x1546", "idProduct=0x01a8"]
+
+    def __init__(self, guest):
+        self.guest, self.thread = guest, None
+        guest.run("modprobe", "dummy_hcd")
+
+    def plug(self):
+        self.guest.run("modprobe", "g_serial", *self.IDENTITY)
+        if wait_for(pathlib.Path("/dev/ttyACM0").exists, 20) is None:
+            raise RuntimeError("no /dev/ttyACM0")
+        self.unplugged = threading.Event()
+        self.thread = threading.Thread(target=self.talk)
+        self.thread.start()
+
+    def talk(self):
+        start, second = datetime.now(timezone.utc), 0
+        with open("/dev/ttyGS0", "wb", buffering=0) as line:
+            while not self.unplugged.wait(1):
+                line.write("".join(map(route.sentence, route.epoch(start, second))).encode())
+                second = round((datetime.now(timezone.utc) - start).total_seconds())
+
+    def unplug(self):
+        self.unplugged.set()
+        self.thread.join()
+        self.guest.run("rmmod", "g_serial")
+
+
 class Scenarios:
     def __init__(self, guest):
         self.guest = guest
@@ -56,7 +90,8 @@ class Scenarios:
         self.service = Service(guest)
 
     def all(self):
-        for name in ("install", "plugged_radio", "plugged_sound", "killed", "watchdog", "credential"):
+        for name in ("install", "plugged_radio", "plugged_sound", "plugged_receiver", "killed", "watchdog",
+                     "credential"):
             yield name, getattr(self, name)
 
     def end(self):
@@ -111,6 +146,23 @@ class Scenarios:
             row.see(self.service.report().get("detail") or "")
             self.service.stop_service(row)
         self.card.unload()
+        self.service.source = "beacons"
+
+    def plugged_receiver(self, row):
+        """a USB receiver is plugged in: udev starts gpsd's part and the service; pulled out and 4 s later back"""
+        receiver = Receiver(self.guest)
+        self.service.source = "location"
+        receiver.plug()
+        if self.started(row):
+            row.see(self.service.report().get("detail") or "")
+
+            def back():
+                time.sleep(4)
+                receiver.plug()
+            # gpsd takes its time to open a receiver and to find its speed.
+            self.service.recovers(row, receiver.unplug, back, within=30)
+            self.service.stop_service(row)
+        receiver.unplug()
         self.service.source = "beacons"
 
     def killed(self, row):
