@@ -123,6 +123,19 @@ import Testing
         #expect(meddling.isDue(at: at(9500)) == true)
     }
 
+    /// Ended by us at a stop, their scan would be off for good: the kernel believes that it ended by itself.
+    @Test func scanOfOthers_isTheirsToEnd() {
+        var meddling = Meddling()
+        #expect(!meddling.isTheirs)
+        meddling.saw(.off, at: at(1000))
+        #expect(!meddling.isTheirs)
+        meddling.saw(.on(filtersDuplicates: true), at: at(1001))
+        #expect(meddling.isTheirs)
+        meddling.started()
+        #expect(!meddling.isTheirs)
+        #expect(meddling.delay(at(1001)) == nil)
+    }
+
     @Test func quarrel_isFoughtSlowly() {
         var meddling = Meddling()
         meddling.saw(.off, at: at(0))

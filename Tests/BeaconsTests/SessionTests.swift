@@ -247,6 +247,18 @@ private final class Machine: Sendable {
         #expect(running.board.failure == nil)
     }
 
+    @Test func scanThatIsAnotherProgramsNow_isLeftOnAtTheEnd() throws {
+        let machine = try Machine(.kernel)
+        let running = try run(machine)
+        defer { machine.end() }
+        #expect(eventually { running.board.loadedDetail != nil })
+        machine.current?.say(bytes("0C20 02 0101"), type: 1)
+        machine.current?.say(report)
+        #expect(eventually { running.collector.sightings.count == 1 })
+        running.stop()
+        #expect(machine.current?.received.last == bytes("0C20 0100"))
+    }
+
     @Test func whatWasLost_isToldOnceAndCounted() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)

@@ -60,18 +60,22 @@ struct BeaconSession {
         rung = .restart
         reception.begin()
         defer {
-            radio.end { reception.take($0) }
+            if !meddling.isTheirs { radio.end { reception.take($0) } }
             reception.settle(radio.link)
         }
         try radio.start(until: stop) { reception.take($0) }
         // What it took to get here is no news.
         _ = source.watch?.changes()
-        _ = radio.link.takeForeignOrder()
-        started()
+        started(radio)
         try listen(to: radio)
     }
 
-    private mutating func started() { ladder.started(at: clock.now()) }
+    /// A scan of ours is on; what was ordered before is no matter any more.
+    private mutating func started(_ radio: any Radio) {
+        _ = radio.link.takeForeignOrder()
+        meddling.started()
+        ladder.started(at: clock.now())
+    }
 
     private mutating func listen(to radio: any Radio) throws {
         reception.meter.working(radio.detail, now: clock.now())
@@ -131,12 +135,12 @@ struct BeaconSession {
         case .restart:
             reception.meter.restarted()
             try radio.start(until: stop) { reception.take($0) }
-            started()
+            started(radio)
         case .reset:
             reception.meter.restarted()
             try radio.reset(until: stop) { reception.take($0) }
             _ = source.watch?.changes()
-            started()
+            started(radio)
         case .reopen:
             rung = .reopen
             return true
@@ -172,7 +176,9 @@ struct BeaconSession {
         return Failure(named + "; resets do not help: take its power away for a moment")
     }
 
-    /// Waits before the next try; less if the adapter arrives. nil: until it does, or health is asked for.
+    /// Waits before the next try; less if the adapter arrives.
+    ///
+    /// nil: until it does, or health is asked for.
     private func pause(_ delay: Duration?) {
         let timer = SystemClock()
         let end = delay.map { timer.now() + $0 }

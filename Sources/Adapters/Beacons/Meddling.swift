@@ -13,14 +13,23 @@ struct Meddling {
 
     private var dueAt: BootInstant?
     private var restartedAt: BootInstant?
+    /// The scan that is on now is another program's: switching it off would end that for good.
+    private(set) var isTheirs = false
 
     mutating func saw(_ order: HCI.ScanOrder, at now: BootInstant) {
+        isTheirs = order != .off
         switch order {
         case .on: dueAt = nil
         case .off:
             let earliest = restartedAt.map { $0 + Self.pause } ?? now
             dueAt = max(now + Self.settling, earliest)
         }
+    }
+
+    /// Our own scan has begun.
+    mutating func started() {
+        dueAt = nil
+        isTheirs = false
     }
 
     /// Until there is something to do; nil when there is not.
