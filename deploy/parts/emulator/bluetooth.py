@@ -7,7 +7,8 @@ import subprocess
 import time
 
 from gateway import CAPABILITIES, NOBODY, Gateway
-from guest import PARTS, wait_for
+from guest import PARTS
+from pace import is_prompt, wait_for
 
 TABLE = '[beacons]\nsource = "hci0"\n'
 
@@ -266,16 +267,16 @@ class Scenarios:
             discovery = self.control("show")
             row.recovered = gateway.collects(40)
             row.see("discovery still on" if "Discovering: yes" in discovery else "discovery ended")
-            row.check(row.recovered is not None and row.recovered <= 5, f"silent after it: {gateway.words()}")
+            row.check(is_prompt(row.recovered), f"silent after it: {gateway.words()}")
 
     def restarted(self, row):
         """bluetoothd starts and ends while it collects: collecting again in 5 s"""
         with self.bus(), self.collecting(row, "restarted") as gateway:
             with self.bluetoothd():
                 row.recovered = gateway.collects(40)
-                row.check(row.recovered is not None and row.recovered <= 5, "silent after its start")
+                row.check(is_prompt(row.recovered), "silent after its start")
             again = gateway.collects(40)
-            row.check(again is not None and again <= 5, "silent after its end")
+            row.check(is_prompt(again), "silent after its end")
 
     def their_scan(self, row):
         """SIGTERM while bluetoothd discovers: its scan is there again within 20 s"""
@@ -288,7 +289,7 @@ class Scenarios:
                 gateway.stop(limit=30)
                 row.see("their scan " + ("goes on" if self.air.is_scanned else "ends with ours"))
                 row.recovered = wait_for(lambda: self.air.is_scanned, 40)
-                row.check(row.recovered is not None and row.recovered <= 20, "their scan does not come back")
+                row.check(is_prompt(row.recovered, 20), "their scan does not come back")
             finally:
                 theirs.kill()
                 theirs.wait()

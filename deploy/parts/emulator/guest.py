@@ -8,13 +8,12 @@ import pathlib
 import random
 import subprocess
 import sys
-import time
 import traceback
 
 PARTS = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(PARTS), str(PARTS.parent), str(PARTS.parent / "torture")]
 
-from pace import pace
+from pace import Pace
 from report import Row
 
 GROUPS = {"bluetooth": "bluetooth", "sound": "soundcard", "service": "service"}
@@ -47,16 +46,6 @@ class Guest:
         return done.stdout
 
 
-def wait_for(condition, limit):
-    """Seconds until the condition holds; None when it does not within `limit`."""
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > limit:
-            return None
-        time.sleep(0.05)
-    return time.monotonic() - began
-
-
 def attempt(guest, name, scenario):
     """Runs one scenario; a bench that fails is a scenario that fails."""
     row = Row(name, (scenario.__doc__ or "").strip())
@@ -76,9 +65,9 @@ def main():
     parser.add_argument("--only", default=",".join(GROUPS))
     arguments = parser.parse_args()
     guest = Guest(arguments.programs, arguments.python)
-    slower = pace() / arguments.host_pace
+    Pace.measure(arguments.host_pace)
     up = float(pathlib.Path("/proc/uptime").read_text().split()[0])
-    guest.say(f"the guest is up after {up:.0f} s and computes {slower:.0f} times slower than its host")
+    guest.say(f"the guest is up after {up:.0f} s and computes {Pace.slower:.0f} times slower than its host")
     chosen = arguments.only.split(",")
     for group, module in GROUPS.items():
         wanted = [name for name in chosen if name.split(".")[0] == group]
@@ -88,7 +77,9 @@ def main():
         try:
             for name, scenario in scenarios.all():
                 if group in wanted or f"{group}.{name}" in wanted:
-                    guest.say(f"{group}.{name} ...")
+                    Pace.measure(arguments.host_pace)
+                    wider = f", bounds {Pace.patience:.1f} times wider" if Pace.patience > 1 else ""
+                    guest.say(f"{group}.{name} ... (at 1/{Pace.slower:.0f} speed{wider})")
                     attempt(guest, f"{group}.{name}", scenario)
         finally:
             scenarios.end()

@@ -9,7 +9,8 @@ import soundcard
 from bench import TOKEN
 from bluetooth import Air
 from gateway import Gateway
-from guest import PARTS, wait_for
+from guest import PARTS
+from pace import wait_for
 
 TABLES = ('[beacons]\nsource = "hci0"\n[location]\ninterval = "1s"\n'
           + soundcard.TABLE.format(device=soundcard.CARD))
