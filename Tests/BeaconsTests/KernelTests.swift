@@ -27,6 +27,15 @@ import Testing
         #expect(AdapterChange(bytes(packet)[...]) == expected)
     }
 
+    @Test func missingAdapter_isAskedFor_andThoseThatAreThereAreNamed() {
+        #expect("\(NoAdapter(name: "hci0"))" == "hci0: no such Bluetooth adapter; plug it in")
+        let others = NoAdapter(name: "hci0", others: ["hci1", "hci2"])
+        #expect(
+            "\(others)"
+                == "hci0: no such Bluetooth adapter; plug it in, or set beacons.source to one that is there: hci1, hci2"
+        )
+    }
+
     @Test func watch_givesAllThatHappened_inOrder() throws {
         let pair = try SocketPair(SOCK_SEQPACKET)
         let watch = AdapterWatch(owning: pair.near)

@@ -136,6 +136,8 @@ struct BeaconSession {
             reception.meter.restarted()
             try radio.start(until: stop) { reception.take($0) }
             started(radio)
+        case .reset where radio.link.hasConnections, .reopen where radio.link.hasConnections:
+            return true
         case .reset:
             reception.meter.restarted()
             try radio.reset(until: stop) { reception.take($0) }

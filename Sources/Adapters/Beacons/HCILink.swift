@@ -15,6 +15,8 @@ protocol HCILink: AnyObject {
     func receive() throws -> ArraySlice<UInt8>?
     /// Packets lost since the link was made: not fetched in time, or not whole.
     var losses: Int { get }
+    /// A reset would cost others their connections.
+    var hasConnections: Bool { get }
     /// The last order to the scan by another program or the kernel since this was asked before.
     func takeForeignOrder() -> HCI.ScanOrder?
 }
@@ -45,6 +47,8 @@ final class H4Link: HCILink {
     private(set) var losses = 0
     /// Looking for the next packet.
     private var isAstray = false
+
+    let hasConnections = false
 
     /// Nobody else can reach it.
     func takeForeignOrder() -> HCI.ScanOrder? { nil }

@@ -35,6 +35,14 @@ enum KernelSocket {
         return socket
     }
 
+    /// The adapters that are there: `hci1`.
+    static func adapters() -> [String] {
+        guard let socket = try? open(for: "Bluetooth") else { return [] }
+        var numbers = [UInt16](repeating: 0, count: 16)
+        let count = waypost_hci_adapters(socket.number, &numbers, Int32(numbers.count))
+        return numbers.prefix(max(0, Int(count))).sorted().map { "hci\($0)" }
+    }
+
     /// The error of a call, with the next step.
     static func error(_ call: String, _ name: String, _ code: Int32) -> any Error {
         let reason = String(cString: strerror(code))
@@ -67,10 +75,14 @@ enum KernelSocket {
 /// There is no adapter of this name; its coming is told by `AdapterWatch`.
 struct NoAdapter: Error, CustomStringConvertible {
     var name: String
+    /// Those that are there.
+    var others: [String] = []
 
     var description: String {
-        "\(name): no such Bluetooth adapter; plug it in, or set beacons.source to one that "
-            + "`hciconfig -a` lists"
+        let plug = "\(name): no such Bluetooth adapter; plug it in"
+        guard !others.isEmpty else { return plug }
+        let list = others.joined(separator: ", ")
+        return "\(plug), or set beacons.source to one that is there: \(list)"
     }
 }
 
@@ -166,6 +178,12 @@ final class KernelLink: HCILink {
     func takeForeignOrder() -> HCI.ScanOrder? {
         defer { foreignOrder = nil }
         return foreignOrder
+    }
+
+    /// Somebody is connected through the adapter: it works, and a reset would cost them the connection.
+    var hasConnections: Bool {
+        guard let adapter else { return false }
+        return waypost_hci_connections(socket.number, UInt16(truncatingIfNeeded: adapter)) > 0
     }
 
     /// Switches the adapter off and on, which resets the controller; the socket stays.

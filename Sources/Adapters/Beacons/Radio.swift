@@ -110,7 +110,9 @@ final class SharedRadio: Radio {
     let isOpenToMeddling = false
 
     /// The kernel cannot do this: it is older than Linux 5.10, or passes each beacon on only once.
-    struct NotSupported: Error {}
+    struct NotSupported: Error, CustomStringConvertible {
+        let description = "the kernel keeps no scan that hears repeats; raw commands are used instead"
+    }
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
         try remove(until: stop)

@@ -30,6 +30,27 @@ static inline int waypost_hci_filter(int socket) {
     return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
 }
 
+/// The numbers of the adapters that are there; how many of them were written, or -1.
+static inline int waypost_hci_adapters(int socket, uint16_t *numbers, int limit) {
+    struct {
+        struct hci_dev_list_req head;
+        struct hci_dev_req entries[HCI_MAX_DEV];
+    } list = {.head = {.dev_num = HCI_MAX_DEV}};
+    if (ioctl(socket, HCIGETDEVLIST, &list) < 0) return -1;
+    int count = list.head.dev_num < limit ? list.head.dev_num : limit;
+    for (int i = 0; i < count; i++) numbers[i] = list.entries[i].dev_id;
+    return count;
+}
+
+/// How many connections an adapter has, or -1.
+static inline int waypost_hci_connections(int socket, uint16_t adapter) {
+    struct {
+        struct hci_conn_list_req head;
+        struct hci_conn_info entries[1];
+    } list = {.head = {.dev_id = adapter, .conn_num = 1}};
+    return ioctl(socket, HCIGETCONNLIST, &list) < 0 ? -1 : list.head.conn_num;
+}
+
 /// Only what the kernel tells of adapters: added, removed, up, down.
 static inline int waypost_hci_filter_adapters(int socket) {
     struct hci_filter filter;
