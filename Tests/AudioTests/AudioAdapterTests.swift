@@ -116,6 +116,8 @@ import Testing
         ) { _ = try PCM(device: "waypost_unheard_of", rate: 16_000).rate }
     }
 
+    private let now = WallTime(milliseconds: 1_795_235_407_000)
+
     private func run(
         _ devices: String...,
         codec: AudioCodec,
@@ -128,7 +130,8 @@ import Testing
             settings: settings,
             sink: recorder.sink,
             board: board,
-            clock: SystemClock()
+            // Time stands still, for a file gives an hour in a moment: no device's clock is so fast.
+            clock: ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
         ).run(until: recorder.stop)
     }
 }

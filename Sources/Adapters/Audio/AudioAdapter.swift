@@ -72,35 +72,40 @@ package final class AudioAdapter: Sendable {
         )
         while !stop.isRaised {
             state.meter.loading()
+            var pause: Duration?
             do {
-                try hold(&state, until: stop)
+                pause = try hold(&state, until: stop)
             } catch {
+                if !stop.isRaised { state.meter.restarted() }
                 state.meter.failed((error as? Failure) ?? Failure("audio: \(error)"))
                 if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
-                pause(state.absent.next(), &state, until: stop)
+                pause = state.absent.next()
+            }
+            // The device is closed by now: one that was unplugged keeps its number as long as it is open.
+            if let pause, !stop.isRaised, state.arrivals.wait(alongside: stop, limit: pause) {
+                state.absent.succeeded()
             }
         }
     }
 
-    /// Waits, at most until a sound device is plugged in.
-    private func pause(_ limit: Duration, _ state: inout State, until stop: StopSignal) {
-        guard !stop.isRaised else { return }
-        if state.arrivals.wait(alongside: stop, limit: limit) { state.absent.succeeded() }
-        if !stop.isRaised { state.meter.restarted() }
-    }
-
-    /// Opens a device and captures from it until another one is to be opened.
-    private func hold(_ state: inout State, until stop: StopSignal) throws {
+    /// Opens a device and captures from it until another one is to be opened, after the time it returns.
+    private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
         if let refusal = sink.refusal() { throw refusal }
         var pcm = try open(&state)
         while true {
             switch try capture(&pcm, &state, until: stop) {
-            case .stopped: return
+            case .stopped: return nil
             case .better(let index):
                 state.first = index
-                return
+                return nil
             case .fault(let fault, let hasDelivered):
-                guard climb(fault, hasDelivered, &pcm, &state, until: stop) else { return }
+                let step = climb(fault, pcm.device, &state)
+                if step == .restart {
+                    // One that fails at each start must not make us spin.
+                    if !hasDelivered { _ = stop.sleep(for: .milliseconds(200)) }
+                    if (try? pcm.restart(until: stop)) != nil { continue }
+                }
+                return next(after: step, fault, &state)
             }
         }
     }
@@ -132,35 +137,35 @@ package final class AudioAdapter: Sendable {
         try PCM(device: device, rate: settings.rate, wake: settings.segment, cards: cards)
     }
 
-    /// Does what the ladder says about a fault; true when the same device goes on.
+    /// What the ladder says about a fault, told to the board.
     private func climb(
         _ fault: CaptureFault,
-        _ hasDelivered: Bool,
-        _ pcm: inout PCM,
-        _ state: inout State,
-        until stop: StopSignal
-    ) -> Bool {
+        _ device: String,
+        _ state: inout State
+    ) -> Ladder.Step {
         let step = state.ladder.step(after: fault, of: state.index, at: clock.now())
         state.meter.restarted()
-        state.meter.failed(fault.failure(of: pcm.device, step: step))
+        state.meter.failed(fault.failure(of: device, step: step))
+        return step
+    }
+
+    /// Which device is to be opened next, and after how long.
+    private func next(
+        after step: Ladder.Step,
+        _ fault: CaptureFault,
+        _ state: inout State
+    ) -> Duration? {
         switch step {
-        case .restart:
-            if !hasDelivered, stop.sleep(for: .milliseconds(200)) { return false }
-            do {
-                try pcm.restart(until: stop)
-                return true
-            } catch {
-                // It cannot be started where it is: it is opened anew.
-                state.first = state.index
-            }
-        case .reopen:
+        case .restart, .reopen:
             state.first = state.index
-            // One that comes and goes must not make us spin.
-            if case .gone = fault { pause(state.absent.next(), &state, until: stop) }
-        case .next: state.first = (state.index + 1) % settings.devices.count
-        case .wait: pause(state.broken.next(), &state, until: stop)
+            guard case .gone = fault else { return nil }
+            return state.absent.next()
+        case .next:
+            state.first = (state.index + 1) % settings.devices.count
+            return nil
+        case .wait:
+            return state.broken.next()
         }
-        return false
     }
 
     /// One run: from a start of the device to a fault or the stop.
@@ -201,48 +206,51 @@ package final class AudioAdapter: Sendable {
         _ state: inout State,
         until stop: StopSignal
     ) throws -> Ending {
-        var samples: [Int16] = []
         let shape = pcm.shape
         var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
         state.meter.working("starting", device: pcm.device, now: clock.now())
         while true {
-            let isReady = pcm.wait(
-                for: capture.missing,
-                alongside: stop.descriptor,
-                limit: .seconds(1)
-            )
-            let now = clock.stamp()
-            let position = pcm.position()
-            // A device may take a moment to begin.
-            if let position, position.captured > 0 {
-                capture.observe(captured: position.captured, age: position.age, now: now)
-            }
-            samples.removeAll(keepingCapacity: true)
             do {
-                // What came until the stop belongs to the sound, too.
-                let limit = stop.isRaised ? settings.rate * 4 : capture.missing
-                if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
-            } catch {
-                return stop.isRaised
-                    ? .stopped : .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
+                let fault = try hear(&pcm, capture, &liveness, &state, until: stop)
+                if stop.isRaised { return .stopped }
+                if let fault { return .fault(fault, hasDelivered: capture.hasDelivered) }
+            } catch let error as ALSAError {
+                guard !stop.isRaised else { return .stopped }
+                return .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
             }
-            try pass(samples, capture, &state)
-            if stop.isRaised { return .stopped }
-            let captured = position?.captured ?? pcm.framesRead
-            if let fault = liveness.check(captured: captured, at: now.boot) {
-                return .fault(fault, hasDelivered: capture.hasDelivered)
-            }
-            if liveness.isSilent(with: samples),
-                state.ladder.treatsSilence(of: state.index, at: now.boot)
-            {
-                return .fault(.silent, hasDelivered: capture.hasDelivered)
-            }
-            if capture.isAtChunkEnd, let better = betterDevice(&state, now.boot) {
+            if capture.isAtChunkEnd, let better = betterDevice(&state, clock.now()) {
                 return .better(better)
             }
-            // Ready for nothing: a descriptor that is always readable must not make us spin.
-            if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
         }
+    }
+
+    /// Waits for a segment's worth of sound and hands it over; returns what is wrong with it.
+    private func hear(
+        _ pcm: inout PCM,
+        _ capture: Capture,
+        _ liveness: inout Liveness,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> CaptureFault? {
+        let wanted = capture.missing
+        let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
+        let now = clock.stamp()
+        let position = pcm.position()
+        // A device may take a moment to begin.
+        if let position, position.captured > 0 {
+            capture.observe(captured: position.captured, age: position.age, now: now)
+        }
+        var samples: [Int16] = []
+        // What came until the stop belongs to the sound, too.
+        let limit = stop.isRaised ? settings.rate * 4 : wanted
+        if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
+        try pass(samples, capture, &state)
+        // Ready for nothing: a descriptor that is always readable must not make us spin.
+        if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
+        let captured = position?.captured ?? pcm.framesRead
+        if let fault = liveness.check(captured: captured, at: now.boot) { return fault }
+        let isSilent = liveness.isSilent(with: samples)
+        return isSilent && state.ladder.treatsSilence(of: state.index, at: now.boot) ? .silent : nil
     }
 
     /// Hands over the segments that these samples complete; throws when the queue is full.
@@ -285,25 +293,8 @@ package final class AudioAdapter: Sendable {
     private func reportGap(_ state: inout State, _ capture: Capture) {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
-        let lost = max(.zero, start.boot - end.boot)
-        // What is missing, in chunks as they would have been.
-        let step = max(1, (settings.chunk - settings.overlap).milliseconds)
-        let chunks = max(1, (lost.milliseconds + step - 1) / step)
-        let frames = Int64((lost.inSeconds * Double(settings.rate)).rounded())
-        sink.event(
-            Event(
-                .gap,
-                source: "audio",
-                detail: [
-                    ("lost_s", .number(Double(lost.milliseconds) / 1000)),
-                    ("lost_frames", .integer(frames)), ("from", .time(end.wall)),
-                    ("to", .time(start.wall)), ("device", .text(settings.devices[state.index])),
-                    ("reason", .text(reason)),
-                ],
-                stamp: start,
-                loss: Loss(.gap, .audio, records: chunks, from: end, to: start)
-            )
-        )
+        let device = settings.devices[state.index]
+        sink.event(settings.gap(from: end, to: start, device: device, reason: reason))
     }
 
     private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {

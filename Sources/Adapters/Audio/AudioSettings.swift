@@ -42,6 +42,27 @@ package struct AudioSettings: Sendable {
     var segmentFrames: Int { Int(segment.milliseconds) * rate / 1000 }
 }
 
+extension AudioSettings {
+    /// The event for sound that was not recorded, with what is missing in chunks as they would have been.
+    func gap(from end: Stamp, to start: Stamp, device: String, reason: String) -> Event {
+        let lost = max(.zero, start.boot - end.boot)
+        let step = max(1, (chunk - overlap).milliseconds)
+        let chunks = max(1, (lost.milliseconds + step - 1) / step)
+        let frames = Int64((lost.inSeconds * Double(rate)).rounded())
+        return Event(
+            .gap,
+            source: "audio",
+            detail: [
+                ("lost_s", .number(Double(lost.milliseconds) / 1000)),
+                ("lost_frames", .integer(frames)), ("from", .time(end.wall)),
+                ("to", .time(start.wall)), ("device", .text(device)), ("reason", .text(reason)),
+            ],
+            stamp: start,
+            loss: Loss(.gap, .audio, records: chunks, from: end, to: start)
+        )
+    }
+}
+
 /// Where sound goes: the queue, or what a test puts in its place.
 package struct SoundSink: Sendable {
     package var newRunID: @Sendable () -> Int64
