@@ -96,7 +96,11 @@ struct StatusCollector: Sendable {
             }
             // For sound a record is a chunk, which only the queue can count.
             if name == .audio {
-                source.records = statistics.first { $0.stream == .audio }?.accepted ?? 0
+                let sound = statistics.first { $0.stream == .audio }
+                source.records = sound?.accepted ?? 0
+                if let quiet = sound?.notKept, quiet > 0 {
+                    source.detail += ", \(quiet) quiet not kept"
+                }
             }
             sources[name.rawValue] = source
         }

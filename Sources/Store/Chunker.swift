@@ -36,11 +36,16 @@ struct Chunker {
     private var notes: [SegmentNote] = []
     /// How many of `notes` were in the chunk before.
     private var shared = 0
+    /// Whether the chunk that has those is kept.
+    private var neighbourIsKept = true
 
     init() {}
 
     /// The first segment that a chunk to come will have.
     var firstNeeded: Int64? { notes.first?.id }
+
+    /// The chunk made last is not kept: the next one shares nothing with another.
+    mutating func leaveOut() { neighbourIsKept = false }
 
     /// Goes on with a run after a restart: the segments that no chunk has, after those it shares.
     init(resuming run: AudioRun, notes: [SegmentNote], shared: Int) {
@@ -58,6 +63,7 @@ struct Chunker {
         notes.append(note)
         guard let run, notes.count >= run.chunkSegments else { return nil }
         let chunk = take()
+        neighbourIsKept = true
         notes.removeFirst(max(1, min(notes.count, run.chunkSegments - run.overlapSegments)))
         shared = notes.count
         return chunk
@@ -72,7 +78,7 @@ struct Chunker {
     private func take() -> ChunkNote {
         ChunkNote(
             segments: notes,
-            overlapFrames: notes.prefix(shared).reduce(0) { $0 + $1.frames }
+            overlapFrames: neighbourIsKept ? notes.prefix(shared).reduce(0) { $0 + $1.frames } : 0
         )
     }
 }

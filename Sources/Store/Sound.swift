@@ -6,12 +6,16 @@ package import Host
 package enum AudioCodec: Int, Sendable, CaseIterable {
     case opus = 1
     case wav = 2
+    case flac = 3
+    case aac = 4
 
     /// `audio_format` on the wire: the container that players know it by.
     package var format: String {
         switch self {
         case .opus: "ogg"
         case .wav: "wav"
+        case .flac: "flac"
+        case .aac: "aac"
         }
     }
 }
@@ -67,7 +71,7 @@ package struct Segment: Sendable, Equatable {
     ///
     /// WAV: little-endian 16-bit samples. Opus: packets, each after its length as a 16-bit little-endian
     /// number; the last one is also the next segment's first: the decoder needs it for the last `preskip`
-    /// frames of this one.
+    /// frames of this one. FLAC: frames, each after its length, numbered by their run. AAC: ADTS frames.
     package var data: [UInt8]
 
     package init(run: Int64, frames: Int, start: Stamp, meanSquare: Double, data: [UInt8]) {

@@ -56,6 +56,7 @@ extension Writer {
         guard let run, let first = chunk.segments.first else { return }
         try begin()
         if let minimum = run.minimumLevel, SoundLevel.decibels(chunk.meanSquare) < minimum {
+            chunker.leaveOut()
             let next = counters[.audio]?.next ?? 1
             let last = chunk.segments.last ?? first
             try removeSegments(run: run.id, first.id...last.id, ofChunks: next...next)
@@ -93,7 +94,7 @@ extension Writer {
                 run.id
             ) ?? 0
         let from = chunked == 0 ? 0 : chunked - Int64(run.overlapSegments) + 1
-        let notes = try segmentNotes(run: run.id, from: from)
+        let notes = unbroken(try segmentNotes(run: run.id, from: from))
         chunker = Chunker(
             resuming: run,
             notes: notes,
@@ -101,6 +102,12 @@ extension Writer {
         )
         try endRun()
         try commit()
+    }
+
+    /// What comes after the last hole, which a chunk that was not kept has left.
+    private func unbroken(_ notes: [SegmentNote]) -> [SegmentNote] {
+        let hole = notes.indices.dropFirst().last { notes[$0].id != notes[$0 - 1].id + 1 }
+        return Array(notes[(hole ?? 0)...])
     }
 
     private func segmentNotes(run: Int64, from first: Int64) throws -> [SegmentNote] {

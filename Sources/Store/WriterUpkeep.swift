@@ -23,9 +23,19 @@ extension Writer {
                 uploaded: Int(counters.uploaded),
                 quarantined: Int(counters.quarantined),
                 evicted: Int(counters.evicted),
+                notKept: try notKept(stream),
                 oldestPendingAt: try oldest.flatMap { try time(of: $0, in: stream) }
             )
         }
+    }
+
+    private func notKept(_ stream: Stream) throws -> Int {
+        Int(
+            try connection.integer(
+                "SELECT not_kept FROM streams WHERE id=?",
+                Int64(stream.rawValue)
+            ) ?? 0
+        )
     }
 
     private func time(of sequence: Int64, in stream: Stream) throws -> WallTime? {
@@ -57,5 +67,7 @@ package struct StreamStatistics: Sendable, Equatable {
     package var uploaded: Int
     package var quarantined: Int
     package var evicted: Int
+    /// Chunks of sound below the level that is kept.
+    package var notKept: Int
     package var oldestPendingAt: WallTime?
 }

@@ -70,6 +70,8 @@ extension AudioCodec {
         switch self {
         case .opus: "audio/ogg"
         case .wav: "audio/wav"
+        case .flac: "audio/flac"
+        case .aac: "audio/aac"
         }
     }
 }

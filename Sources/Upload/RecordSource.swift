@@ -143,7 +143,9 @@ package final class RecordSource {
     func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
         switch stored.record.codec {
         case .opus: try OpusSoundFile(stored, reader: reader)
-        case .wav: WaveSoundFile(stored.record, reader: reader)
+        case .wav: PlainSoundFile(wave: stored.record, reader: reader)
+        case .flac: try PlainSoundFile(flac: stored.record, reader: reader)
+        case .aac: PlainSoundFile(aac: stored.record, reader: reader)
         }
     }
 

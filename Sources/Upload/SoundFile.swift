@@ -50,7 +50,7 @@ final class OpusSoundFile: SoundFile {
             return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
         }
         guard let segment = try reader.segment(chunk.firstSegment + Int64(step)) else { return [] }
-        var packets = OpusPackets.split(segment.data)
+        var packets = SegmentPackets.split(segment.data)
         // The last packet comes again as the first of the next segment.
         if step < chunk.segments - 1 { _ = packets.popLast() }
         return packets.reduce(into: []) { $0 += file.append($1) }
@@ -64,31 +64,56 @@ final class OpusSoundFile: SoundFile {
         guard let own = try reader.segment(chunk.firstSegment),
             let before = try reader.segment(chunk.firstSegment - 1), before.run == own.run
         else { return [] }
-        return OpusPackets.split(before.data).dropLast().suffix(prerollPackets)
+        return SegmentPackets.split(before.data).dropLast().suffix(prerollPackets)
     }
 }
 
-/// A chunk of samples as a WAV file.
-final class WaveSoundFile: SoundFile {
+/// A chunk whose segments follow one another, after a header or none: WAV, FLAC, ADTS.
+final class PlainSoundFile: SoundFile {
     private let chunk: Chunk
     private let reader: Reader
+    private let header: [UInt8]
+    /// A segment as it was stored to what stands of it in the file.
+    private let written: ([UInt8]) -> [UInt8]
     /// -1 before the header, then the segment that comes next.
     private var step = -1
 
-    init(_ chunk: Chunk, reader: Reader) {
+    private init(
+        _ chunk: Chunk,
+        _ reader: Reader,
+        header: [UInt8] = [],
+        written: @escaping ([UInt8]) -> [UInt8] = { $0 }
+    ) {
         self.chunk = chunk
         self.reader = reader
+        self.header = header
+        self.written = written
+    }
+
+    convenience init(wave chunk: Chunk, reader: Reader) {
+        self.init(chunk, reader, header: WaveFile.header(rate: chunk.rate, frames: chunk.frames))
+    }
+
+    convenience init(aac chunk: Chunk, reader: Reader) { self.init(chunk, reader) }
+
+    convenience init(flac chunk: Chunk, reader: Reader) throws {
+        let first = SegmentPackets.split(try reader.segment(chunk.firstSegment)?.data ?? []).first
+        let header = FlacFile.header(rate: chunk.rate, frames: chunk.frames, first: first ?? [])
+        var file = FlacFile()
+        self.init(chunk, reader, header: header) { segment in
+            SegmentPackets.split(segment).flatMap { file.append($0) }
+        }
     }
 
     func next() throws -> [UInt8]? {
         while step < chunk.segments {
-            defer { step += 1 }
-            guard step >= 0 else { return WaveFile.header(rate: chunk.rate, frames: chunk.frames) }
-            if let segment = try reader.segment(chunk.firstSegment + Int64(step)),
-                !segment.data.isEmpty
-            {
-                return segment.data
-            }
+            let bytes =
+                step < 0
+                ? header
+                : try reader.segment(chunk.firstSegment + Int64(step)).map { written($0.data) }
+                    ?? []
+            step += 1
+            if !bytes.isEmpty { return bytes }
         }
         return nil
     }

@@ -14,7 +14,7 @@ struct PlayableFileTests {
 
     @Test func chunkWithPreroll_decodesToExactly30Seconds() throws {
         let segments = try encode(frames: 32_000 * 16)
-        let preroll = OpusPackets.split(segments[0].data).dropLast().suffix(4).map(Array.init)
+        let preroll = SegmentPackets.split(segments[0].data).dropLast().suffix(4).map(Array.init)
         let chunk = Array(segments.dropFirst())
         #expect(try decodedFrames(chunk, frames: 480_000, preroll: preroll) == 1_440_000)
     }
@@ -46,7 +46,7 @@ struct PlayableFileTests {
         var bytes = file.headers()
         for packet in preroll { bytes += file.append(packet[...]) }
         for (index, segment) in segments.enumerated() {
-            let packets = OpusPackets.split(segment.data)
+            let packets = SegmentPackets.split(segment.data)
             let isLast = index == segments.count - 1
             for packet in isLast ? packets[...] : packets.dropLast() {
                 bytes += file.append(packet)

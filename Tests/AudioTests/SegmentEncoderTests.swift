@@ -22,7 +22,7 @@ import Testing
 
     @Test func opus_sharesThePacketAtEachBoundary() throws {
         let segments = try encode(tone(frames: 70_000), with: opus(), step: 1600)
-        let packets = segments.map { OpusPackets.split($0.data).map(Array.init) }
+        let packets = segments.map { SegmentPackets.split($0.data).map(Array.init) }
         #expect(packets.dropLast().map(\.count) == [101, 101])
         #expect(packets[0].last == packets[1].first)
         #expect(packets[1].last == packets[2].first)
@@ -34,7 +34,7 @@ import Testing
         let segments = try encode(tone(frames: frames), with: encoder, step: 1600)
         #expect(segments.reduce(0) { $0 + $1.frames } == frames)
         for segment in segments {
-            let packets = OpusPackets.split(segment.data).count
+            let packets = SegmentPackets.split(segment.data).count
             #expect(packets * 320 >= segment.frames + encoder.preskip)
         }
     }
@@ -55,7 +55,7 @@ import Testing
         let segments = try encode(tone(frames: 32_000 * 16), with: encoder, step: 1600)
         // The second chunk begins with the first one's last segment, and with a fresh decoder.
         let first = try decode(packets(of: Array(segments[0..<15])))
-        let preroll = OpusPackets.split(segments[13].data).dropLast().suffix(4).map(Array.init)
+        let preroll = SegmentPackets.split(segments[13].data).dropLast().suffix(4).map(Array.init)
         let second = try decode(preroll + packets(of: Array(segments[14..<16])))
         let left = Array(first.dropFirst(encoder.preskip + 14 * 32_000).prefix(32_000))
         let right = Array(second.dropFirst(encoder.preskip + 4 * 320).prefix(32_000))
@@ -83,7 +83,7 @@ import Testing
     /// The packets of neighbouring segments, each once.
     private func packets(of segments: [EncodedSegment]) -> [[UInt8]] {
         segments.enumerated().flatMap { index, segment in
-            let packets = OpusPackets.split(segment.data).map(Array.init)
+            let packets = SegmentPackets.split(segment.data).map(Array.init)
             return index < segments.count - 1 ? packets.dropLast() : packets
         }
     }

@@ -22,12 +22,17 @@ import Testing
         )
     }
 
-    private func segment(_ run: AudioRun, _ number: Int, frames: Int = 32_000) -> Segment {
+    private func segment(
+        _ run: AudioRun,
+        _ number: Int,
+        frames: Int = 32_000,
+        meanSquare: Double = 0.01
+    ) -> Segment {
         Segment(
             run: run.id,
             frames: frames,
             start: Self.start.advanced(by: .seconds(2 * number)),
-            meanSquare: 0.01,
+            meanSquare: meanSquare,
             data: [UInt8](repeating: UInt8(number), count: 8)
         )
     }
@@ -118,8 +123,54 @@ import Testing
         for number in 0..<4 { queue.accept(segment(run, number)) }
         #expect(try chunks(queue) == [])
         queue.close()
+        let queue2 = try folder.queue()
+        #expect(try queue2.perform { try $0.statistics() }.map(\.notKept) == [0, 1, 0, 0])
+        queue2.close()
+    }
+
+    @Test func chunkAfterAQuietOne_hasNoOverlap() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue, minimumLevel: -30)
+        queue.begin(run)
+        // Chunks of segments 1…4, 4…7, 7…10, 10…13: loud, quiet, loud, loud.
+        for number in 0..<13 {
+            queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
+        }
+        #expect(try chunks(queue) == [[1, 4, 0], [7, 4, 0], [10, 4, 32_000]])
+        // Nothing of the quiet chunk is left but what its neighbours share or decode from.
+        #expect(try segments(folder) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13])
+        queue.close()
+    }
+
+    @Test func quietTail_isNotKept_andACrashAfterAQuietChunk_keepsWhatCameAfterIt() throws {
+        let folder = try TemporaryFolder()
+        var queue = try folder.queue()
+        let run = run(queue, minimumLevel: -30)
+        queue.begin(run)
+        for number in 0..<9 {
+            queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
+        }
+        // A crash: segments 8 and 9 are in no chunk, 5 is gone with the quiet one.
+        queue.close()
+        queue = try folder.queue()
+        let found = try chunks(queue)
+        #expect(found.count == 2)
+        #expect(found.first == [1, 4, 0])
+        let tail = try #require(found.last)
+        #expect(tail[0] + tail[1] - 1 == 9)
+        #expect(tail[2] == 0)
+        let present = try segments(folder)
+        for id in tail[0]..<(tail[0] + tail[1]) { #expect(present.contains(id)) }
+        queue.close()
+    }
+
+    private func segments(_ folder: TemporaryFolder) throws -> [Int64] {
         let database = try Connection(path: folder.database, access: .readOnly)
-        #expect(try database.integer("SELECT not_kept FROM streams WHERE id=2") == 1)
+        let rows = try database.prepare("SELECT id FROM segments ORDER BY id")
+        var ids: [Int64] = []
+        while try rows.step() { ids.append(rows.required(0)) }
+        return ids
     }
 
     @Test func level_ofAFullScaleSquareIsZero_andSilenceHasAFloor() {

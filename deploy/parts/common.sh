@@ -5,11 +5,12 @@
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
-    libcurl4-openssl-dev libopus-dev libogg-dev zlib1g-dev libzstd-dev libtomlplusplus-dev
+    libcurl4-openssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
+    libtomlplusplus-dev
 )
 # shellcheck disable=SC2034
 tool_packages=(
-    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools pulseaudio pulseaudio-utils libasound2-plugins
+    gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
     python3 python3-venv nginx-light openssl curl
 )
 # What a kernel in QEMU needs, and what is used on its Bluetooth and sound.

@@ -12,7 +12,7 @@ package struct AudioSettings: Sendable {
     package var chunk = Duration.seconds(30)
     package var overlap = Duration.seconds(2)
     package var codec = AudioCodec.opus
-    /// Bits a second, for Opus.
+    /// Bits a second, for Opus and AAC.
     package var bitrate = 24_000
     /// Chunks quieter than this (dBFS) are not kept.
     package var minimumLevel: Double?

@@ -31,17 +31,7 @@ final class Capture {
         self.sink = sink
         clock = DeviceClock(rate: deviceRate)
         scale = Double(deviceRate) / Double(settings.rate)
-        let frames = settings.segmentFrames
-        switch settings.codec {
-        case .opus:
-            encoder = try OpusSegmentEncoder(
-                rate: settings.rate,
-                bitrate: settings.bitrate,
-                segmentFrames: frames
-            )
-        case .wav:
-            encoder = PCMEncoder(segmentFrames: frames)
-        }
+        encoder = try settings.newEncoder()
     }
 
     /// Nothing has been captured yet.

@@ -21,6 +21,27 @@ protocol SegmentEncoder: AnyObject {
     func finish() throws -> [EncodedSegment]
 }
 
+extension AudioSettings {
+    /// An encoder for one run.
+    ///
+    /// Throws what its library says of rate and bitrate.
+    func newEncoder() throws -> any SegmentEncoder {
+        let frames = segmentFrames
+        switch codec {
+        case .opus:
+            return try OpusSegmentEncoder(rate: rate, bitrate: bitrate, segmentFrames: frames)
+        case .wav:
+            return PCMEncoder(segmentFrames: frames)
+        case .flac:
+            let codec = try FlacCodec(rate: rate, segmentFrames: frames)
+            return BlockSegmentEncoder(codec, segmentFrames: frames)
+        case .aac:
+            let codec = try AACCodec(rate: rate, bitrate: bitrate)
+            return BlockSegmentEncoder(codec, segmentFrames: frames)
+        }
+    }
+}
+
 /// 16-bit samples as they are.
 final class PCMEncoder: SegmentEncoder {
     let preskip = 0
@@ -126,7 +147,7 @@ final class OpusSegmentEncoder: SegmentEncoder {
         frames: Int
     ) -> EncodedSegment {
         var data: [UInt8] = []
-        for packet in packets { OpusPackets.append(packet.bytes, to: &data) }
+        for packet in packets { SegmentPackets.append(packet.bytes, to: &data) }
         let energy = packets.prefix(packetsPerSegment).reduce(0) { $0 + $1.energy }
         return EncodedSegment(
             frames: frames,

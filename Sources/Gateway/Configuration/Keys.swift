@@ -225,7 +225,7 @@ extension KeyTable {
             "audio.rate",
             \.audio.rate,
             .integer(8000...192_000, step: 50, unit: "Hz"),
-            "Sampling rate; with opus 8000, 12000, 16000, 24000 or 48000."
+            "Sampling rate; opus and aac take only some (8000, 12000, 16000, 24000, 48000 both)."
         )
         add(
             "audio.chunk",
@@ -242,14 +242,14 @@ extension KeyTable {
         add(
             "audio.codec",
             \.audio.codec,
-            .choice([("opus", .opus), ("wav", .wav)], later: ["flac", "aac"]),
+            .choice([("opus", .opus), ("flac", .flac), ("aac", .aac), ("wav", .wav)]),
             "How sound is encoded."
         )
         add(
             "audio.bitrate",
             \.audio.bitrate,
             .integer(6000...510_000, unit: "bits a second"),
-            "Rate of opus."
+            "Rate of opus (6000 to 510000) and aac (16000 to 160000, at most 6 times the sampling rate)."
         )
         add(
             "audio.min_level_db",

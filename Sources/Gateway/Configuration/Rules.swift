@@ -9,7 +9,8 @@ struct Rule: Sendable {
     var broken: @Sendable (Configuration) -> (message: String, allowed: String)?
 
     static let all =
-        [encryption, bucketEncryption, bucket, scanning, chunk, opusRate, freeSpace] + streamNames
+        [encryption, bucketEncryption, bucket, scanning, chunk, codecRate, codecBitrate]
+        + [codecOverlap, freeSpace] + streamNames
 
     private static let encryption = Rule(
         keys: ["upload.endpoint", "upload.allow_plaintext"]
@@ -70,14 +71,48 @@ struct Rule: Sendable {
         )
     }
 
-    private static let opusRate = Rule(keys: ["audio.rate", "audio.codec"]) { configuration in
-        // RFC 6716, section 2: the rates that an Opus encoder takes.
-        let rates = [8000, 12_000, 16_000, 24_000, 48_000]
+    /// Sampling rates that the encoders take: RFC 6716, section 2; ISO/IEC 13818-7, table 35.
+    private static let codecRate = Rule(keys: ["audio.rate", "audio.codec"]) { configuration in
         let audio = configuration.audio
-        guard audio.codec == .opus, !rates.contains(audio.rate) else { return nil }
+        let rates: [Int]
+        switch audio.codec {
+        case .opus: rates = [8000, 12_000, 16_000, 24_000, 48_000]
+        case .aac:
+            rates =
+                [8000, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200]
+                + [96_000]
+        case .flac, .wav: return nil
+        }
+        guard !rates.contains(audio.rate) else { return nil }
         return (
-            "opus cannot encode \(audio.rate) Hz",
+            "\(audio.codec) cannot encode \(audio.rate) Hz",
             rates.map(String.init).joined(separator: ", ")
+        )
+    }
+
+    private static let codecBitrate = Rule(
+        keys: ["audio.bitrate", "audio.codec"]
+    ) { configuration in
+        let audio = configuration.audio
+        // libvo-aacenc would quietly take another: 6 bits a sample and 160 kb/s are its limits.
+        let allowed = 16_000...max(16_000, min(160_000, 6 * audio.rate))
+        guard audio.codec == .aac, !allowed.contains(audio.bitrate) else { return nil }
+        return (
+            "aac at \(audio.rate) Hz cannot have \(audio.bitrate) bits a second",
+            "\(allowed.lowerBound) to \(allowed.upperBound)"
+        )
+    }
+
+    /// A segment of AAC has a frame at least.
+    private static let codecOverlap = Rule(
+        keys: ["audio.overlap", "audio.codec"]
+    ) { configuration in
+        let audio = configuration.audio
+        let least = Duration.milliseconds((1024 * 1000 / audio.rate + 19) / 20 * 20)
+        guard audio.codec == .aac, audio.overlap > .zero, audio.overlap < least else { return nil }
+        return (
+            "an overlap of \(durationText(audio.overlap)) is less than a frame of aac",
+            "0s, or \(durationText(least)) and more"
         )
     }
 

@@ -155,18 +155,14 @@ private func short(_ value: Double) -> String {
 }
 
 extension ValueFormat {
-    /// One of some words; `later` are words that a coming version will know.
-    static func choice(_ words: [(String, Value)], later: [String] = []) -> Self
-    where Value: Equatable {
+    /// One of some words.
+    static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
         let names = words.map { "\"\($0.0)\"" }
         return ValueFormat(
             allowed: names.joined(separator: ", "),
             read: { literal in
                 guard let text = literal.text else { return .failure(Mismatch(found: literal)) }
                 if let word = words.first(where: { $0.0 == text }) { return .success(word.1) }
-                if later.contains(text) {
-                    return .failure(Mismatch("\"\(text)\" is not available in this version yet"))
-                }
                 return .failure(Mismatch("\"\(printable(text))\" is not one of them"))
             },
             written: { value in
@@ -213,8 +209,8 @@ extension ValueFormat {
 extension ValueFormat
 where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
     /// One of an enumeration's raw values.
-    static func choice(later: [String] = []) -> Self {
-        choice(Value.allCases.map { ($0.rawValue, $0) }, later: later)
+    static func choice() -> Self {
+        choice(Value.allCases.map { ($0.rawValue, $0) })
     }
 }
 

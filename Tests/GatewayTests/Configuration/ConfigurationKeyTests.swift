@@ -191,8 +191,6 @@ import Testing
         ("audio.rate", "11025", "11025 is not a multiple of 50"),
         ("audio.chunk", "\"11m\"", "11m is out of range"),
         ("audio.overlap", "\"30ms\"", "30ms is not a multiple of 20ms"),
-        ("audio.codec", "\"flac\"", "\"flac\" is not available in this version yet"),
-        ("audio.codec", "\"aac\"", "\"aac\" is not available in this version yet"),
         ("audio.codec", "\"mp3\"", "\"mp3\" is not one of them"),
         ("audio.bitrate", "9223372036854775807", "9223372036854775807 is out of range"),
         ("audio.min_level_db", "1", "1 is out of range"),

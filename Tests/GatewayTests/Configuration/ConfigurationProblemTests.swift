@@ -16,7 +16,7 @@ import Testing
             interval = 5
             endpoint = "http://a.example/x"
             [audio]   # trailing blanks do no harm \t
-            codec = "flac"
+            codec = "mp3"
             chunk = "31s"
             [streams]
             audio = "linux_gpsd_location"
@@ -32,8 +32,8 @@ import Testing
                 "w.toml:8: upload.endpoint: http:// would show the token and the data to anyone on "
                     + "the way; allowed: https://, http:// to loopback, or any http:// with "
                     + "upload.allow_plaintext = true",
-                "w.toml:10: audio.codec: \"flac\" is not available in this version yet; allowed: "
-                    + "\"opus\", \"wav\"",
+                "w.toml:10: audio.codec: \"mp3\" is not one of them; allowed: \"opus\", \"flac\", "
+                    + "\"aac\", \"wav\"",
                 "w.toml:11: audio.chunk: a chunk of 31s is not two or more times the overlap of 2s; "
                     + "allowed: a whole multiple of overlap, at least 4s",
                 "w.toml:13: streams.audio: \"linux_gpsd_location\" is the name of streams.location "
@@ -198,6 +198,10 @@ import Testing
     @Test(arguments: [
         "[beacons]\nscan_window = \"200ms\"", "[audio]\noverlap = \"4s\"", "[audio]\nrate = 44100",
         "[audio]\noverlap = \"0s\"\nchunk = \"5s\"", "[audio]\nchunk = \"2s\"",
+        "[audio]\ncodec = \"aac\"\nbitrate = 15999", "[audio]\ncodec = \"aac\"\nbitrate = 96001",
+        "[audio]\nrate = 48000\ncodec = \"aac\"\nbitrate = 160001",
+        "[audio]\ncodec = \"aac\"\nrate = 12050",
+        "[audio]\ncodec = \"aac\"\nchunk = \"1200ms\"\noverlap = \"60ms\"",
         "[storage]\nwarn_free = \"10MB\"", "[storage]\ncritical_free = \"1GB\"",
         "[streams]\nlocation = \"waypost_surveys\"", "[streams]\nlocation = \"waypost_events\"",
         "[upload]\nendpoint = \"http://127.0.0.1.example.com/\"",
@@ -215,7 +219,11 @@ import Testing
     @Test(arguments: [
         "[beacons]\nscan_window = \"100ms\"", "[audio]\nchunk = \"4s\"",
         "[audio]\noverlap = \"0s\"\nchunk = \"4s\"", "[audio]\noverlap = \"1.5s\"",
-        "[audio]\nrate = 44100\ncodec = \"wav\"", "[storage]\nwarn_free = \"50MB\"",
+        "[audio]\nrate = 44100\ncodec = \"wav\"", "[audio]\nrate = 44100\ncodec = \"flac\"",
+        "[audio]\nrate = 44100\ncodec = \"aac\"\nbitrate = 160000",
+        "[audio]\ncodec = \"aac\"\nbitrate = 16000", "[audio]\ncodec = \"aac\"\nbitrate = 96000",
+        "[audio]\ncodec = \"aac\"\nchunk = \"1600ms\"\noverlap = \"80ms\"",
+        "[storage]\nwarn_free = \"50MB\"",
         "[upload]\nendpoint = \"http://127.255.0.1:80/\"",
         "[upload]\ndestination = \"s3\"\nbucket_url = \"http://127.0.0.1:9000/b\"",
         "[upload]\ndestination = \"s3\"\nbucket_url = \"https://b.store.example/\"",

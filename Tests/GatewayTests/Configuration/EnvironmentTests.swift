@@ -61,8 +61,8 @@ import Testing
             "nan is out of range; allowed: a number above 0 to 1000"
         ),
         (
-            "WAYPOST_AUDIO_CODEC", "aac",
-            "\"aac\" is not available in this version yet; allowed: \"opus\", \"wav\""
+            "WAYPOST_AUDIO_CODEC", "mp3",
+            "\"mp3\" is not one of them; allowed: \"opus\", \"flac\", \"aac\", \"wav\""
         ),
         (
             "WAYPOST_UPLOAD_TOKEN_FILE", "5ecret",

@@ -1,7 +1,7 @@
-// How the Opus packets of a segment are stored: one after another, each after its length.
+// How the packets of a segment are stored: one after another, each after its length.
 
-/// The packets of one segment: a 16-bit little-endian length before each.
-package enum OpusPackets {
+/// The Opus packets or FLAC frames of one segment: a 16-bit little-endian length before each.
+package enum SegmentPackets {
     package static func append(_ packet: some Collection<UInt8>, to data: inout [UInt8]) {
         let length = UInt16(clamping: packet.count)
         data.append(UInt8(truncatingIfNeeded: length))
