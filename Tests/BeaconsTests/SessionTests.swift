@@ -103,12 +103,20 @@ private final class Machine: Sendable {
 @Suite struct SessionTests {
     private let report = Event.legacy(Event.legacyReport(Sample.iBeacon))
 
+    /// A source that scans already.
     private func run(_ machine: Machine) throws -> RunningAdapter {
-        try RunningAdapter(
+        let running = try RunningAdapter(
             BeaconSettings(origin: .adapter(9)),
             clock: machine.clock,
             radios: { _ in machine.source() }
         )
+        #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
+        return running
+    }
+
+    private func end(_ running: RunningAdapter, _ machine: Machine) {
+        running.stop()
+        machine.end()
     }
 
     /// Time passes, and the health timer asks.
@@ -127,11 +135,7 @@ private final class Machine: Sendable {
     func silentController_isClimbed_thenLeftInPeace(isKernel: Bool) throws {
         let machine = try Machine(isKernel ? .kernel : .h4)
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
+        defer { end(running, machine) }
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 1 })
         pass(60, machine, running)
@@ -176,11 +180,7 @@ private final class Machine: Sendable {
             isHung.withLock { $0 } ? .complete(0x1F) : Machine.answer(opcode)
         }
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         isHung.withLock { $0 = true }
         pass(90, machine, running)
         #expect(eventually { running.board.failure != nil })
@@ -193,11 +193,7 @@ private final class Machine: Sendable {
     @Test func adapterTakenAway_isAnError_andCollectsAgainWhenItIsBack() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         machine.tell(.removed)
         #expect(eventually { running.board.failure != nil })
         #expect(
@@ -216,11 +212,7 @@ private final class Machine: Sendable {
     @Test func adapterSwitchedOff_isSaid_andItIsOpenedAgain() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         machine.tell(.down)
         #expect(eventually { running.board.failure != nil })
         #expect(running.board.failure?.message.hasPrefix("hci9: it was switched off;") == true)
@@ -232,11 +224,7 @@ private final class Machine: Sendable {
     @Test func scanThatAnotherProgramEnded_isStartedAgainSoon() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         machine.current?.say(bytes("0C20 02 0000"), type: 1)
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 1 })
@@ -249,8 +237,7 @@ private final class Machine: Sendable {
     @Test func scanThatIsAnotherProgramsNow_isLeftOnAtTheEnd() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)
-        defer { machine.end() }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         machine.current?.say(bytes("0C20 02 0101"), type: 1)
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 1 })
@@ -261,11 +248,7 @@ private final class Machine: Sendable {
     @Test func whatWasLost_isToldOnceAndCounted() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)
-        defer {
-            running.stop()
-            machine.end()
-        }
-        #expect(eventually { running.board.loadedDetail != nil })
+        defer { end(running, machine) }
         // An event that claims more than it has, in the middle of good ones.
         machine.current?.say(report)
         machine.current?.say([0x3E, 3, 0x02, 9, 0])

@@ -226,6 +226,27 @@ import Testing
         )
     }
 
+    /// What a source never understood has no number; nothing else may be needed to have it entered.
+    @Test func lossOfASource_isEnteredAndTold_withNoRecordAfterIt() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let stamp = SystemClock().stamp()
+        queue.note(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
+        queue.note(Loss(.missed, .beacons, records: 4, from: stamp, to: stamp))
+        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        let losses = try queue.perform { try $0.losses() }
+        #expect(losses.map(\.kind) == [.missed])
+        #expect(losses.map(\.records) == [7])
+        try checkSum(folder, queue)
+        queue.close()
+        let reader = try folder.queue().reader()
+        var events: [String] = []
+        try reader.events(1...100) { _, kind, _, detail in events.append("\(kind) \(detail)") }
+        #expect(
+            events.contains { $0.hasPrefix("gap {\"stream\":\"beacons\",\"kind\":\"missed\"") }
+        )
+    }
+
     @Test func muchAtOnce_isNotGivenUpWhileTheDiskWorks() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()

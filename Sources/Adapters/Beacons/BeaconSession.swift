@@ -60,7 +60,7 @@ struct BeaconSession {
         rung = .restart
         reception.begin()
         defer {
-            if !meddling.isTheirs { radio.end { reception.take($0) } }
+            if !radio.endsForAll || !meddling.isTheirs { radio.end { reception.take($0) } }
             reception.settle(radio.link)
         }
         try radio.start(until: stop) { reception.take($0) }
@@ -83,9 +83,7 @@ struct BeaconSession {
             try hear(radio)
             let now = clock.now()
             reception.update(radio.link, now)
-            if radio.isOpenToMeddling, let order = radio.link.takeForeignOrder() {
-                meddling.saw(order, at: now)
-            }
+            if let order = radio.link.takeForeignOrder() { meddling.saw(order, at: now) }
             // All anew: whoever it was may be one to share the adapter with.
             if meddling.isDue(at: now) { return }
             var entries = [radio.link.descriptor, stop.descriptor, health.descriptor].map {

@@ -8,8 +8,8 @@ protocol Radio: AnyObject {
     var link: any HCILink { get }
     /// One phrase on how it scans: `passive scan, extended`.
     var detail: String { get }
-    /// Others' orders may end the scan, and nobody starts it again but us.
-    var isOpenToMeddling: Bool { get }
+    /// Ending the scan ends it for others, too.
+    var endsForAll: Bool { get }
     /// Starts the scan, or starts it again.
     func start(until stop: StopSignal, _ pass: EventSink) throws
     /// Resets the controller and starts the scan.
@@ -58,7 +58,7 @@ final class CommandedRadio: Radio {
         return "\(mode) scan, \(scanner?.isExtended == true ? "extended" : "legacy")"
     }
 
-    var isOpenToMeddling: Bool { !link.isExclusive }
+    var endsForAll: Bool { !link.isExclusive }
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
         let isFirst = scanner == nil
@@ -107,11 +107,13 @@ final class SharedRadio: Radio {
     }
 
     let detail = "passive scan, shared with bluetoothd"
-    let isOpenToMeddling = false
+    /// The kernel goes on for whoever else wants it.
+    let endsForAll = false
 
     /// The kernel cannot do this: it is older than Linux 5.10, or passes each beacon on only once.
     struct NotSupported: Error, CustomStringConvertible {
-        let description = "the kernel keeps no scan that hears repeats; raw commands are used instead"
+        let description =
+            "the kernel keeps no scan that hears repeats; raw commands are used instead"
     }
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
