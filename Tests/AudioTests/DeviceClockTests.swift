@@ -82,6 +82,16 @@ import Testing
         #expect(found != nil)
     }
 
+    /// As an emulated card did when its host had stood still.
+    @Test(arguments: [1, 10, 30])
+    func liveness_letsOneLatePosition_catchUp(late: Int) {
+        var liveness = Liveness(rate: 48_000, period: 2400, outputRate: 16_000)
+        for second in 1...60 {
+            let frames = Int64(second * 48_000) - (second == late ? 14_400 : 0)
+            expect(nil) { liveness.check(captured: frames, at: start + .seconds(second)) }
+        }
+    }
+
     @Test func liveness_findsAClockThatIsTwoPercentOff_andToleratesAQuartz() {
         for (ratio, isFound) in [(1.02, true), (0.98, true), (1.0005, false), (0.995, false)] {
             var liveness = Liveness(rate: 48_000, period: 2400, outputRate: 16_000)

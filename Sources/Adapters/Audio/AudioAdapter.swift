@@ -13,8 +13,8 @@ package final class AudioAdapter: Sendable {
     private static let absentSteps: [Duration] =
         [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
     /// For some minutes at a pace that finds it soon after it works again, then less often.
-    private static let brokenSteps =
-        [.seconds(1), .seconds(2)] + [Duration](repeating: .seconds(4), count: 60) + [.seconds(30)]
+    private static let brokenSteps: [Duration] =
+        [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
     /// A better device that says nothing when it comes back (no card of its own) is tried so often.
     private static let returnPause = Duration.seconds(600)
 
@@ -234,12 +234,9 @@ package final class AudioAdapter: Sendable {
     ) throws -> CaptureFault? {
         let wanted = capture.missing
         let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
-        let now = clock.stamp()
-        let position = pcm.position()
+        let position = pcm.position(clock)
         // A device may take a moment to begin.
-        if let position, position.captured > 0 {
-            capture.observe(captured: position.captured, age: position.age, now: now)
-        }
+        if let position, position.captured > 0 { capture.observe(position) }
         var samples: [Int16] = []
         // What came until the stop belongs to the sound, too.
         let limit = stop.isRaised ? settings.rate * 4 : wanted
@@ -248,9 +245,10 @@ package final class AudioAdapter: Sendable {
         // Ready for nothing: a descriptor that is always readable must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
         let captured = position?.captured ?? pcm.framesRead
-        if let fault = liveness.check(captured: captured, at: now.boot) { return fault }
+        let now = (position?.now ?? clock.stamp()).boot
+        if let fault = liveness.check(captured: captured, at: now) { return fault }
         let isSilent = liveness.isSilent(with: samples)
-        return isSilent && state.ladder.treatsSilence(of: state.index, at: now.boot) ? .silent : nil
+        return isSilent && state.ladder.treatsSilence(of: state.index, at: now) ? .silent : nil
     }
 
     /// Hands over the segments that these samples complete; throws when the queue is full.

@@ -62,10 +62,10 @@ final class Capture {
     /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
     func refused(_ segment: Segment) { refusedAt = segment.start }
 
-    /// The device had captured so many of its frames `age` before `now`.
-    func observe(captured: Int64, age: Duration, now: Stamp) {
-        self.now = now
-        clock.observe(captured: captured, at: now.boot - age)
+    /// Takes note of how far the device is.
+    func observe(_ position: Position) {
+        now = position.now
+        clock.observe(captured: position.captured, at: position.now.boot - position.age)
     }
 
     /// Begins the run with the first samples; true when it did.

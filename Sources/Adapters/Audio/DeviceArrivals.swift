@@ -9,7 +9,7 @@ final class DeviceArrivals {
     private static let settling = Duration.milliseconds(300)
 
     private let folder: String
-    private var watch: Descriptor?
+    private var watch: Watch?
 
     /// `folder`: in place of `/dev`, for tests.
     init(folder: String = "/dev") {
@@ -18,20 +18,21 @@ final class DeviceArrivals {
     }
 
     private func renew() {
-        watch = Self.watch(folder + "/snd") ?? Self.watch(folder)
+        watch = Watch(folder + "/snd") ?? Watch(folder)
     }
 
-    private static func watch(_ path: String) -> Descriptor? {
-        let number = waypost_watch_arrivals(path)
-        return number < 0 ? nil : Descriptor(owning: number)
-    }
+    private final class Watch {
+        let owner: Descriptor
 
-    private var descriptor: Int32 {
-        switch watch {
-        case .some(let owner): owner.number
-        case .none: -1
+        /// nil where there is no such folder.
+        init?(_ path: String) {
+            let number = waypost_watch_arrivals(path)
+            guard number >= 0 else { return nil }
+            owner = Descriptor(owning: number)
         }
     }
+
+    private var descriptor: Int32 { watch?.owner.number ?? -1 }
 
     /// Something arrived since this was last asked; does not wait.
     func haveCome() -> Bool {

@@ -22,6 +22,8 @@ struct Liveness {
     private var newest: Mark?
     /// Positions about a second apart, of the last half minute.
     private var marks: [Mark] = []
+    /// Positions in a row that were off.
+    private var offenders = 0
     private var constant: Int16?
     private var constantFrames = 0
 
@@ -42,21 +44,36 @@ struct Liveness {
         return now - last.at >= .seconds(Self.stallSeconds) ? .stalled : nil
     }
 
+    /// A position off its line twice in a row: one alone may be late, and catch up.
     private mutating func pace(_ captured: Int64, _ now: BootInstant) -> CaptureFault? {
+        let position = Mark(captured: captured, at: now)
+        // The first ones of a run are not to be relied on.
+        guard Double(captured) > 1.5 * rate else { return nil }
         defer {
             if marks.last.map({ now - $0.at >= .milliseconds(900) }) ?? true {
-                marks.append(Mark(captured: captured, at: now))
+                marks.append(position)
                 marks.removeAll { now - $0.at > .seconds(32) }
             }
         }
-        // A short look back finds what is far off at once, a long one what is little off.
         let recent = marks.last { now - $0.at >= .seconds(3) }
-        for mark in [recent, marks.first].compactMap({ $0 }) where now - mark.at >= .seconds(3) {
-            let due = (now - mark.at).inSeconds * rate
-            let came = Double(captured - mark.captured)
-            if abs(came - due) > due * Self.tolerance + slack { return .offClock(came / due) }
-        }
-        return nil
+        guard let recent, let oldest = marks.first else { return nil }
+        // A short look back finds at once what is far off, a long one what is little off.
+        let far = min(abs(excess(position, recent)), abs(excess(position, oldest)))
+        let isOff =
+            far > allowed(position, recent)
+            || abs(excess(position, oldest)) > allowed(position, oldest)
+        offenders = isOff ? offenders + 1 : 0
+        let due = (now - recent.at).inSeconds * rate
+        return offenders >= 2 ? .offClock(1 + excess(position, recent) / due) : nil
+    }
+
+    /// Frames that came since a mark beyond those that were due.
+    private func excess(_ position: Mark, _ mark: Mark) -> Double {
+        Double(position.captured - mark.captured) - (position.at - mark.at).inSeconds * rate
+    }
+
+    private func allowed(_ position: Mark, _ mark: Mark) -> Double {
+        (position.at - mark.at).inSeconds * rate * Self.tolerance + slack
     }
 
     /// Takes samples; true when there has been but one value for too long.

@@ -13,6 +13,15 @@ struct ALSAError: Error, Equatable, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
 }
 
+/// How far a device was, and when.
+struct Position {
+    /// Frames at the device's rate since it was started.
+    var captured: Int64
+    /// How long before `now` it was there.
+    var age: Duration
+    var now: Stamp
+}
+
 /// Owns an open PCM and gives its first channel as 16-bit samples at the rate that was asked for.
 ///
 /// The device runs at a rate of its own where it does not have that one; what libasound would make of it
@@ -27,9 +36,9 @@ struct PCM: ~Copyable {
     let shape: PCMShape
     private let resampler: Resampler?
     private var raw: [UInt8]
-    private var values: [Float] = []
+    private var values: [Float]
     /// Frames read at the device's rate since it was started.
-    private(set) var framesRead: Int64 = 0
+    private(set) var framesRead: Int64
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
@@ -41,6 +50,24 @@ struct PCM: ~Copyable {
         wake: Duration = .seconds(1),
         cards: SoundCards = SoundCards()
     ) throws {
+        let opened = try Self.open(device, rate, wake, cards)
+        handle = opened.handle
+        shape = opened.shape
+        resampler = opened.resampler
+        self.device = device
+        self.rate = rate
+        values = []
+        framesRead = 0
+        // A tenth of a second at a time, so that a wide device costs no memory.
+        raw = [UInt8](repeating: 0, count: opened.shape.rate / 10 * opened.shape.frameBytes)
+    }
+
+    private static func open(
+        _ device: String,
+        _ rate: Int,
+        _ wake: Duration,
+        _ cards: SoundCards
+    ) throws -> (handle: OpaquePointer, shape: PCMShape, resampler: Resampler?) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)
         var handle: OpaquePointer?
@@ -48,21 +75,16 @@ struct PCM: ~Copyable {
         guard code >= 0, let handle else {
             throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
         }
-        let ready = Result {
+        do {
             let setup = PCMSetup(handle: handle, device: device, rate: rate, wake: wake)
             let shape = try setup.configure()
             try setup.start()
-            return (shape, shape.rate == rate ? nil : try Resampler(from: shape.rate, to: rate))
+            let isOurs = shape.rate == rate
+            return (handle, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
+        } catch {
+            snd_pcm_close(handle)
+            throw error
         }
-        if case .failure = ready { snd_pcm_close(handle) }
-        let (shape, resampler) = try ready.get()
-        self.handle = handle
-        self.device = device
-        self.rate = rate
-        self.shape = shape
-        self.resampler = resampler
-        // A tenth of a second at a time, so that a wide device costs no memory.
-        raw = [UInt8](repeating: 0, count: shape.rate / 10 * shape.frameBytes)
     }
 
     deinit {
@@ -140,12 +162,26 @@ struct PCM: ~Copyable {
         resampler?.finish(into: &mono)
     }
 
-    /// Frames at the device's rate captured since the start, read or not, and how long ago that was.
+    /// Frames at the device's rate captured since the start, read or not, how long ago that was, and now.
     ///
     /// nil while the device does not run.
-    func position() -> (captured: Int64, age: Duration)? {
+    func position(_ clock: any HostClock) -> Position? {
+        var best: (position: Position, took: Int64)?
+        // What holds us up between the two clocks would date the sound wrong.
+        for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
+            let before = Self.monotonic()
+            guard let (captured, age) = captured(at: before) else { return nil }
+            let now = clock.stamp()
+            let took = Self.monotonic() - before
+            if took < best?.took ?? .max {
+                best = (Position(captured: captured, age: age, now: now), took)
+            }
+        }
+        return best?.position
+    }
+
+    private func captured(at now: Int64) -> (frames: Int64, age: Duration)? {
         guard snd_pcm_state(handle) == SND_PCM_STATE_RUNNING else { return nil }
-        let now = Self.monotonic()
         var waiting = snd_pcm_uframes_t(0)
         var stamp = snd_htimestamp_t()
         if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
