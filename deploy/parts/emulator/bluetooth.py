@@ -202,8 +202,8 @@ class Scenarios:
             row.recovered = time.monotonic() - began
 
     def overrun(self, row):
-        """stopped (SIGSTOP) under a flood of 12,000 reports: what the kernel dropped is counted"""
-        count = 12_000
+        """stopped (SIGSTOP) under a flood of 8,000 reports: what the kernel dropped is counted"""
+        count = 8_000
         self.adapter("legacy")
         gateway = Gateway(self.guest, "overrun", "beacons", TABLE + 'allow = ["kind:ruuvi"]\n')
         try:
