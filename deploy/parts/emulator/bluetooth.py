@@ -149,7 +149,7 @@ class Scenarios:
             gateway.recovers(row, lambda: self.hci("reset"), lambda: None, notice_limit=5)
 
     def rfkill(self, row):
-        """rfkill block, 4 s later unblock: says so, collecting again"""
+        """rfkill block, 4 s later unblock: noticed; it lifts the block itself, or collects after it"""
         with self.collecting(row, "rfkill") as gateway:
             def back():
                 time.sleep(4)
