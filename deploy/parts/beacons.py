@@ -122,7 +122,8 @@ def advertisers(air):
         advertise(air, PHONE, 0.3, lambda count, _: ibeacon(1, 7)),
         advertise(air, SIGN, 0.5, lambda count, _: ibeacon(1, 8)),
         advertise(air, EDDY, 0.5, lambda count, at: eddystone_uid() if count % 4 else eddystone_tlm(count, at)),
-        advertise(air, RUUVI, 0.5, lambda count, at: ruuvi(count // 3, at)),
+        # Measures every 1.5 s and sends each measurement three times.
+        advertise(air, RUUVI, 0.5, lambda count, _: ruuvi(count // 3, count // 3 * 1.5)),
     )
 
 
