@@ -116,6 +116,17 @@ async def advertise(air, address, interval, payload):
         await asyncio.sleep(interval)
 
 
+def advertisers(air):
+    """The beacons, each as something to run."""
+    return (
+        advertise(air, PHONE, 0.3, lambda count, _: ibeacon(1, 7)),
+        advertise(air, SIGN, 0.5, lambda count, _: ibeacon(1, 8)),
+        advertise(air, EDDY, 0.5, lambda count, at: eddystone_uid() if count % 4 else eddystone_tlm(count, at)),
+        # Measures every 1.5 s and sends each measurement three times.
+        advertise(air, RUUVI, 0.5, lambda count, _: ruuvi(count // 3, count // 3 * 1.5)),
+    )
+
+
 async def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="TCP port on 127.0.0.1; 0 chooses one")
@@ -129,16 +140,7 @@ async def main():
     air = LocalLink()
     server = await asyncio.get_running_loop().create_server(lambda: Client(air), "127.0.0.1", port)
     print(f"listening on {server.sockets[0].getsockname()[1]}", flush=True)
-    if arguments.quiet:
-        return await server.serve_forever()
-    await asyncio.gather(
-        server.serve_forever(),
-        advertise(air, PHONE, 0.3, lambda count, _: ibeacon(1, 7)),
-        advertise(air, SIGN, 0.5, lambda count, _: ibeacon(1, 8)),
-        advertise(air, EDDY, 0.5, lambda count, at: eddystone_uid() if count % 4 else eddystone_tlm(count, at)),
-        # Measures every 1.5 s and sends each measurement three times.
-        advertise(air, RUUVI, 0.5, lambda count, _: ruuvi(count // 3, count // 3 * 1.5)),
-    )
+    await asyncio.gather(server.serve_forever(), *([] if arguments.quiet else advertisers(air)))
 
 
 if __name__ == "__main__":

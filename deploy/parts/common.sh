@@ -13,6 +13,12 @@ tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
     python3 python3-venv nginx-light openssl curl
 )
+# What a kernel in QEMU needs, and what is used on its Bluetooth and sound.
+# shellcheck disable=SC2034
+emulator_packages=(
+    qemu-system-x86 busybox-static kmod python3 python3-venv
+    bluez dbus rfkill alsa-utils libcap2-bin systemd udev gpsd gpsd-clients
+)
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
 store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)

@@ -89,6 +89,9 @@ def wait(what, condition, limit=20.0):
 class Bench:
     """A folder with one gateway in it."""
 
+    # A command that starts it with other rights than ours.
+    rights = ()
+
     def __init__(self, settings, configuration="", folder=None):
         self.settings = settings
         # Sockets lie below it, whose paths must be short.
@@ -131,8 +134,8 @@ class Bench:
                 variables["FIELDFAULTS_LOG"] = str(log)
         with open(self.log, "ab") as output:
             self.daemon = subprocess.Popen(
-                [*ENDS_WITH_US, self.settings.programs / "waypost", "run", "--config", self.file], env=variables,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+                [*ENDS_WITH_US, *self.rights, self.settings.programs / "waypost", "run", "--config", self.file],
+                env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         return self.daemon
 
     def start(self, limit=15.0, **options):

@@ -1,0 +1,209 @@
+"""The installed service under systemd: its user, its sandbox, its watchdog, and devices that start it."""
+import pathlib
+import threading
+import time
+from datetime import datetime, timezone
+
+import route
+import soundcard
+from bench import TOKEN
+from bluetooth import Air
+from gateway import Gateway
+from guest import PARTS
+from pace import wait_for
+
+TABLES = ('[beacons]\nsource = "hci0"\n[location]\ninterval = "1s"\n'
+          + soundcard.TABLE.format(device=soundcard.CARD))
+
+
+class Service(Gateway):
+    """The gateway as systemd runs it, with the paths of an installation."""
+
+    def __init__(self, guest):
+        super().__init__(guest, "service", "beacons", "")
+        self.state, self.run = pathlib.Path("/var/lib/waypost"), pathlib.Path("/run/waypost")
+        self.file = pathlib.Path("/etc/waypost/waypost.toml")
+
+    def write(self, token="/etc/waypost/token"):
+        """Configuration and token as README.md has them."""
+        upload = self.upload("%s:%d" % self.receiver.address, interval="2s")
+        if token:
+            upload = upload.replace(f"{self.folder}/token", token)
+        else:
+            upload = "\n".join(line for line in upload.splitlines() if "token_file" not in line) + "\n"
+        self.configure(f"{TABLES}\n{upload}")
+        self.file.chmod(0o644)
+
+    def property(self, name):
+        return self.guest.run("systemctl", "show", "-P", name, "waypost").strip()
+
+    def drop_in(self, text):
+        folder = pathlib.Path("/run/systemd/system/waypost.service.d")
+        folder.mkdir(exist_ok=True)
+        (folder / "bench.conf").write_text(f"[Service]\n{text}\n")
+        self.guest.run("systemctl", "daemon-reload")
+
+    def stop_service(self, row):
+        self.guest.run("systemctl", "stop", "waypost", limit=60)
+        result = self.property("Result")
+        row.check(result == "success", f"the stop came to {result}")
+
+
+class Receiver:
+    """A GNSS receiver on USB: this kernel is both ends of the cable (dummy_hcd), and walks (route.py)."""
+
+    # A u-blox 8, as gpsd's rules and ours know it.
+    IDENTITY = ["idVendor=0x1546", "idProduct=0x01a8"]
+
+    def __init__(self, guest):
+        self.guest, self.thread = guest, None
+        guest.run("modprobe", "dummy_hcd")
+
+    def plug(self):
+        self.guest.run("modprobe", "g_serial", *self.IDENTITY)
+        if wait_for(pathlib.Path("/dev/ttyACM0").exists, 20) is None:
+            raise RuntimeError("no /dev/ttyACM0")
+        self.unplugged = threading.Event()
+        self.thread = threading.Thread(target=self.talk)
+        self.thread.start()
+
+    def talk(self):
+        start, second = datetime.now(timezone.utc), 0
+        with open("/dev/ttyGS0", "wb", buffering=0) as line:
+            while not self.unplugged.wait(1):
+                line.write("".join(map(route.sentence, route.epoch(start, second))).encode())
+                second = round((datetime.now(timezone.utc) - start).total_seconds())
+
+    def unplug(self):
+        self.unplugged.set()
+        self.thread.join()
+        self.guest.run("rmmod", "g_serial")
+
+
+class Scenarios:
+    def __init__(self, guest):
+        self.guest = guest
+        guest.say("loading the kernel's Bluetooth and sound, starting the beacons")
+        for module in ("bluetooth", "hci_vhci", "rfkill"):
+            guest.run("modprobe", module)
+        self.air = Air(guest)
+        self.card = soundcard.Scenarios(guest)
+        self.service = Service(guest)
+
+    def all(self):
+        for name in ("install", "plugged_radio", "plugged_sound", "plugged_receiver", "killed", "watchdog",
+                     "credential"):
+            yield name, getattr(self, name)
+
+    def end(self):
+        self.air.process.kill()
+        self.card.end()
+        journal = self.guest.run("journalctl", "-b", "--no-pager", "-o", "short-monotonic", check=False)
+        pathlib.Path("/bench/journal.log").write_text(journal)
+        self.service.receiver.end()
+
+    def is_active(self):
+        return self.service.property("ActiveState") == "active"
+
+    def started(self, row, limit=60):
+        """Waits for the service and for its first records."""
+        began = time.monotonic()
+        row.detected = wait_for(self.is_active, limit)
+        if row.check(row.detected is not None, f"not started: {self.service.property('Result')}"):
+            heard = self.service.collects(60)
+            row.check(heard is not None, f"nothing collected: {self.service.words()}")
+            row.recovered = time.monotonic() - began
+        return row.is_good
+
+    def install(self, row):
+        """deploy/install, then systemctl start: ready, no device needed"""
+        self.guest.run(str(PARTS.parents[1] / "install"), "--no-build", str(self.guest.programs / "waypost"), limit=300)
+        pathlib.Path("/etc/waypost/token").write_text(TOKEN + "\n")
+        self.guest.run("chown", "waypost:waypost", "/etc/waypost/token")
+        self.guest.run("chmod", "600", "/etc/waypost/token")
+        self.service.write()
+        self.guest.run("systemctl", "start", "waypost", limit=90)
+        row.see(f"{self.service.property('ActiveState')}, user {self.service.property('User')}")
+        row.check(self.service.status() is not None, "no answer on its socket")
+        missing = wait_for(lambda: self.service.report().get("state") == "error", 20)
+        row.check(missing is not None, "no error without hci0")
+        row.see(self.service.words())
+        self.service.stop_service(row)
+
+    def plugged_radio(self, row):
+        """a Bluetooth controller is plugged in: udev starts the service, sightings come in its sandbox"""
+        self.air.ask("open mixed")
+        if self.started(row):
+            row.see(self.service.report().get("detail") or "")
+            self.service.stop_service(row)
+            row.check(not self.air.is_scanned, "the scan was left on")
+        self.air.ask("close")
+
+    def plugged_sound(self, row):
+        """a sound card is plugged in: udev starts the service, sound comes in its sandbox"""
+        self.service.source = "audio"
+        self.card.load()
+        if self.started(row):
+            row.see(self.service.report().get("detail") or "")
+            self.service.stop_service(row)
+        self.card.unload()
+        self.service.source = "beacons"
+
+    def plugged_receiver(self, row):
+        """a USB receiver is plugged in: udev starts gpsd's part and the service; pulled out and 4 s later back"""
+        receiver = Receiver(self.guest)
+        self.service.source = "location"
+        receiver.plug()
+        if self.started(row):
+            row.see(self.service.report().get("detail") or "")
+
+            def back():
+                time.sleep(4)
+                receiver.plug()
+            # gpsd takes its time to open a receiver and to find its speed.
+            self.service.recovers(row, receiver.unplug, back, within=30)
+            self.service.stop_service(row)
+        receiver.unplug()
+        self.service.source = "beacons"
+
+    def killed(self, row):
+        """kill -9: systemd starts it again, it takes the scan over"""
+        self.air.ask("open mixed")
+        if self.started(row):
+            self.guest.run("systemctl", "kill", "-s", "KILL", "waypost")
+            row.detected = None
+            row.recovered = self.service.collects(60)
+            row.check(row.recovered is not None, f"not collecting: {self.service.words()}")
+            row.see(f"{self.service.property('NRestarts')} restart")
+            self.service.stop_service(row)
+        self.air.ask("close")
+
+    def watchdog(self, row):
+        """it hangs (SIGSTOP, watchdog set to 20 s): systemd ends it and starts it again"""
+        self.service.drop_in("WatchdogSec=20\nTimeoutAbortSec=5")
+        self.air.ask("open mixed")
+        if self.started(row):
+            began = time.monotonic()
+            self.guest.run("systemctl", "kill", "-s", "STOP", "waypost")
+            before = self.service.property("MainPID")
+            row.detected = wait_for(lambda: self.service.property("MainPID") != before, 60)
+            row.check(row.detected is not None, "still the same process after 60 s")
+            if row.check(self.service.collects(60) is not None, "not collecting after it"):
+                row.recovered = time.monotonic() - began
+                row.see("collecting again")
+            self.service.stop_service(row)
+        self.air.ask("close")
+
+    def credential(self, row):
+        """the token as the systemd credential waypost.token: uploads work"""
+        self.service.drop_in("LoadCredential=waypost.token:/etc/waypost/token")
+        self.service.write(token="")
+        self.air.ask("open mixed")
+        if self.started(row):
+            uploads = lambda: ((self.service.status() or {}).get("streams", {})
+                               .get("linux_bluez_beacons", {}).get("last_success_at"))
+            before = uploads()
+            if row.check(wait_for(lambda: uploads() != before, 30) is not None, "nothing is uploaded"):
+                row.see("uploading")
+            self.service.stop_service(row)
+        self.air.ask("close")
