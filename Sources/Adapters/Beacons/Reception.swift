@@ -9,7 +9,7 @@ struct Reception {
     private let accept: @Sendable (Sighting) -> Bool
     private let lose: @Sendable (Loss) -> Void
     private var parser = ReportParser()
-    private var intake: SightingIntake
+    private let intake: Intake
     var meter: SourceMeter
     /// What the present link has lost so far.
     private var linkLosses = 0
@@ -23,7 +23,7 @@ struct Reception {
         accept: @escaping @Sendable (Sighting) -> Bool,
         lose: @escaping @Sendable (Loss) -> Void
     ) {
-        intake = SightingIntake(settings)
+        intake = Intake(settings)
         self.meter = meter
         self.clock = clock
         self.accept = accept
@@ -41,9 +41,16 @@ struct Reception {
         let reports = parser.parse(event, at: stamp.boot)
         if parser.malformed > malformed { miss(parser.malformed - malformed, at: stamp) }
         for report in reports {
-            Self.hand(report, &intake, to: accept, &meter, at: stamp)
+            Self.hand(report, &intake.owner, to: accept, &meter, at: stamp)
         }
         return !reports.isEmpty
+    }
+
+    /// Holds what cannot be copied: a session would have to be consumed for it otherwise.
+    private final class Intake {
+        var owner: SightingIntake
+
+        init(_ settings: BeaconSettings) { owner = SightingIntake(settings) }
     }
 
     /// Apart from `self`, of which two parts change at once.
