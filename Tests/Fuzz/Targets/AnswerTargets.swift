@@ -2,6 +2,7 @@
 import Board
 import Glibc
 import Host
+import Synchronization
 
 @testable import Upload
 
@@ -61,7 +62,7 @@ enum AnswerTargets {
     private static let server = AnswerServer()
 
     private static func exchange(_ input: [UInt8]) {
-        server.answer = input
+        server.answer(with: input)
         do {
             let transport = try Transport(server.settings)
             let result = transport.post(
@@ -84,9 +85,8 @@ enum AnswerTargets {
 }
 
 /// Answers each request on this machine with the same bytes and hangs up.
-private final class AnswerServer: @unchecked Sendable {
-    // Unchecked because `answer` is set by the one who then makes the request that reads it.
-    var answer: [UInt8] = []
+private final class AnswerServer: Sendable {
+    private let answer = Mutex<[UInt8]>([])
     let settings: TransportSettings
     let never: StopSignal
 
@@ -118,11 +118,15 @@ private final class AnswerServer: @unchecked Sendable {
         }
     }
 
+    /// From now on; a request that is being answered may still get what was before.
+    func answer(with bytes: [UInt8]) { answer.withLock { $0 = bytes } }
+
     private func serve(_ listener: Int32) {
         var request = [UInt8](repeating: 0, count: 4096)
         while case let client = accept(listener, nil, nil), client >= 0 {
             if recv(client, &request, request.count, 0) > 0 {
-                _ = send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
+                let bytes = answer.withLock { $0 }
+                _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
             }
             shutdown(client, Int32(SHUT_WR))
             while recv(client, &request, request.count, 0) > 0 {}

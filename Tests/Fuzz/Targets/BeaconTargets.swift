@@ -13,6 +13,7 @@ enum BeaconTargets {
         FuzzTarget(name: "ibeacon") { check([IBeacon.decode($0[...])]) },
         FuzzTarget(name: "altbeacon") { check([AltBeacon.decode($0[...])]) },
         FuzzTarget(name: "eddystone") { check([Eddystone.decode($0[...])]) },
+        FuzzTarget(name: "bthome") { check([BTHome.decode($0[...])]) },
         FuzzTarget(name: "ruuvi") { check([Ruuvi.decode($0[...])]) },
         FuzzTarget(name: "btsnoop", run: capture),
     ]
@@ -23,7 +24,8 @@ enum BeaconTargets {
             let telemetry = beacon.telemetry
             precondition(Telemetry(packed: telemetry.packed) == telemetry)
             precondition(telemetry.readings.count <= telemetry.packed.count)
-            precondition(beacon.beaconID?.utf8.count ?? 0 <= 2048)
+            // A byte of an Eddystone URL stands for at most six; inputs have up to 8192.
+            precondition(beacon.beaconID?.utf8.count ?? 0 <= 6 * 8192 + 64)
         }
     }
 
@@ -31,6 +33,11 @@ enum BeaconTargets {
     private static func events(_ input: [UInt8]) {
         var settings = BeaconSettings(origin: .adapter(0))
         settings.keepsUnknown = true
+        // Of the addresses in the corpus, so that sealed payloads are opened or refused.
+        settings.bindkeys = [
+            BluetoothAddress(value: 0xC605_0403_0201): Array(0..<16),
+            BluetoothAddress(value: 0x4605_0403_0201): Array(0..<16),
+        ]
         settings.deny = ["c0:ff:*:01", "kind:altbeacon"]
         var intake = SightingIntake(settings)
         var parser = ReportParser()

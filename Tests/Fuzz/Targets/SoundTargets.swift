@@ -3,14 +3,14 @@
 
 enum SoundTargets {
     static let all = [
-        FuzzTarget(name: "opus-packets", run: packets), FuzzTarget(name: "ogg", run: ogg),
-        FuzzTarget(name: "wave", run: wave),
+        FuzzTarget(name: "segment-packets", run: packets), FuzzTarget(name: "ogg", run: ogg),
+        FuzzTarget(name: "flac", run: flac), FuzzTarget(name: "wave", run: wave),
     ]
 
     private static func packets(_ input: [UInt8]) {
-        let packets = OpusPackets.split(input)
+        let packets = SegmentPackets.split(input)
         var again: [UInt8] = []
-        for packet in packets { OpusPackets.append(packet, to: &again) }
+        for packet in packets { SegmentPackets.append(packet, to: &again) }
         // What is whole is given as it was; the rest is left out.
         precondition(input.starts(with: again))
     }
@@ -28,12 +28,29 @@ enum SoundTargets {
             prerollPackets: Int(input[1] & 7)
         )
         var bytes = file.headers()
-        let packets = OpusPackets.split(Array(input[8...]))
+        let packets = SegmentPackets.split(Array(input[8...]))
         for packet in packets { bytes += file.append(packet) }
         bytes += file.finish()
         precondition(bytes.starts(with: "OggS".utf8))
         // A page of up to 255 lengths has 27 bytes more.
         precondition(bytes.count <= 400 + input.count + 40 * (packets.count + 1))
+    }
+
+    /// The frames of a segment into a file; each must come out as a frame of the same length or a little more.
+    private static func flac(_ input: [UInt8]) {
+        let frames = SegmentPackets.split(input)
+        let header = FlacFile.header(
+            rate: input.count * 1000,
+            frames: input.count - 4,
+            first: frames.first ?? []
+        )
+        precondition(header.count == 42)
+        var file = FlacFile()
+        for frame in frames {
+            let bytes = file.append(frame)
+            precondition(bytes.count <= frame.count + 6)
+            precondition(bytes.isEmpty || FlacFrame(bytes[...]) != nil)
+        }
     }
 
     private static func wave(_ input: [UInt8]) {
