@@ -1,5 +1,4 @@
 // What a survey comes to: its track, and each beacon's figures.
-internal import Glibc
 internal import Host
 internal import Store
 
@@ -192,18 +191,6 @@ struct SurveyFigures {
 extension Reader {
     fileprivate func beaconKey(_ row: Int64) throws -> BeaconKey? {
         try beacon(row).map { BeaconKey(kind: $0.kind, id: $0.beaconID) }
-    }
-}
-
-extension Place {
-    /// The haversine distance on a sphere of 6,371,009 m.
-    fileprivate func metres(to other: Self) -> Double {
-        let radians = Double.pi / 180
-        let north = sin((other.latitude - latitude) * radians / 2)
-        let east = sin((other.longitude - longitude) * radians / 2)
-        let chord =
-            north * north + cos(latitude * radians) * cos(other.latitude * radians) * east * east
-        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
     }
 }
 

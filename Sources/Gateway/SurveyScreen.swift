@@ -5,7 +5,7 @@ internal import Store
 /// Draws surveys as text.
 package enum SurveyScreen {
     /// Rows of beacons that fit on a terminal.
-    private static let rows = 18
+    private static let rows = 16
     /// The scale of the picture, dBm.
     private static let scale = -100.0 ... -30.0
     private static let width = 22

@@ -1,4 +1,5 @@
 // Surveys: what a beacon sounded like from where, between a start and a stop.
+internal import Glibc
 package import Host
 
 /// A survey that is over: its record.
@@ -66,5 +67,15 @@ package struct Place: Sendable, Equatable {
     package init(latitude: Double, longitude: Double) {
         self.latitude = latitude
         self.longitude = longitude
+    }
+
+    /// The haversine distance on a sphere of 6,371,009 m.
+    package func metres(to other: Self) -> Double {
+        let radians = Double.pi / 180
+        let north = sin((other.latitude - latitude) * radians / 2)
+        let east = sin((other.longitude - longitude) * radians / 2)
+        let chord =
+            north * north + cos(latitude * radians) * cos(other.latitude * radians) * east * east
+        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
     }
 }

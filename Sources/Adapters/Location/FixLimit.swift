@@ -1,5 +1,4 @@
 // Which of the good fixes are kept.
-internal import Glibc
 internal import Host
 internal import Store
 
@@ -26,14 +25,8 @@ struct FixLimit {
         return true
     }
 
-    /// The haversine distance on a sphere of 6,371,009 m.
     static func metres(_ from: Fix, _ to: Fix) -> Double {
-        let radians = Double.pi / 180
-        let latitude = sin((to.latitude - from.latitude) * radians / 2)
-        let longitude = sin((to.longitude - from.longitude) * radians / 2)
-        let chord =
-            latitude * latitude + cos(from.latitude * radians) * cos(to.latitude * radians)
-            * longitude * longitude
-        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
+        Place(latitude: from.latitude, longitude: from.longitude)
+            .metres(to: Place(latitude: to.latitude, longitude: to.longitude))
     }
 }

@@ -200,7 +200,7 @@ class Places:
             self.fault("gpsd killed", daemon.kill, "Connection refused", daemon.start)
             self.fault("receiver unplugged", daemon.unplug, "has lost the receiver", daemon.plug)
             self.fault("garbage in place of gpsd", self.lie, "", self.tell_the_truth)
-            self.fault("receiver a rollover behind", lambda: self.date("070407"), "is before this release", lambda: self.date(None),
+            self.fault("receiver a rollover behind", lambda: self.date("220899"), "is before this release", lambda: self.date(None),
                        detection=40)
             if self.settings.seconds >= 60:
                 self.fault("receiver silent", lambda: self.silence(True), "silent for", lambda: self.silence(False), SILENCE)
