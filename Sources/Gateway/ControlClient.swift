@@ -95,7 +95,8 @@ package enum Snapshot {
                 uniqueKeysWithValues: SourceName.allCases.map { ($0.rawValue, source) }
             ),
             streams: Dictionary(
-                uniqueKeysWithValues: Stream.allCases.map { (configuration.streams[$0], stream) }
+                uniqueKeysWithValues: Stream.allCases.filter { $0 != .surveys }
+                    .map { (configuration.streams[$0], stream) }
             ),
             upload: .init(state: "unknown", bytesToday: 0),
             storage: .init(

@@ -55,11 +55,13 @@ enum OfflineQueue {
         guard var report = Snapshot.read(configuration),
             let statistics = try? queue.perform({ try $0.statistics() })
         else { return }
-        for figures in statistics {
+        for figures in statistics where figures.isWorthTelling {
             let name = configuration.streams[figures.stream]
-            report.streams[name]?.pending = figures.pending
-            report.streams[name]?.quarantined = figures.quarantined
-            report.streams[name]?.uploaded = figures.uploaded
+            var stream = report.streams[name] ?? StatusReport.StreamFigures(figures)
+            stream.pending = figures.pending
+            stream.quarantined = figures.quarantined
+            stream.uploaded = figures.uploaded
+            report.streams[name] = stream
         }
         report.storage.evictedRecords = statistics.reduce(0) { $0 + $1.evicted }
         (report.state, report.reasons) = HealthRules.judge(report)

@@ -155,26 +155,21 @@ struct StatusCollector: Sendable {
         let upload = board.upload.state.value ?? UploadReport()
         let next = (upload.notBefore ?? nextSync()).map(wall)
         var streams: [String: StatusReport.StreamFigures] = [:]
-        for figures in statistics {
+        for figures in statistics where figures.isWorthTelling {
             let state = upload.streams[figures.stream] ?? StreamUpload()
-            streams[configuration.streams[figures.stream]] = StatusReport.StreamFigures(
-                pending: figures.pending,
-                pendingBytes: figures.pendingBytes,
-                inFlight: state.inFlight,
-                quarantined: figures.quarantined,
-                oldestPendingAt: figures.oldestPendingAt?.rfc3339,
-                uploaded: figures.uploaded,
-                lastAttemptAt: state.lastAttemptAt?.wall.rfc3339,
-                lastSuccessAt: state.lastSuccessAt?.wall.rfc3339,
-                lastError: state.lastError.map {
-                    StatusReport.ErrorAt(
-                        code: $0.failure.code?.rawValue,
-                        message: $0.failure.message,
-                        at: $0.at.wall.rfc3339
-                    )
-                },
-                nextAttemptAt: next
-            )
+            var stream = StatusReport.StreamFigures(figures)
+            stream.inFlight = state.inFlight
+            stream.lastAttemptAt = state.lastAttemptAt?.wall.rfc3339
+            stream.lastSuccessAt = state.lastSuccessAt?.wall.rfc3339
+            stream.lastError = state.lastError.map {
+                StatusReport.ErrorAt(
+                    code: $0.failure.code?.rawValue,
+                    message: $0.failure.message,
+                    at: $0.at.wall.rfc3339
+                )
+            }
+            stream.nextAttemptAt = next
+            streams[configuration.streams[figures.stream]] = stream
         }
         return streams
     }

@@ -1,5 +1,7 @@
 // `status`, as one value (contract, section 6).
 internal import FoundationEssentials
+internal import Host
+internal import Store
 
 /// Everything `status --json` says; times are RFC 3339 text.
 package struct StatusReport: Codable, Sendable, Equatable {
@@ -176,5 +178,19 @@ package struct OrNull<Value: Codable & Sendable & Equatable>: Codable, Sendable,
         } else {
             try container.encodeNil()
         }
+    }
+}
+
+extension StatusReport.StreamFigures {
+    /// What the database tells; the uploader adds the rest.
+    init(_ figures: StreamStatistics) {
+        self.init(
+            pending: figures.pending,
+            pendingBytes: figures.pendingBytes,
+            inFlight: 0,
+            quarantined: figures.quarantined,
+            oldestPendingAt: figures.oldestPendingAt?.rfc3339,
+            uploaded: figures.uploaded
+        )
     }
 }

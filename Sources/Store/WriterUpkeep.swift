@@ -70,4 +70,7 @@ package struct StreamStatistics: Sendable, Equatable {
     /// Chunks of sound below the level that is kept.
     package var notKept: Int
     package var oldestPendingAt: WallTime?
+
+    /// Surveys are made by hand, and by few: their stream is shown once there is one.
+    package var isWorthTelling: Bool { stream != .surveys || accepted > 0 }
 }

@@ -65,6 +65,12 @@ import Testing
             return streams?["linux_bluez_beacons"]?["pending"] as? Int ?? 0
         }
 
+        func streams() throws -> [String] {
+            let text = try run("status", "--json").output
+            let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+            return (report?["streams"] as? [String: Any] ?? [:]).keys.sorted()
+        }
+
         func wait(_ what: String, _ condition: () throws -> Bool) throws {
             let deadline = Date().addingTimeInterval(60)
             while try !condition() {
@@ -80,6 +86,7 @@ import Testing
         #expect(try bench.run("survey", "stop").status == 2)
         #expect(try bench.run("survey", "start", "a/b").status == 64)
         let before = try bench.sightings()
+        #expect(try !bench.streams().contains("waypost_surveys"))
         // The replay is over: what comes in now is the next daemon's.
         #expect(try bench.run("survey", "start", "hill").status == 0)
         #expect(try bench.run("survey", "start", "hill").error.contains("is going on"))
@@ -94,6 +101,10 @@ import Testing
         try bench.wait("the third replay") { try bench.sightings() >= before * 3 }
         let total = try bench.sightings()
         #expect(try bench.run("survey", "stop").output.contains("\(total - before) sightings"))
+        // Shown once there is one, and not before.
+        try bench.wait("the survey in status") {
+            try bench.streams().contains("waypost_surveys")
+        }
         let text = try bench.run("survey", "show", "hill", "--json").output
         let record = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
         #expect(record?["sightings"] as? Int == total - before)
