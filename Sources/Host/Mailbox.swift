@@ -49,12 +49,17 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     /// `urgent` ignores the limit; `patient` may wait until the reader's deadline.
     package func post(_ element: Element, urgent: Bool = false, patient: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard urgent || elements.count < limit else { return false }
+        guard urgent || elements.count < limit else {
+            pthread_mutex_unlock(mutex)
+            return false
+        }
         let wasEnough = isEnough
         elements.append(element)
         if !patient { isHasty = true }
-        if !wasEnough, isEnough { pthread_cond_signal(filled) }
+        let wakes = !wasEnough && isEnough
+        pthread_mutex_unlock(mutex)
+        // Not under the lock: the reader would wake up only to wait for it, once more a wake-up for each.
+        if wakes { pthread_cond_signal(filled) }
         return true
     }
 
