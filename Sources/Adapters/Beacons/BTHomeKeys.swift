@@ -25,7 +25,9 @@ package enum UnreadReason: Sendable, Hashable {
 }
 
 /// The one owner of libcrypto's AES-128-CCM and of a context for it.
-private struct CCMCipher: ~Copyable {
+///
+/// Not private: other modules hold the keys by value, and compilers lose the metadata of a private part.
+struct CCMCipher: ~Copyable {
     /// nil when they are not needed, or when there is no memory for them: then nothing can be read.
     private let context: OpaquePointer?
     private let algorithm: OpaquePointer?
