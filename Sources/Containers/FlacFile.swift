@@ -49,7 +49,7 @@ struct FlacFrame {
     /// nil: not a whole header and a checksum behind it.
     init?(_ frame: ArraySlice<UInt8>) {
         let start = frame.startIndex
-        guard frame.count > 8, frame[start] == 0xFF, frame[start + 1] == 0xF8 else { return nil }
+        guard frame.count >= 8, frame[start] == 0xFF, frame[start + 1] == 0xF8 else { return nil }
         let numberEnd = start + 4 + max(1, (~frame[start + 4]).leadingZeroBitCount)
         let sizeBytes = frame[start + 2] >> 4 == 6 ? 1 : frame[start + 2] >> 4 == 7 ? 2 : 0
         let rateBytes = [12: 1, 13: 2, 14: 2][frame[start + 2] & 0xF] ?? 0

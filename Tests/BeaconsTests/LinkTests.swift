@@ -82,7 +82,11 @@ struct SocketPair: ~Copyable {
     @Test func h4_countsWhatItLost() throws {
         let pair = try SocketPair(SOCK_STREAM)
         let link = H4Link(owning: pair.near, name: "h4:test")
-        pair.write([0, 0xFF, 0x80] + [4] + event + [0xFF] + [4] + event.dropLast(3))
+        var bytes: [UInt8] = [0, 0xFF, 0x80, 4]
+        bytes += event
+        bytes += [0xFF, 4]
+        bytes += event.dropLast(3)
+        pair.write(bytes)
         #expect(try link.receive() != nil)
         #expect(try link.receive() == nil)
         // Two runs of bytes that were no packet; the last packet may still be completed.
