@@ -36,7 +36,7 @@ package enum SurveyScreen {
     /// One survey: who was heard, how often, how well.
     package static func show(_ record: SurveyRecord) -> String {
         var lines = [
-            printable(record.name),
+            record.name.blanked,
             "\(time(record.start)) to \(time(record.end).suffix(5)), "
                 + "\(record.sightings) sightings of \(record.beacons.count) beacons, "
                 + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
@@ -55,7 +55,7 @@ package enum SurveyScreen {
     }
 
     private static func row(_ beacon: SurveyRecord.Beacon) -> String {
-        pad(beacon.beaconId, 26) + right("\(beacon.count)", 8)
+        pad(short(beacon.beaconId, 26), 26) + right("\(beacon.count)", 8)
             + right(beacon.rssiMedian.map { "\(Int($0.rounded()))" } ?? "-", 7)
             + right(beacon.rssiStddev.map { "\(Int($0.rounded()))" } ?? "-", 5)
             + right("\(Int(beacon.longestGap.rounded()))", 8) + "  " + picture(beacon)
@@ -92,17 +92,15 @@ package enum SurveyScreen {
     }
 
     private static func pad(_ text: String, _ width: Int) -> String {
-        let text = printable(text)
+        let text = text.blanked
         return text.count >= width
             ? String(text.prefix(width - 2)) + "… "
             : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// What a beacon sends goes to a terminal: nothing in it may steer it.
-    private static func printable(_ text: String) -> String {
-        String(
-            text.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? " " : Character($0) }
-        )
+    /// Short enough to be padded; what tells beacons of one owner apart stands at the end.
+    private static func short(_ id: String, _ width: Int) -> String {
+        id.count < width ? id : id.prefix(8) + "…" + id.suffix(width - 11)
     }
 
     private static func right(_ text: String, _ width: Int) -> String {

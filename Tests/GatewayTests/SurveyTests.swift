@@ -251,5 +251,9 @@ import Testing
         let list = SurveyScreen.list(bench.ask(.list), [record])
         #expect(list.split(separator: "\n").allSatisfy { $0.count <= 80 })
         #expect(SurveyScreen.picture(record.beacons[0]).contains("|"))
+        // Beacons of one owner differ at the end of their ids.
+        var twins = record
+        twins.beacons[0].beaconId = "f7826da6-4fa2-4e98-8024-bc5b71e0893e/1/7"
+        #expect(SurveyScreen.show(twins).contains("f7826da6…c5b71e0893e/1/7 "))
     }
 }
