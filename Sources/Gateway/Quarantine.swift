@@ -21,7 +21,7 @@ package enum QuarantineRequest: Sendable, Equatable {
 
     /// nil for any other line.
     init?(line: [UInt8]) {
-        guard let wire = try? JSONDecoder().decode(Wire.self, from: Data(line)),
+        guard let wire = try? JSONInput.decode(Wire.self, from: line),
             wire.command == "quarantine"
         else { return nil }
         switch (wire.action, wire.id) {
@@ -74,9 +74,9 @@ package struct QuarantineReply: Codable, Sendable, Equatable {
     }
 
     init?(json: [UInt8]) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard let reply = try? decoder.decode(Self.self, from: Data(json)) else { return nil }
+        guard let reply = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
+            return nil
+        }
         self = reply
     }
 

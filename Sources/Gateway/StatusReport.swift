@@ -122,9 +122,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
 
     /// Reads what `json` wrote; nil for anything else.
     package init?(json: [UInt8]) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard let report = try? decoder.decode(Self.self, from: Data(json)) else { return nil }
+        guard let report = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
+            return nil
+        }
         self = report
     }
 

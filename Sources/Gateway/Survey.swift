@@ -18,7 +18,7 @@ package enum SurveyRequest: Sendable, Equatable {
 
     /// nil for any other line.
     init?(line: [UInt8]) {
-        guard let wire = try? JSONDecoder().decode(Wire.self, from: Data(line)),
+        guard let wire = try? JSONInput.decode(Wire.self, from: line),
             wire.command == "survey"
         else { return nil }
         switch (wire.action, wire.name) {
@@ -72,9 +72,9 @@ package struct SurveyReply: Codable, Sendable, Equatable {
     }
 
     init?(json: [UInt8]) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard let reply = try? decoder.decode(Self.self, from: Data(json)) else { return nil }
+        guard let reply = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
+            return nil
+        }
         self = reply
     }
 

@@ -1,6 +1,5 @@
 // The side of the command `waypost survey`.
 internal import Board
-internal import FoundationEssentials
 internal import Host
 internal import Store
 internal import Upload
@@ -100,9 +99,9 @@ package struct SurveyRecord: Codable, Sendable {
     }
 
     init?(json: [UInt8]) {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        guard var record = try? decoder.decode(Self.self, from: Data(json)) else { return nil }
+        guard var record = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
+            return nil
+        }
         record.json = json
         self = record
     }

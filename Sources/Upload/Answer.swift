@@ -1,6 +1,5 @@
 // What came back from a server, and what it means (contract, section 3).
 package import Board
-internal import FoundationEssentials
 internal import Host
 
 /// A finished HTTP exchange.
@@ -110,7 +109,7 @@ package enum Verdict: Sendable, Equatable {
         let isBlank = answer.body.allSatisfy { [9, 10, 13, 32].contains($0) }
         guard !isBlank else { return .accepted }
         do {
-            let reply = try JSONDecoder().decode(Reply.self, from: Data(answer.body))
+            let reply = try JSONInput.decode(Reply.self, from: answer.body)
             return reply.rejected > 0 ? .refused(words: answer.words) : .accepted
         } catch DecodingError.typeMismatch, DecodingError.valueNotFound {
             // JSON, though not an object: nothing in it refuses anything.

@@ -1,6 +1,5 @@
 // A short talk with gpsd, beside the gateway's own.
 internal import CLinux
-internal import FoundationEssentials
 internal import Glibc
 internal import Host
 
@@ -53,7 +52,7 @@ struct GPSDLook {
     }
 
     private mutating func take(_ bytes: [UInt8]) {
-        guard let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)) else { return }
+        guard let line = try? JSONInput.decode(Line.self, from: bytes) else { return }
         switch line.class {
         case "VERSION": release = line.release
         case "DEVICES": receivers = line.devices ?? []
