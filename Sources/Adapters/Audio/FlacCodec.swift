@@ -24,6 +24,8 @@ final class FlacCodec: BlockCodec {
         // The level of `flac` itself; the block size after it, for the level sets one.
         FLAC__stream_encoder_set_compression_level(encoder, 5)
         FLAC__stream_encoder_set_blocksize(encoder, UInt32(blockFrames))
+        // The sum over a stream that is cut into files afterwards is no use to anybody.
+        FLAC__stream_encoder_set_do_md5(encoder, 0)
         let status = FLAC__stream_encoder_init_stream(
             encoder,
             receive,
