@@ -41,7 +41,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// A test as everything else is; with WAYPOST_FUZZ set (deploy/fuzz), a program under libFuzzer.
 let fuzzing: [Target] = {
     let fuzzed: [Target.Dependency] = [
-        "Beacons", "Location", "Containers", "Upload", "Gateway", "Store", "Board", "Host",
+        "Beacons", "Location", "Containers", "Upload", "Gateway", "Queue", "Streams", "Board",
+        "Host",
     ]
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
         return [
@@ -111,32 +112,48 @@ let package = Package(
 
         module("Host", ["CLinux"]),
         module("Board", ["Host"]),
-        module("Store", ["Host", "Board", "CSQLite", "CLinux"]),
+        module("SQLite", ["CSQLite"]),
+        module("Streams", ["Host"]),
+        module("Queue", ["Host", "Board", "SQLite", "Streams", "CSQLite", "CLinux"]),
         module(
             "Beacons",
-            ["Host", "Board", "Store", "CBlueZ", "CLinux", "CCrypto"],
+            ["Host", "Board", "Queue", "Streams", "CBlueZ", "CLinux", "CCrypto"],
             path: "Adapters/Beacons"
         ),
-        module("Location", ["Host", "Board", "Store", "CGPSD"], path: "Adapters/Location"),
+        module(
+            "Location",
+            ["Host", "Board", "Queue", "Streams", "CGPSD"],
+            path: "Adapters/Location"
+        ),
         module(
             "Audio",
             [
-                "Host", "Board", "Store", "Containers", "CALSA", "COpus", "CFLAC", "CAAC",
+                "Host", "Board", "Queue", "Streams", "Containers", "CALSA", "COpus", "CFLAC",
+                "CAAC",
                 "CSpeexDSP",
                 "CLinux",
             ],
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),
-        module("Upload", ["Host", "Board", "Store", "Containers", "CCurl", "CZlib", "CZstd"]),
+        module(
+            "Upload",
+            [
+                "Host", "Board", "SQLite", "Queue", "Streams", "Containers", "CCurl", "CCrypto",
+                "CZlib", "CZstd",
+            ]
+        ),
         module(
             "Gateway",
-            ["Host", "Board", "Store", "Beacons", "Location", "Audio", "Upload", "CLinux", "CTOML"]
+            [
+                "Host", "Board", "Queue", "Streams", "Beacons", "Location", "Audio", "Upload",
+                "CLinux", "CTOML",
+            ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "Board", "Store", "Beacons", "Upload", "Gateway", "CLinux",
+                "Host", "Board", "Queue", "Streams", "Beacons", "Upload", "Gateway", "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -144,7 +161,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Store", "CZlib", "CZstd",
+                "SQLite", "CZlib", "CZstd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),
@@ -154,29 +171,65 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "Store", "Audio", "Beacons", "Upload", "Gateway", "CLinux",
+                "Host", "Board", "SQLite", "Queue", "Streams", "Audio", "Beacons", "Upload",
+                "Gateway",
+                "CLinux",
                 "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),
 
+        // What a simulated world stands on: for tests, never for the daemon.
+        .target(name: "CSimulatedDisk", dependencies: ["CSQLite"], path: "Tests/Simulation/CDisk"),
+        .target(
+            name: "SimulatedDisk",
+            dependencies: ["CSimulatedDisk"],
+            path: "Tests/Simulation/Disk",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Simulation",
+            dependencies: [
+                "SimulatedDisk", "Upload", "Queue", "Streams", "SQLite", "Host", "Board",
+            ],
+            path: "Tests/Simulation/World",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "waypost-simulate",
+            dependencies: ["Simulation"],
+            path: "Tests/Simulation/Command",
+            swiftSettings: strict
+        ),
+
+        tests("Simulation", ["Simulation"]),
+        tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host"]),
         tests("Board", ["Board", "Host"]),
-        tests("Store", ["Store", "Host", "Board", "CSQLite"]),
-        tests("Beacons", ["Beacons", "Store", "Host", "Board", "CBlueZ", "CLinux"]),
-        tests("Location", ["Location", "Store", "Host", "Board", "CLinux"]),
-        tests("Audio", ["Audio", "Store", "Upload", "Host", "Board", "Containers", "COpus"]),
+        tests("Queue", ["Queue", "Streams", "SQLite", "Host", "Board", "CSQLite"]),
+        tests("Beacons", ["Beacons", "Queue", "Streams", "Host", "Board", "CBlueZ", "CLinux"]),
+        tests("Location", ["Location", "Queue", "Streams", "Host", "Board", "CLinux"]),
+        tests(
+            "Audio",
+            ["Audio", "Queue", "Streams", "Upload", "Host", "Board", "Containers", "COpus"]
+        ),
         tests("Containers", ["Containers", "COpus", "COgg"]),
-        tests("Upload", ["Upload", "Store", "Host", "Board", "CZlib", "CZstd", "CLinux"]),
-        tests("Gateway", ["Gateway", "Upload", "Store", "Beacons", "Host", "Board", "CLinux"]),
+        tests(
+            "Upload",
+            ["Upload", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd", "CLinux"]
+        ),
+        tests(
+            "Gateway",
+            ["Gateway", "Upload", "Queue", "Streams", "Beacons", "Host", "Board", "CLinux"]
+        ),
         tests(
             "Receiver",
-            ["waypost-receiver", "Upload", "Store", "Host", "Board", "CZlib", "CZstd"]
+            ["waypost-receiver", "Upload", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd"]
         ),
         tests(
             "System",
-            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Store"]
+            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Queue", "Streams"]
         ),
     ] + fuzzing,
     swiftLanguageModes: [.v6]

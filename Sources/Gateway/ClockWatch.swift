@@ -2,7 +2,8 @@
 internal import Board
 internal import CLinux
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// What is known of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {
@@ -40,7 +41,7 @@ final class ClockWatch: Sendable {
         var notedAt: BootInstant?
         var anchor: ClockMap.Anchor?
         /// The database that it was noted in.
-        var epoch: Int
+        var generation: Int
         /// A receiver's time that is to be noted, and the boot time it was right at.
         var receiver: Stamp?
     }
@@ -57,7 +58,7 @@ final class ClockWatch: Sendable {
         wakeup = try Wakeup()
         let isSynced = vouches(nil)
         let stamp = clock.steadyStamp()
-        let epoch = queue.epoch
+        let generation = queue.generation
         // While the disk refuses, the note is owed.
         let noted = try? queue.perform { writer in
             try writer.noteClock(stamp, synced: isSynced)
@@ -70,7 +71,7 @@ final class ClockWatch: Sendable {
                 wasVouchedFor: isSynced,
                 notedAt: noted == nil ? nil : stamp.boot,
                 anchor: noted?.anchor,
-                epoch: epoch
+                generation: generation
             )
         )
         board.loaded(current)
@@ -136,7 +137,7 @@ final class ClockWatch: Sendable {
         let last = known.value
         let isDue =
             last.notedAt.map { stamp.boot - $0 >= Self.pause } ?? true
-            || last.epoch != queue.epoch
+            || last.generation != queue.generation
         if step != nil || isDue || isVouchedFor && !wasVouchedFor {
             note(stamp, synced: isVouchedFor, by: .kernel)
         }
@@ -152,7 +153,7 @@ final class ClockWatch: Sendable {
             return synced && !known.state.isSynced
         }
         if isFirst { tellSync(stamp, by: source) }
-        let epoch = queue.epoch
+        let generation = queue.generation
         let before = known.value.anchor
         // The anchor in a box of its own: none is no failure.
         let written = try? queue.perform { writer in
@@ -168,7 +169,7 @@ final class ClockWatch: Sendable {
         let now = clock.now()
         known.update { known in
             known.anchor = written[0]
-            known.epoch = epoch
+            known.generation = generation
             known.notedAt = now
         }
     }

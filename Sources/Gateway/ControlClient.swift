@@ -2,7 +2,8 @@
 internal import CLinux
 internal import Glibc
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A connection to the daemon.
 package final class ControlClient {
@@ -95,8 +96,8 @@ package enum Snapshot {
                 uniqueKeysWithValues: SourceName.allCases.map { ($0.rawValue, source) }
             ),
             streams: Dictionary(
-                uniqueKeysWithValues: Stream.allCases.filter { $0 != .surveys }
-                    .map { (configuration.streams[$0], stream) }
+                uniqueKeysWithValues: StreamList().kinds.filter(\.isAlwaysShown)
+                    .map { (configuration.wire(of: $0.stream), stream) }
             ),
             upload: .init(state: "unknown", bytesToday: 0),
             storage: .init(

@@ -23,8 +23,7 @@ final class ControlServer: Sendable {
     /// At most so often is a change pushed to those who watch.
     private static let pushInterval = Duration.milliseconds(250)
 
-    private let path: String
-    private let listener: Descriptor
+    private let listener: UnixListener
     private let handlers: ControlHandlers
     private let wakeup: Wakeup
     /// Somebody watches: without one, changes wake nobody.
@@ -51,26 +50,10 @@ final class ControlServer: Sendable {
         }
     }
 
-    /// Binds the socket, mode 0660; a stale one is replaced.
     init(path: String, handlers: ControlHandlers) throws {
-        self.path = path
         self.handlers = handlers
         wakeup = try Wakeup()
-        let flags =
-            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-            | Int32(SOCK_NONBLOCK.rawValue)
-        let number = socket(AF_UNIX, flags, 0)
-        guard number >= 0 else { throw SystemError.last("socket", on: path) }
-        listener = Descriptor(owning: number)
-        unlink(path)
-        let bound = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
-        guard bound == 0, listen(number, 8) == 0 else {
-            throw Failure(
-                "\(path): cannot make the control socket: \(String(cString: strerror(errno)))"
-            )
-        }
-        chmod(path, 0o660)
-        if let group = getgrnam("waypost") { _ = chown(path, uid_t.max, group.pointee.gr_gid) }
+        listener = try UnixListener(path: path, name: "control socket", waiting: 8)
     }
 
     /// Something changed that watchers want to see.
@@ -86,7 +69,7 @@ final class ControlServer: Sendable {
         let clock = SystemClock()
         while !stop.isRaised {
             var entries = [
-                PollEntry(stop.descriptor), PollEntry(listener.number),
+                PollEntry(stop.descriptor), PollEntry(listener.descriptor),
                 PollEntry(wakeup.descriptor),
             ]
             isWatched.store(clients.contains(where: \.isWatching), ordering: .releasing)
@@ -109,12 +92,11 @@ final class ControlServer: Sendable {
             }
             if entries[1].isReady { accept(&clients) }
         }
-        unlink(path)
+        listener.remove()
     }
 
     private func accept(_ clients: inout [Client]) {
-        let number = Glibc.accept(listener.number, nil, nil)
-        guard number >= 0 else { return }
+        guard let number = try? listener.accept() else { return }
         let client = Client(number)
         if clients.count < Self.clientLimit { clients.append(client) }
     }

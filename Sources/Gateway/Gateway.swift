@@ -6,7 +6,8 @@ internal import CLinux
 internal import Glibc
 package import Host
 internal import Location
-internal import Store
+internal import Queue
+internal import Streams
 internal import Upload
 
 /// What a gateway is started with.
@@ -53,6 +54,8 @@ package final class Gateway {
     private let sourceWatch: SourceWatch
     /// What is restarted by a reload.
     private let live: StateBox<Live>
+    /// Records of other programs.
+    private let intake: Intake
     private var control: (server: ControlServer, lane: StoppableLane)?
     private var clockLane: StoppableLane?
     private var health: ReliableTimer?
@@ -89,21 +92,26 @@ package final class Gateway {
         bootID = Self.currentBootID()
         let path = Self.databasePath(configuration.stateDirectory)
         do {
-            var queueSettings = QueueSettings(
-                path: path,
-                bootID: bootID,
-                commitInterval: configuration.storage.commitInterval,
-                clock: clock,
-                appVersion: settings.version
+            queue = try Queue(
+                settings: QueueSettings(
+                    configuration,
+                    bootID: bootID,
+                    clock: clock,
+                    version: settings.version
+                )
             )
-            queueSettings.limits = StorageLimits(configuration.storage)
-            queue = try Queue(settings: queueSettings)
         } catch {
             throw Failure("\(path): \(error)")
         }
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
-        live = StateBox(Live(configuration: configuration, works: nil))
+        let live = StateBox(Live(configuration: configuration, works: nil))
+        self.live = live
+        intake = Intake(
+            directory: configuration.runtimeDirectory,
+            sink: EnrolledSink(queue: queue) { live.value.configuration.whyNotCollecting },
+            clock: clock
+        )
         service = ServiceManager(environment: settings.environment)
         wantsReload = try Wakeup()
         writerAnswered = try Wakeup()
@@ -158,6 +166,7 @@ package final class Gateway {
         clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
         let works = try Works(context, configuration: settings.configuration)
         live.update { $0.works = works }
+        try intake.declare(settings.configuration.userStreams)
         try startControl()
         health = try ReliableTimer(
             "health",
@@ -172,8 +181,11 @@ package final class Gateway {
     private func stop() {
         live.value.works?.stop()
         live.update { $0.works = nil }
+        intake.stop()
         clockLane?.stop()
         accept(.stopped, [:])
+        // What came last is counted, and then what has to give way for it.
+        for _ in 0..<2 { _ = try? queue.flushed() }
         let snapshot = reporter()().json
         health?.cancel()
         control?.lane.stop()
@@ -197,6 +209,8 @@ package final class Gateway {
         do {
             let works = try Works(context, configuration: kept)
             live.update { $0 = Live(configuration: kept, works: works) }
+            queue.declare(kept.queueStreams)
+            try intake.declare(kept.userStreams)
             settings.log.info("configuration reloaded", [:])
         } catch {
             settings.log.error("reload failed", ["why": "\(error)"])
@@ -285,10 +299,9 @@ package final class Gateway {
             // The watchdog hears of us only while the writer answers, if only that its disk refuses: records
             // wait in memory then, and a restart would lose them. It is the main thread that tells it.
             let retention = live.value.configuration.storage.retention
-            try? queue.perform { writer in
-                for stream in Stream.allCases { _ = try writer.purge(stream, retention: retention) }
-            }
+            _ = try? queue.perform { _ in }
             writerAnswered.signal()
+            queue.purge(retention: retention)
             queue.checkStorage()
             Snapshot.write(report().json, to: directory)
             StartUpMemory.release()
@@ -306,15 +319,15 @@ package final class Gateway {
                 status: { report().json },
                 sync: { done in
                     if let uploader = live.value.works?.uploader {
-                        uploader.sync(done)
+                        uploader.sync { done($0.isDone) }
                     } else {
                         done(false)
                     }
                 },
                 reload: { wantsReload.signal() },
                 quarantine: {
-                    let streams = live.value.configuration.streams
-                    return QuarantineDesk(queue: queue, streams: streams).answer($0)
+                    let configuration = live.value.configuration
+                    return QuarantineDesk(queue: queue, configuration: configuration).answer($0)
                 },
                 survey: { SurveyDesk(queue: queue).answer($0) }
             )

@@ -3,7 +3,8 @@ internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Opens the queue of a gateway that does not run, under the gateway's own lock.
 enum OfflineQueue {
@@ -31,9 +32,13 @@ enum OfflineQueue {
             }
         }
         return try withExtendedLifetime(DirectoryLock(try Gateway.lock(directory))) {
-            let bootID = Gateway.currentBootID()
-            let settings = QueueSettings(path: path, bootID: bootID, appVersion: version)
-            let queue = try Queue(settings: settings)
+            let queue = try Queue(
+                settings: QueueSettings(
+                    configuration,
+                    bootID: Gateway.currentBootID(),
+                    version: version
+                )
+            )
             defer { queue.close() }
             let value = try body(queue)
             updateSnapshot(configuration, queue)
@@ -52,11 +57,10 @@ enum OfflineQueue {
 
     /// `status` shows the last snapshot while the daemon is dead: its counts follow.
     private static func updateSnapshot(_ configuration: Configuration, _ queue: Queue) {
-        guard var report = Snapshot.read(configuration),
-            let statistics = try? queue.perform({ try $0.statistics() })
-        else { return }
+        guard var report = Snapshot.read(configuration) else { return }
+        let statistics = queue.statistics()
         for figures in statistics where figures.isWorthTelling {
-            let name = configuration.streams[figures.stream]
+            let name = configuration.wire(of: figures.stream)
             var stream = report.streams[name] ?? StatusReport.StreamFigures(figures)
             stream.pending = figures.pending
             stream.quarantined = figures.quarantined

@@ -2,7 +2,8 @@
 internal import Board
 internal import FoundationEssentials
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A request of `waypost quarantine`.
 package enum QuarantineRequest: Sendable, Equatable {
@@ -97,7 +98,7 @@ struct QuarantineDesk: Sendable {
     static let pageSize: Int64 = 50
 
     let queue: Queue
-    let streams: Configuration.Streams
+    let configuration: Configuration
 
     func answer(_ request: QuarantineRequest) -> QuarantineReply {
         do {
@@ -122,7 +123,7 @@ struct QuarantineDesk: Sendable {
             QuarantineReply.Entry(
                 number: found.batch.id,
                 key: found.batch.key,
-                stream: streams[found.batch.stream],
+                stream: configuration.wire(of: found.batch.stream),
                 records: found.batch.records,
                 quarantinedAt: found.at.rfc3339,
                 attempts: found.batch.attempts,
@@ -218,7 +219,7 @@ package struct QuarantineClient {
             }
         }
         return try OfflineQueue.open(configuration, version: version) { queue in
-            let desk = QuarantineDesk(queue: queue, streams: configuration.streams)
+            let desk = QuarantineDesk(queue: queue, configuration: configuration)
             return try body { try Self.checked(desk.answer($0)) }
         }
     }

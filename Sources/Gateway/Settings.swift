@@ -3,7 +3,8 @@ internal import Audio
 internal import Beacons
 internal import Host
 internal import Location
-internal import Store
+internal import Queue
+internal import Streams
 internal import Upload
 
 extension BeaconSettings {
@@ -60,6 +61,16 @@ extension StorageLimits {
 }
 
 extension UploadSettings {
+    init(_ configuration: Configuration.Upload) {
+        self.init(
+            maxBatchBytes: configuration.maxBatchBytes,
+            maxAttempts: configuration.maxAttempts,
+            interval: configuration.interval
+        )
+    }
+}
+
+extension DestinationSettings {
     /// nil without an endpoint or bucket.
     init?(_ context: WorksContext, _ configuration: Configuration) {
         let upload = configuration.upload
@@ -74,11 +85,11 @@ extension UploadSettings {
                 pinnedPublicKey: upload.pinnedPublicKey,
                 maxRate: upload.maxRate
             ),
+            bucket: upload.destination == .s3 ? BucketSettings(region: upload.region) : nil,
             deviceID: context.deviceID,
             streamNames: Dictionary(
-                uniqueKeysWithValues: Stream.allCases.map { ($0, configuration.streams[$0]) }
+                uniqueKeysWithValues: StreamList().streams.map { ($0, configuration.wire(of: $0)) }
             ),
-            maxBatchBytes: upload.maxBatchBytes,
             compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip
         ) {
             switch upload.destination {
@@ -86,7 +97,35 @@ extension UploadSettings {
             case .s3: try StoreKeys.read(file: upload.credentialsFile, environment: environment)
             }
         }
-        if upload.destination == .s3 { bucket = BucketSettings(region: upload.region) }
-        interval = upload.interval
+        userNames = Dictionary(
+            uniqueKeysWithValues: configuration.userStreams.map { ($0.name, $0.wire) }
+        )
+    }
+}
+
+extension Configuration {
+    /// The declared streams as the queue wants them.
+    var queueStreams: [DeclaredStream] {
+        userStreams.map { DeclaredStream(name: $0.name, wire: $0.wire) }
+    }
+}
+
+extension QueueSettings {
+    /// Whoever opens the queue keeps to the same limits: with others, records would give way for nothing.
+    init(
+        _ configuration: Configuration,
+        bootID: String,
+        clock: any HostClock = SystemClock(),
+        version: String
+    ) {
+        self.init(
+            path: Gateway.databasePath(configuration.stateDirectory),
+            bootID: bootID,
+            commitInterval: configuration.storage.commitInterval,
+            clock: clock,
+            appVersion: version
+        )
+        limits = StorageLimits(configuration.storage)
+        userStreams = configuration.queueStreams
     }
 }

@@ -1,7 +1,8 @@
 // Which sources are lost and which are back: told once each, however they flap in between.
 internal import Board
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// One source over time, as the board tells it.
 struct SourceHealth: Sendable {

@@ -3,7 +3,8 @@ internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 internal import Upload
 
 /// The sources by the names that `status` uses.
@@ -28,18 +29,17 @@ final class GatewayBoard: Sendable {
     }
 }
 
-/// What the queue has on its books, asked for at once: each question wakes its thread.
+/// What the queue has on its books, as of its last commit.
 private struct Books: Sendable {
-    var statistics: [StreamStatistics] = []
-    var traffic: [DayTraffic] = []
-    var losses: [LossEntry] = []
+    var statistics: [StreamStatistics]
+    var traffic: [DayTraffic]
+    var losses: [LossEntry]
 
     /// Empty while there is no database.
     init(_ queue: Queue) {
-        let answer = try? queue.perform { writer in
-            (try writer.statistics(), try writer.traffic(), try writer.losses())
-        }
-        if let answer { (statistics, traffic, losses) = answer }
+        statistics = queue.statistics()
+        traffic = (try? queue.traffic()) ?? []
+        losses = (try? queue.losses()) ?? []
     }
 }
 
@@ -169,7 +169,7 @@ struct StatusCollector: Sendable {
                 )
             }
             stream.nextAttemptAt = next
-            streams[configuration.streams[figures.stream]] = stream
+            streams[configuration.wire(of: figures.stream)] = stream
         }
         return streams
     }
@@ -231,7 +231,7 @@ struct StatusCollector: Sendable {
     private func losses(_ books: Books) -> [StatusReport.Loss] {
         let known = books.losses.map {
             StatusReport.Loss(
-                stream: configuration.streams[$0.stream],
+                stream: configuration.wire(of: $0.stream),
                 kind: $0.kind.rawValue,
                 records: $0.records,
                 from: $0.from.rfc3339,
@@ -240,7 +240,7 @@ struct StatusCollector: Sendable {
         }
         let new = queue.newLosses.map {
             StatusReport.Loss(
-                stream: configuration.streams[$0.stream],
+                stream: configuration.wire(of: $0.stream),
                 kind: $0.kind.rawValue,
                 records: Int($0.records),
                 from: wall($0.from.boot),
@@ -258,7 +258,17 @@ enum HealthRules {
         /// Why the state is not `ok`.
         var detail = ""
         /// Databases that were set aside as damaged.
-        var setAside: [String] = []
+        var setAside: [SetAside] = []
+    }
+
+    /// What a person may do with the file.
+    private static func advice(_ database: SetAside) -> String {
+        switch database.waiting {
+        case nil: "it is being read, leave it there"
+        case 0?: "nothing in it waits any more: keep a copy if you want one, then delete it"
+        case let waiting?:
+            "\(waiting) records in it wait for their upload, leave it there until then"
+        }
     }
 
     static func judge(
@@ -279,11 +289,8 @@ enum HealthRules {
         case "low": degraded.append("little storage left: \(storage.detail)")
         default: break
         }
-        for path in storage.setAside {
-            critical.append(
-                "database set aside as corrupt: \(path); what could be read was taken over: "
-                    + "keep a copy if you want one, then delete it"
-            )
+        for database in storage.setAside {
+            critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }

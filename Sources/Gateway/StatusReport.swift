@@ -1,7 +1,8 @@
 // `status`, as one value (contract, section 6).
 internal import FoundationEssentials
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Everything `status --json` says; times are RFC 3339 text.
 package struct StatusReport: Codable, Sendable, Equatable {

@@ -2,7 +2,8 @@
 internal import Board
 internal import FoundationEssentials
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A request of `waypost survey`.
 package enum SurveyRequest: Sendable, Equatable {
@@ -111,8 +112,8 @@ struct SurveyDesk: Sendable {
     private func stop() throws -> SurveyReply {
         let survey = try queue.endSurvey()
         let reader = try queue.reader()
-        let clockMap = try reader.clockMap(through: .max)
-        let figures = try SurveyFigures(survey, reader, clockMap: clockMap)
+        let dates = try reader.dates(through: .max)
+        let figures = try SurveyFigures(survey, reader, dates: dates)
         let report = figures.json
         try queue.perform { try $0.finishSurvey(report: report) }
         var reply = SurveyReply()

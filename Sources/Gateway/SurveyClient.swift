@@ -1,7 +1,8 @@
 // The side of the command `waypost survey`.
 internal import Board
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 internal import Upload
 
 /// Asks the daemon if it runs, else the database under the daemon's own lock.

@@ -1,6 +1,7 @@
 // What a survey comes to: its track, and each beacon's figures.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Figures of one beacon; its memory does not grow with the sightings.
 struct BeaconFigures {
@@ -145,7 +146,7 @@ struct SurveyFigures {
     private var range: ClosedRange<Int64>?
 
     /// Reads the sightings of a survey that has ended; memory grows with the beacons alone.
-    init(_ survey: OpenSurvey, _ reader: Reader, clockMap: ClockMap) throws {
+    init(_ survey: OpenSurvey, _ reader: Reader, dates: RecordDates) throws {
         try reader.track { track.add($1) }
         guard let end = survey.end, survey.first <= end.last else { return }
         range = survey.first...end.last
@@ -162,7 +163,7 @@ struct SurveyFigures {
                 others += 1
                 return
             }
-            let wall = clockMap.resolve(sample.stamp, boot: sample.boot).wall
+            let wall = dates.resolve(sample.stamp, boot: sample.boot).wall
             beacons[key, default: BeaconFigures()].add(sample, wall: wall)
         }
     }

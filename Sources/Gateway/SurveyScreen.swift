@@ -1,6 +1,7 @@
 // Surveys for people: a table of 80 columns with a picture a beacon.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Draws surveys as text.
 package enum SurveyScreen {

@@ -5,7 +5,8 @@ internal import Board
 internal import Glibc
 internal import Host
 internal import Location
-internal import Store
+internal import Queue
+internal import Streams
 internal import Upload
 
 /// What outlives a configuration.
@@ -43,15 +44,15 @@ final class Works: Sendable {
     init(_ context: WorksContext, configuration: Configuration) throws {
         lanes = StateBox([])
         retryEnrolment = try Wakeup()
-        let upload = UploadSettings(context, configuration)
-        Self.checkToken(upload, context)
-        uploader = upload.map {
+        let destination = DestinationSettings(context, configuration)
+        Self.checkToken(destination, context)
+        uploader = destination.map { destination in
             Uploader(
-                settings: $0,
+                settings: UploadSettings(configuration.upload),
                 queue: context.queue,
                 board: context.board.upload,
                 clock: context.clock
-            )
+            ) { try destination.open() }
         }
         let grid = TimerGrid(
             interval: configuration.upload.interval,
@@ -66,18 +67,23 @@ final class Works: Sendable {
                 leeway: .seconds(1)
             ) { uploader.tick() }
         }
-        if let uploader, let upload {
+        if let uploader, let destination {
             try start(uploader, context)
-            try watchSurroundings(uploader, context, configuration.upload, token: upload.token)
+            try watchSurroundings(
+                uploader,
+                context,
+                configuration.upload,
+                token: destination.token
+            )
         }
-        try startSources(context, configuration, enrolment: upload)
+        try startSources(context, configuration, enrolment: destination)
     }
 
     /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
-    private static func checkToken(_ upload: UploadSettings?, _ context: WorksContext) {
-        guard let upload else { return }
+    private static func checkToken(_ destination: DestinationSettings?, _ context: WorksContext) {
+        guard let destination else { return }
         do {
-            _ = try upload.token()
+            _ = try destination.token()
         } catch {
             let failure = (error as? Failure) ?? Failure("\(error)")
             context.board.errors.add(failure, at: context.clock.wall())
@@ -147,24 +153,21 @@ final class Works: Sendable {
     private func startSources(
         _ context: WorksContext,
         _ configuration: Configuration,
-        enrolment: UploadSettings?
+        enrolment: DestinationSettings?
     ) throws {
-        let mark = "\(configuration.stateDirectory)/enrolled"
-        let isFree = !configuration.upload.required || access(mark, F_OK) == 0
+        let mark = configuration.enrolmentMark
+        let reason = configuration.whyNotCollecting
         context.board.resting.update { resting in
             resting = [:]
             for name in SourceName.allCases {
                 if !Self.isEnabled(name, configuration) {
                     resting[name] = "disabled in the configuration"
-                } else if !isFree {
-                    resting[name] =
-                        enrolment == nil
-                        ? "not enrolled: set upload.endpoint and upload.token_file, or upload.required = false"
-                        : "waiting for the server to accept this device"
+                } else {
+                    resting[name] = reason
                 }
             }
         }
-        if isFree { return try runSources(context, configuration) }
+        if reason == nil { return try runSources(context, configuration) }
         guard let enrolment else { return }
         let interval = configuration.upload.interval
         let wakeup = retryEnrolment
@@ -192,7 +195,7 @@ final class Works: Sendable {
 
     /// Asks until the server accepts the device; false when stopped first.
     private static func enrol(
-        _ upload: UploadSettings,
+        _ destination: DestinationSettings,
         mark: String,
         _ pause: (StopSignal) -> Void,
         _ context: WorksContext,
@@ -200,11 +203,11 @@ final class Works: Sendable {
     ) -> Bool {
         while !stop.isRaised {
             do {
-                try upload.verify(until: stop) { traffic in
+                try destination.verify(until: stop) { traffic in
                     try? context.queue.perform { try $0.note(traffic) }
                 }
                 if let file = fopen(mark, "w") { fclose(file) }
-                context.log.info("enrolled", ["endpoint": upload.transport.endpoint])
+                context.log.info("enrolled", ["endpoint": destination.transport.endpoint])
                 return true
             } catch {
                 let failure = (error as? Failure) ?? Failure("\(error)")

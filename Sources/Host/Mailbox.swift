@@ -13,6 +13,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     private var isHasty = false
     /// Whether the reader waits for company, too.
     private var isPatient = false
+    private var isClosed = false
     private let limit: Int
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let filled: UnsafeMutablePointer<pthread_cond_t>
@@ -49,7 +50,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     /// `urgent` ignores the limit; `patient` may wait until the reader's deadline.
     package func post(_ element: Element, urgent: Bool = false, patient: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
-        guard urgent || elements.count < limit else {
+        guard !isClosed, urgent || elements.count < limit else {
             pthread_mutex_unlock(mutex)
             return false
         }
@@ -61,6 +62,15 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         // Not under the lock: the reader would wake up only to wait for it, once more a wake-up for each.
         if wakes { pthread_cond_signal(filled) }
         return true
+    }
+
+    /// Takes what is left; every later `post` returns false.
+    package func close(into rest: inout [Element]) {
+        rest.removeAll()
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        isClosed = true
+        swap(&elements, &rest)
     }
 
     /// Elements that wait to be taken.
@@ -77,7 +87,7 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         defer { pthread_mutex_unlock(mutex) }
         let deadline = timeout.map(Self.deadline)
         isPatient = deadline != nil
-        while !isEnough {
+        while !isEnough, timeout != .zero {
             guard var deadline else {
                 pthread_cond_wait(filled, mutex)
                 continue

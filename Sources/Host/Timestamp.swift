@@ -37,50 +37,30 @@ extension WallTime {
     }
 
     /// Reads `YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm)`; nil for anything else (RFC 3339, section 5.6).
+    ///
+    /// Dates are those of the calendar. A leap second, the last of a day in UTC, is the second after it; what is
+    /// finer than milliseconds is cut off.
     package init?(rfc3339 text: String) {
-        var rest = Array(text.utf8)[...]
-        func number(_ digits: Int, then separator: String) -> Int64? {
-            guard rest.count >= digits + separator.utf8.count else { return nil }
-            var value: Int64 = 0
-            for byte in rest.prefix(digits) {
-                guard (48...57).contains(byte) else { return nil }
-                value = value * 10 + Int64(byte - 48)
-            }
-            rest = rest.dropFirst(digits)
-            guard rest.starts(with: separator.utf8) else { return nil }
-            rest = rest.dropFirst(separator.utf8.count)
-            return value
-        }
-        guard let year = number(4, then: "-"), let month = number(2, then: "-"),
-            let day = number(2, then: "T"), let hour = number(2, then: ":"),
-            let minute = number(2, then: ":"), let second = number(2, then: ""),
-            (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second < 61
+        var text = DateText(rest: Array(text.utf8)[...])
+        guard let year = text.number(4, then: "-"), let month = text.number(2, then: "-"),
+            let day = text.number(2), text.skip("Tt"), let hour = text.number(2, then: ":"),
+            let minute = text.number(2, then: ":"), let second = text.number(2),
+            (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year), hour < 24,
+            minute < 60, second <= 60, let fraction = text.fraction(),
+            let offset = text.offsetInMinutes(), text.rest.isEmpty
         else { return nil }
-        var fraction: Int64 = 0
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst()
-            var unit: Int64 = 100
-            guard let first = rest.first, (48...57).contains(first) else { return nil }
-            while let byte = rest.first, (48...57).contains(byte) {
-                fraction += Int64(byte - 48) * unit
-                unit /= 10
-                rest = rest.dropFirst()
-            }
+        let minutes = Self.days(fromCivil: year, month, day) * 1440 + hour * 60 + minute - offset
+        guard second < 60 || (minutes + 1) % 1440 == 0 else { return nil }
+        self.init(milliseconds: (minutes * 60 + second) * 1000 + fraction)
+    }
+
+    private static func days(in month: Int64, of year: Int64) -> Int64 {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        return switch month {
+        case 2: isLeap ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
         }
-        var offset: Int64 = 0
-        if rest.elementsEqual("Z".utf8) || rest.elementsEqual("z".utf8) {
-            offset = 0
-        } else if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") {
-            rest = rest.dropFirst()
-            guard let hours = number(2, then: ":"), let minutes = number(2, then: ""), rest.isEmpty
-            else { return nil }
-            offset = (hours * 60 + minutes) * (sign == UInt8(ascii: "+") ? 60_000 : -60_000)
-        } else {
-            return nil
-        }
-        let days = Self.days(fromCivil: year, month, day)
-        let time = ((hour * 60 + minute) * 60 + second) * 1000 + fraction
-        self.init(milliseconds: days * 86_400_000 + time - offset)
     }
 
     /// Days since 1970-01-01 to a proleptic Gregorian date (`civil_from_days` by Hinnant).
@@ -111,5 +91,48 @@ extension Int64 {
     fileprivate func floorDivided(by divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient
+    }
+}
+
+/// The part of a date that is not read yet.
+private struct DateText {
+    var rest: ArraySlice<UInt8>
+
+    /// So many digits and what follows them.
+    mutating func number(_ digits: Int, then separator: String = "") -> Int64? {
+        let found = rest.prefix(digits)
+        guard found.count == digits, found.allSatisfy({ (48...57).contains($0) }) else {
+            return nil
+        }
+        rest = rest.dropFirst(digits)
+        guard rest.starts(with: separator.utf8) else { return nil }
+        rest = rest.dropFirst(separator.utf8.count)
+        return found.reduce(0) { $0 * 10 + Int64($1 - 48) }
+    }
+
+    /// One of some characters.
+    mutating func skip(_ characters: String) -> Bool {
+        guard let first = rest.first, characters.utf8.contains(first) else { return false }
+        rest = rest.dropFirst()
+        return true
+    }
+
+    /// Milliseconds; 0 where there is no fraction, nil where a digit is missing in one.
+    mutating func fraction() -> Int64? {
+        guard skip(".") else { return 0 }
+        let digits = rest.prefix { (48...57).contains($0) }
+        rest = rest.dropFirst(digits.count)
+        guard !digits.isEmpty else { return nil }
+        return zip(digits, [100, 10, 1] as [Int64]).reduce(0) { $0 + Int64($1.0 - 48) * $1.1 }
+    }
+
+    /// `Z`, `+01:30`.
+    mutating func offsetInMinutes() -> Int64? {
+        if skip("Zz") { return 0 }
+        let isWest = rest.first == UInt8(ascii: "-")
+        guard skip("+-"), let hours = number(2, then: ":"), let minutes = number(2), hours < 24,
+            minutes < 60
+        else { return nil }
+        return (hours * 60 + minutes) * (isWest ? -1 : 1)
     }
 }

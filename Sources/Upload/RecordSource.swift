@@ -1,13 +1,14 @@
 // Stored records to JSON, a page at a time.
 internal import Host
-package import Store
+package import Queue
+package import Streams
 
 /// Reads the records of a stream and gives each as the bytes of one JSON object.
 package final class RecordSource {
     /// Records read in one short transaction.
     private static let pageSize: Int64 = 256
     private let reader: Reader
-    private let clockMap: ClockMap
+    private let dates: RecordDates
     private let sound: SoundPlace
     private var json = JSONText()
 
@@ -27,22 +28,24 @@ package final class RecordSource {
     ) throws {
         self.reader = reader
         self.sound = sound
-        clockMap = try reader.clockMap(through: last)
-        try reader.refreshIDs()
+        dates = try reader.dates(through: last)
     }
 
     /// Calls `body` with each record in order until it returns false; the bytes are good for that call.
+    ///
+    /// Throws RecordMissing where one is not there, or not as it was.
     package func forEach(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
         _ body: (_ sequence: Int64, _ json: [UInt8]) throws -> Bool
     ) throws {
+        let kind = reader.kind(of: stream)
         // Sound is large: a page of it is one chunk.
-        let step = stream == .audio ? 1 : Self.pageSize
+        let step = kind.isLarge ? 1 : Self.pageSize
         for first in stride(from: range.lowerBound, through: range.upperBound, by: Int(step)) {
             let page = first...min(range.upperBound, first + step - 1)
             var wantsMore = true
-            try write(stream, page) { sequence, bytes in
+            try write(kind, page) { sequence, bytes in
                 if wantsMore { wantsMore = try body(sequence, bytes) }
             }
             guard wantsMore else { return }
@@ -50,73 +53,37 @@ package final class RecordSource {
     }
 
     private func write(
-        _ stream: Stream,
+        _ kind: StreamKind,
         _ page: ClosedRange<Int64>,
         _ body: (Int64, [UInt8]) throws -> Void
     ) throws {
-        switch stream {
-        case .location:
-            try reader.fixes(page) { stored in
-                json.clear()
-                RecordJSON.write(
-                    stored.record,
-                    id: id(stream, stored),
-                    at: moment(stored, stored.record.stamp),
-                    to: &json
-                )
-                try body(stored.sequence, json.bytes)
-            }
-        case .beacons:
+        let ids = try reader.ids(kind.stream, page)
+        switch kind.shape {
+        case .plain(let columns): try writePlain(kind, columns, page, ids, body)
+        case .sightings:
             try reader.sightings(page) { stored in
                 json.clear()
                 RecordJSON.write(
                     stored.record,
-                    id: id(stream, stored),
+                    id: try ids.id(stored.sequence),
                     at: moment(stored, stored.record.stamp),
                     to: &json
                 )
                 try body(stored.sequence, json.bytes)
             }
-        case .events:
-            try reader.events(page) { stored, kind, source, detail in
-                json.clear()
-                RecordJSON.write(
-                    kind: kind,
-                    source: source,
-                    detail: detail,
-                    id: id(stream, stored),
-                    at: moment(stored, stored.record),
-                    to: &json
-                )
-                try body(stored.sequence, json.bytes)
-            }
-        case .surveys:
-            try reader.surveys(page) { stored in
-                json.clear()
-                RecordJSON.write(
-                    stored.record,
-                    id: id(stream, stored),
-                    from: clockMap.resolve(stored.record.start, boot: stored.record.startBoot).wall,
-                    to: moment(stored, stored.record.end),
-                    &json
-                )
-                try body(stored.sequence, json.bytes)
-            }
-        case .audio:
+        case .sound:
             // Collected first: assembling a chunk reads segments, and one statement is one read.
-            var chunks: [Stored<Chunk>] = []
-            try reader.chunks(page) { chunks.append($0) }
-            for stored in chunks {
+            for stored in try chunks(page) {
                 json.clear()
                 try RecordJSON.write(
                     stored.record,
-                    id: id(stream, stored),
+                    id: try ids.id(stored.sequence),
                     at: moment(stored, stored.record.start),
                     to: &json
                 ) { json in
                     switch sound {
                     case .inline: try writeSound(of: stored, to: &json)
-                    case .named: json.field("audio_file", fileName(of: stored))
+                    case .named: json.field("audio_file", try fileName(of: stored))
                     }
                 }
                 try body(stored.sequence, json.bytes)
@@ -124,12 +91,28 @@ package final class RecordSource {
         }
     }
 
-    private func id<Record>(_ stream: Stream, _ stored: Stored<Record>) -> String {
-        reader.recordIDs.id(stream, stored.sequence)
+    private func writePlain(
+        _ kind: StreamKind,
+        _ columns: [Column],
+        _ page: ClosedRange<Int64>,
+        _ ids: RecordIDs,
+        _ body: (Int64, [UInt8]) throws -> Void
+    ) throws {
+        try reader.rows(kind, page) { stored in
+            json.clear()
+            RecordJSON.write(
+                columns,
+                stored.record.values,
+                id: try ids.id(stored.sequence),
+                at: moment(stored, stored.record.stamp),
+                to: &json
+            ) { [dates] boot, stamp in dates.resolve(stamp, boot: boot ?? stored.boot).wall }
+            try body(stored.sequence, json.bytes)
+        }
     }
 
-    private func moment<Record>(_ stored: Stored<Record>, _ stamp: Stamp) -> RecordJSON.Moment {
-        clockMap.resolve(stamp, boot: stored.boot)
+    private func moment<Record>(_ stored: Stored<Record>, _ stamp: Stamp) -> Moment {
+        dates.resolve(stamp, boot: stored.boot)
     }
 
     // MARK: Sound
@@ -155,9 +138,9 @@ package final class RecordSource {
     func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
         switch stored.record.codec {
         case .opus: try OpusSoundFile(stored, reader: reader)
-        case .wav: PlainSoundFile(wave: stored.record, reader: reader)
-        case .flac: try PlainSoundFile(flac: stored.record, reader: reader)
-        case .aac: PlainSoundFile(aac: stored.record, reader: reader)
+        case .wav: PlainSoundFile(wave: stored, reader: reader)
+        case .flac: try PlainSoundFile(flac: stored, reader: reader)
+        case .aac: PlainSoundFile(aac: stored, reader: reader)
         }
     }
 
@@ -168,28 +151,31 @@ package final class RecordSource {
         return chunks
     }
 
-    func fileName(of stored: Stored<Chunk>) -> String {
-        soundName(
+    func fileName(of stored: Stored<Chunk>) throws -> String {
+        let sequence = stored.sequence
+        return soundName(
             moment(stored, stored.record.start).wall,
-            id: id(.audio, stored),
+            id: try reader.ids(.audio, sequence...sequence).id(sequence),
             codec: stored.record.codec
         )
     }
 
     // MARK: Time
 
-    /// When a record happened, as its JSON says it; nil if it is not there.
+    /// When a record happened, as its JSON says it.
     func time(_ stream: Stream, _ sequence: Int64) throws -> WallTime? {
+        let kind = reader.kind(of: stream)
         let page = sequence...sequence
         var time: WallTime?
-        switch stream {
-        case .location: try reader.fixes(page) { time = moment($0, $0.record.stamp).wall }
-        case .beacons: try reader.sightings(page) { time = moment($0, $0.record.stamp).wall }
-        case .events:
-            try reader.events(page) { stored, _, _, _ in time = moment(stored, stored.record).wall }
-        case .surveys:
-            try reader.surveys(page) { time = moment($0, $0.record.end).wall }
-        case .audio: time = try chunks(page).first.map { moment($0, $0.record.start).wall }
+        switch kind.shape {
+        case .plain(let columns):
+            try reader.rows(kind, page) { stored in
+                let given = RecordJSON.givenTime(columns, stored.record.values)
+                time = given ?? moment(stored, stored.record.stamp).wall
+            }
+        case .sightings:
+            try reader.sightings(page) { time = moment($0, $0.record.stamp).wall }
+        case .sound: time = try chunks(page).first.map { moment($0, $0.record.start).wall }
         }
         return time
     }

@@ -1,6 +1,7 @@
 // The playable file of a chunk of sound, made from its segments as it is read.
 internal import Containers
-internal import Store
+internal import Queue
+internal import Streams
 
 /// One pass over a chunk's file; each pass gives the same bytes.
 protocol SoundFile: AnyObject {
@@ -13,7 +14,8 @@ final class OpusSoundFile: SoundFile {
     /// Packets before a chunk that let the decoder settle: 80 ms (RFC 7845, section 4.6).
     private static let prerollPackets = 4
 
-    private let chunk: Chunk
+    private let stored: Stored<Chunk>
+    private var chunk: Chunk { stored.record }
     private let reader: Reader
     private let preroll: [ArraySlice<UInt8>]
     /// -1 before the headers, then the segment that comes next, then one past them.
@@ -23,7 +25,7 @@ final class OpusSoundFile: SoundFile {
     init(_ stored: Stored<Chunk>, reader: Reader) throws {
         let chunk = stored.record
         let preroll = try Self.prerollPackets(before: chunk, reader)
-        self.chunk = chunk
+        self.stored = stored
         self.reader = reader
         self.preroll = preroll
         file = OggOpusFile(
@@ -49,8 +51,7 @@ final class OpusSoundFile: SoundFile {
         guard step >= 0 else {
             return preroll.reduce(into: file.headers()) { $0 += file.append($1) }
         }
-        guard let segment = try reader.segment(chunk.firstSegment + Int64(step)) else { return [] }
-        var packets = SegmentPackets.split(segment.data)
+        var packets = SegmentPackets.split(try reader.segment(step, of: stored))
         // The last packet comes again as the first of the next segment.
         if step < chunk.segments - 1 { _ = packets.popLast() }
         return packets.reduce(into: []) { $0 += file.append($1) }
@@ -70,7 +71,8 @@ final class OpusSoundFile: SoundFile {
 
 /// A chunk whose segments follow one another, after a header or none: WAV, FLAC, ADTS.
 final class PlainSoundFile: SoundFile {
-    private let chunk: Chunk
+    private let stored: Stored<Chunk>
+    private var chunk: Chunk { stored.record }
     private let reader: Reader
     private let header: [UInt8]
     /// A segment as it was stored to what stands of it in the file.
@@ -79,28 +81,30 @@ final class PlainSoundFile: SoundFile {
     private var step = -1
 
     private init(
-        _ chunk: Chunk,
+        _ stored: Stored<Chunk>,
         _ reader: Reader,
         header: [UInt8] = [],
         written: @escaping ([UInt8]) -> [UInt8] = { $0 }
     ) {
-        self.chunk = chunk
+        self.stored = stored
         self.reader = reader
         self.header = header
         self.written = written
     }
 
-    convenience init(wave chunk: Chunk, reader: Reader) {
-        self.init(chunk, reader, header: WaveFile.header(rate: chunk.rate, frames: chunk.frames))
+    convenience init(wave stored: Stored<Chunk>, reader: Reader) {
+        let chunk = stored.record
+        self.init(stored, reader, header: WaveFile.header(rate: chunk.rate, frames: chunk.frames))
     }
 
-    convenience init(aac chunk: Chunk, reader: Reader) { self.init(chunk, reader) }
+    convenience init(aac stored: Stored<Chunk>, reader: Reader) { self.init(stored, reader) }
 
-    convenience init(flac chunk: Chunk, reader: Reader) throws {
-        let first = SegmentPackets.split(try reader.segment(chunk.firstSegment)?.data ?? []).first
+    convenience init(flac stored: Stored<Chunk>, reader: Reader) throws {
+        let chunk = stored.record
+        let first = SegmentPackets.split(try reader.segment(0, of: stored)).first
         let header = FlacFile.header(rate: chunk.rate, frames: chunk.frames, first: first ?? [])
         var file = FlacFile()
-        self.init(chunk, reader, header: header) { segment in
+        self.init(stored, reader, header: header) { segment in
             SegmentPackets.split(segment).flatMap { file.append($0) }
         }
     }
@@ -110,11 +114,27 @@ final class PlainSoundFile: SoundFile {
             let bytes =
                 step < 0
                 ? header
-                : try reader.segment(chunk.firstSegment + Int64(step)).map { written($0.data) }
-                    ?? []
+                : written(try reader.segment(step, of: stored))
             step += 1
             if !bytes.isEmpty { return bytes }
         }
         return nil
+    }
+}
+
+extension Reader {
+    /// The encoded sound of one segment of a chunk.
+    ///
+    /// Throws RecordMissing: sound with a hole is nobody's chunk.
+    fileprivate func segment(_ place: Int, of stored: Stored<Chunk>) throws -> [UInt8] {
+        let id = stored.record.firstSegment + Int64(place)
+        guard let segment = try segment(id) else {
+            throw RecordMissing(
+                stream: .audio,
+                sequence: stored.sequence,
+                why: "its segment \(id) is not there"
+            )
+        }
+        return segment.data
     }
 }

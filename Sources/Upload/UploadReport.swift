@@ -1,7 +1,8 @@
 // What the uploader tells of itself.
 package import Board
 package import Host
-package import Store
+internal import Queue
+package import Streams
 
 /// An error with when it happened.
 package struct TimedFailure: Sendable, Equatable {

@@ -1,46 +1,7 @@
-// Batches to the server: freeze, send, judge, mark.
+// The thread that syncs run on, and what calls for them.
 package import Board
 package import Host
-package import Store
-
-/// What the uploader needs to know.
-package struct UploadSettings: Sendable {
-    package var transport: TransportSettings
-    /// Set where the endpoint is a bucket rather than an ingest server.
-    package var bucket: BucketSettings?
-    package var deviceID: String
-    /// Names on the wire.
-    package var streamNames: [Stream: String]
-    package var maxBatchBytes: Int
-    package var compression: Compression
-    /// How long after boot uploads wait for the clock's first sync.
-    package var clockPatience: Duration
-    /// Of the grid whose ticks call for syncs.
-    package var interval: Duration = .seconds(300)
-    /// While a backlog is sent, the newest records go in between this often.
-    package var liveInterval: Duration = .seconds(60)
-    /// Reads the device token, or a bucket's keys as `ID:SECRET`; called before each sync, so that new ones
-    /// heal by themselves.
-    package var token: @Sendable () throws -> String
-
-    package init(
-        transport: TransportSettings,
-        deviceID: String,
-        streamNames: [Stream: String],
-        maxBatchBytes: Int = 8 << 20,
-        compression: Compression = .gzip,
-        clockPatience: Duration = .seconds(120),
-        token: @escaping @Sendable () throws -> String
-    ) {
-        self.transport = transport
-        self.deviceID = deviceID
-        self.streamNames = streamNames
-        self.maxBatchBytes = maxBatchBytes
-        self.compression = compression
-        self.clockPatience = clockPatience
-        self.token = token
-    }
-}
+package import Queue
 
 /// Sends what the queue holds, on a thread of its own.
 package final class Uploader: Sendable {
@@ -49,7 +10,7 @@ package final class Uploader: Sendable {
         /// The grid's tick: not while backing off.
         case tick
         /// Someone asked: at once, whatever the backoff says.
-        case asked(@Sendable (Bool) -> Void)
+        case asked(@Sendable (SyncResult) -> Void)
         /// The way to the server, or the token, is another one.
         case changed(SyncReason)
         case stop
@@ -58,19 +19,26 @@ package final class Uploader: Sendable {
     private let settings: UploadSettings
     private let queue: Queue
     private let clock: any HostClock
+    private let random: @Sendable () -> Double
     private let board: Publisher<UploadReport>
+    private let destination: @Sendable () throws -> any Destination
     private let triggers = Mailbox<Trigger>(limit: 64)
 
+    /// `destination` is opened on the uploader's thread; `random` gives numbers in 0..<1.
     package init(
         settings: UploadSettings,
         queue: Queue,
         board: Publisher<UploadReport>,
-        clock: any HostClock = SystemClock()
+        clock: any HostClock = SystemClock(),
+        random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
+        destination: @escaping @Sendable () throws -> any Destination
     ) {
         self.settings = settings
         self.queue = queue
         self.board = board
         self.clock = clock
+        self.random = random
+        self.destination = destination
     }
 
     /// The grid's tick.
@@ -78,9 +46,9 @@ package final class Uploader: Sendable {
     /// Ticks that come while a sync runs are one.
     package func tick() { _ = triggers.post(.tick) }
 
-    /// A sync at once; `done` is called with whether nothing was left pending.
-    package func sync(_ done: @escaping @Sendable (Bool) -> Void) {
-        if !triggers.post(.asked(done)) { done(false) }
+    /// A sync at once; `done` is called with what it has come to.
+    package func sync(_ done: @escaping @Sendable (SyncResult) -> Void) {
+        if !triggers.post(.asked(done)) { done(SyncResult()) }
     }
 
     /// The network changed: what failed for want of it is tried at once.
@@ -94,12 +62,14 @@ package final class Uploader: Sendable {
 
     /// Serves triggers until stopped; blocks.
     ///
-    /// Returns when stopped. Throws only if libcurl or the database cannot be opened at the start.
+    /// Returns when stopped. Throws only if the destination cannot be opened at the start.
     package func run(until stop: StopSignal) throws {
-        let sync = try SyncRun(
+        let sync = Sync(
             settings: settings,
             queue: queue,
+            destination: try destination(),
             clock: clock,
+            random: random,
             board: board,
             stop: stop
         )
@@ -108,7 +78,7 @@ package final class Uploader: Sendable {
         defer { refuseTheRest(&pending) }
         while !stop.isRaised {
             triggers.takeAll(into: &pending, timeout: sync.retryDelay)
-            var answers: [@Sendable (Bool) -> Void] = []
+            var answers: [@Sendable (SyncResult) -> Void] = []
             var reasons: [SyncReason] = []
             for trigger in pending {
                 switch trigger {
@@ -122,8 +92,8 @@ package final class Uploader: Sendable {
                 }
             }
             pending.removeAll(keepingCapacity: true)
-            let isDone = sync.perform(Self.strongest(reasons))
-            for answer in answers { answer(isDone) }
+            let result = sync.perform(Self.strongest(reasons))
+            for answer in answers { answer(result) }
         }
     }
 
@@ -137,6 +107,6 @@ package final class Uploader: Sendable {
         var rest = pending
         triggers.takeAll(into: &pending, timeout: .zero)
         rest += pending
-        for case .asked(let done) in rest { done(false) }
+        for case .asked(let done) in rest { done(SyncResult()) }
     }
 }

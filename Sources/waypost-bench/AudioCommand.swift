@@ -3,7 +3,8 @@ import ArgumentParser
 import Audio
 import CBaseline
 import Glibc
-import Store
+import Queue
+import Streams
 
 struct AudioCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

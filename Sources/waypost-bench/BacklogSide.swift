@@ -1,7 +1,8 @@
 // A backlog: a database full of pending sightings, opened and drained as the uploader drains it.
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Upload
 
 enum BacklogSide {
@@ -57,7 +58,7 @@ enum BacklogSide {
         return drain.result()
     }
 
-    /// As SyncRun does it: look, fit, freeze.
+    /// As a sync does it: look, fit, freeze.
     static func nextBatch(
         _ queue: Queue,
         _ reader: Reader,
@@ -65,7 +66,7 @@ enum BacklogSide {
         _ compression: Compression,
         limit: Int = 8 << 20
     ) throws -> (Batch, BodyDraft)? {
-        guard let range = try queue.perform({ try $0.pending(stream) }) else { return nil }
+        guard let range = queue.pending(stream) else { return nil }
         let draft = try BodyDraft(
             range,
             limit: limit,

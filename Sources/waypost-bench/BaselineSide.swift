@@ -1,7 +1,8 @@
 // The C side: the plan of rows that the baseline inserts.
 import CBaseline
 import Host
-import Store
+import Queue
+import Streams
 import Upload
 
 /// Owns the C structs of a plan and all they point to.

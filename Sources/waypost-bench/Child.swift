@@ -2,7 +2,8 @@
 import CLinux
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Upload
 
 /// Runs workers, and ends them when a signal ends the bench.

@@ -1,7 +1,8 @@
 // The journal while someone reads all the time: how large it gets.
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 
 enum JournalSide {

@@ -1,5 +1,6 @@
 // What `waypost-bench queue` found: a table for people, an object for programs.
-import Store
+import Queue
+import Streams
 
 /// The figures of one run of the bench.
 struct QueueReport {

@@ -3,7 +3,9 @@ import Beacons
 import Board
 import Glibc
 import Host
-import Store
+import Queue
+import SQLite
+import Streams
 import Synchronization
 import Upload
 

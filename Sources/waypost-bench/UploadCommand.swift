@@ -1,7 +1,8 @@
 // `waypost-bench upload`: a backlog to a server on this machine, beside curl posting the same bodies.
 import ArgumentParser
 import Glibc
-import Store
+import Queue
+import Streams
 import Upload
 
 struct UploadCommand: ParsableCommand {

@@ -1,5 +1,6 @@
 // What `waypost-bench upload` found: a table for people, an object for programs.
-import Store
+import Queue
+import Streams
 import Upload
 
 /// The figures of one run of the bench.

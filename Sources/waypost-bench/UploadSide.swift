@@ -2,7 +2,8 @@
 import Board
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 import Upload
 
@@ -35,7 +36,7 @@ enum UploadSide {
                 )
             }
             // Not ended: what is left over would be one short chunk more.
-            let made = try queue.perform { try $0.pending(.audio)?.last ?? 0 }
+            let made = try queue.flushed().pending(.audio)?.last ?? 0
             queue.close()
             guard made == task.rows else {
                 throw BenchFailure("\(task.database): \(made) chunks instead of \(task.rows)")
@@ -58,12 +59,17 @@ enum UploadSide {
         let queue = try task.queue()
         defer { queue.close() }
         let board = Publisher<UploadReport>()
-        let uploader = Uploader(settings: task.uploadSettings, queue: queue, board: board)
+        let destination = task.destination
+        let uploader = Uploader(
+            settings: UploadSettings(maxBatchBytes: task.maxBatchBytes, clockPatience: .zero),
+            queue: queue,
+            board: board
+        ) { try destination.open() }
         let stop = try StopSignal()
         let lane = try Lane("uploader") { try? uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)
         var figures = Figures.measure(rows: task.rows) { _ in
-            uploader.sync { _ = answers.post($0) }
+            uploader.sync { _ = answers.post($0.isDone) }
             var done: [Bool] = []
             answers.takeAll(into: &done, timeout: nil)
         }
@@ -124,14 +130,12 @@ enum UploadSide {
 
 extension SideTask {
     /// As the gateway has them by default.
-    fileprivate var uploadSettings: UploadSettings {
-        UploadSettings(
+    fileprivate var destination: DestinationSettings {
+        DestinationSettings(
             transport: TransportSettings(endpoint: endpoint, userAgent: "waypost-bench"),
             deviceID: "00000000-0000-4000-8000-000000000000",
             streamNames: [.beacons: "linux_bluez_beacons", .audio: "linux_alsa_audio"],
-            maxBatchBytes: maxBatchBytes,
             compression: compression,
-            clockPatience: .zero,
             token: { "bench" }
         )
     }

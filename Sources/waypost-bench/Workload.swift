@@ -1,7 +1,8 @@
 // The sightings that every side stores: forty beacons, as a site has them.
 import Beacons
 import Host
-import Store
+import Queue
+import Streams
 
 /// Advertisements and what they decode to, the same at each run.
 ///

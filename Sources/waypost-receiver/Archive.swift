@@ -1,7 +1,7 @@
 // Where accepted records are kept: files that people and engines read, and an index that knows what is in them.
 import Foundation
 import Glibc
-import Store
+import SQLite
 
 /// What became of a batch.
 struct Receipt: Sendable {

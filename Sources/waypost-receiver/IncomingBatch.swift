@@ -78,13 +78,14 @@ struct IncomingBatch: Sendable {
             let time = RecordTime(text)
         else { throw refuse("timestamp is missing or not RFC 3339") }
         var record = IncomingRecord(id: id, time: time, bytes: Array(raw), audio: nil)
-        guard let text = fields["audio_data"] as? String else { return record }
+        // What only has such a member is a record of some other stream, and kept as it is.
+        guard let text = fields["audio_data"] as? String,
+            let format = fields["audio_format"] as? String,
+            ["ogg", "flac", "aac", "wav"].contains(format)
+        else { return record }
         guard let audio = Data(base64Encoded: text) else {
             throw refuse("audio_data is not base64")
         }
-        guard let format = fields["audio_format"] as? String,
-            ["ogg", "flac", "aac", "wav"].contains(format)
-        else { throw refuse("audio_format is not ogg, flac, aac or wav") }
         record.audio = (audio, format)
         return record
     }

@@ -2,7 +2,8 @@
 import ArgumentParser
 import Beacons
 import Gateway
-import Store
+import Queue
+import Streams
 import Upload
 
 struct Decode: ParsableCommand {

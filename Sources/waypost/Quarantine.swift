@@ -1,7 +1,8 @@
 // `waypost quarantine`: records that the server refused.
 import ArgumentParser
 import Gateway
-import Store
+import Queue
+import Streams
 
 struct Quarantine: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -6,12 +6,16 @@ import Host
 struct Sync: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Upload everything due now.",
-        discussion: "Exit status: 0 when nothing is left pending, 1 otherwise."
+        discussion:
+            "Exit status: 0 when nothing that was there before is left pending or was set aside, 1 otherwise."
     )
 
     @Option(help: "Give up waiting after so many seconds; the upload goes on.")
     var wait = 300
     @OptionGroup var options: ConfigurationOptions
+
+    /// A year of seconds: a clock has no room for any number.
+    private static let longest = 31_536_000
 
     mutating func run() throws {
         let configuration = try options.load().values
@@ -24,7 +28,7 @@ struct Sync: ParsableCommand {
         }
         var last: StatusReport?
         var isDone: Bool?
-        let deadline = SystemClock().now() + .seconds(max(1, wait))
+        let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
         while isDone == nil, let line = client.line(timeout: deadline - SystemClock().now()) {
             if let report = StatusReport(json: line) {
                 last = report

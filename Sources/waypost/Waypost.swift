@@ -14,8 +14,7 @@ struct Waypost: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
-            Survey.self, Decode.self,
-            Config.self,
+            Survey.self, Put.self, Decode.self, Config.self,
         ]
     )
 }
@@ -73,6 +72,9 @@ enum Output {
     static func write(_ text: String) { write(Array(text.utf8), to: STDOUT_FILENO) }
 
     static func write(_ bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
+
+    /// Without an end of line.
+    static func errorPart(_ text: String) { write(Array(text.utf8), to: STDERR_FILENO) }
 
     static func error(_ text: String) { write(Array("\(text)\n".utf8), to: STDERR_FILENO) }
 

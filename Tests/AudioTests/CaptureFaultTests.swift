@@ -2,7 +2,8 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 import Testing
 

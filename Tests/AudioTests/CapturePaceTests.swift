@@ -1,6 +1,7 @@
 // A segment is given out with the read that makes it whole, whatever the encoder holds back.
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Audio

@@ -1,7 +1,8 @@
 // Sound through an encoder and the queue to the files that are uploaded, and what players make of those.
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -72,11 +73,11 @@ final class SoundRig {
 
     /// Every chunk of the queue as the file that would be uploaded.
     func files(_ queue: Queue) throws -> [ChunkFile] {
-        _ = try queue.perform { try $0.pending(.audio) }
+        _ = try queue.flushed().pending(.audio)
         let reader = try queue.reader()
         let source = try RecordSource(reader: reader, clockMap: 0)
         var stored: [Stored<Chunk>] = []
-        try reader.chunks(1...1000) { stored.append($0) }
+        try reader.chunks(1...queue.newest(.audio)) { stored.append($0) }
         var end = 0
         return try stored.map { chunk in
             var bytes: [UInt8] = []

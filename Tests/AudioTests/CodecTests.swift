@@ -1,7 +1,8 @@
 // Each codec from samples to the files that are uploaded, as ffmpeg and the codec's own tool see them.
 import Containers
 import Foundation
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Audio

@@ -1,7 +1,8 @@
 // Sound to test with, a place for what comes out, and an ALSA configuration that plays files.
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 
 @testable import Audio

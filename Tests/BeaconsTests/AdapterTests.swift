@@ -5,7 +5,8 @@ import Board
 import Foundation
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 // BTHome v2 against its published examples (bthome.io/format, bthome.io/encryption), and against damage.
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Beacons

@@ -1,5 +1,6 @@
 // Each decoder against its publisher's vectors and tables, and against damage.
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Beacons

@@ -1,6 +1,7 @@
 // What is kept: patterns, rates, and the intake that applies both.
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 import Testing
 

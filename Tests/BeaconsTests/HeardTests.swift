@@ -1,6 +1,7 @@
 // What is kept of each beacon: so many sightings a second, and each of its measurements once.
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Beacons

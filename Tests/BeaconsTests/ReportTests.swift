@@ -1,6 +1,7 @@
 // HCI events to advertising reports: both kinds, several in one, in pieces, and damaged.
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Beacons

@@ -1,5 +1,6 @@
 // Ruuvi's data formats against their published vectors.
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Beacons

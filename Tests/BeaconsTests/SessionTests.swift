@@ -4,7 +4,8 @@ import CBlueZ
 import CLinux
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Synchronization
 import Testing
 

@@ -1,7 +1,9 @@
 // The clock watch: who vouches for the clock, what a step does, what a receiver's time does.
 import Foundation
 import Host
-import Store
+import Queue
+import SQLite
+import Streams
 import Testing
 
 @testable import Gateway
@@ -62,9 +64,12 @@ import Testing
 
         /// Events as `kind detail`, in order.
         func events() throws -> [String] {
-            try queue.perform { try $0.commit() }
+            guard let last = try queue.flushed().pending(.events)?.last else { return [] }
             var events: [String] = []
-            try queue.reader().events(1...1000) { _, kind, _, detail in
+            try queue.reader().rows(Event.kind, 1...last) { stored in
+                guard case .text(let kind) = stored.record.values[0],
+                    case .text(let detail) = stored.record.values[2]
+                else { return }
                 events.append("\(kind) \(detail)")
             }
             return events
@@ -73,8 +78,8 @@ import Testing
         /// A stamp of this moment as it goes on the wire.
         func resolved() throws -> (wall: WallTime, quality: ClockQuality) {
             let stamp = clock.stamp()
-            try queue.perform { try $0.commit() }
-            return try queue.reader().clockMap(through: .max).resolve(stamp, boot: 1)
+            try queue.flushed()
+            return try queue.reader().dates(through: .max).resolve(stamp, boot: 1)
         }
 
         func anchor() throws -> ClockMap.Anchor? { try queue.perform { $0.clockAnchor() } }
@@ -208,9 +213,9 @@ import Testing
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
         try handle.write(contentsOf: Data(repeating: 0x5A, count: size))
         try handle.close()
-        let epoch = bench.queue.epoch
-        bench.queue.reportDamage("a test", epoch: epoch)
-        try waitUntil("the new database") { bench.queue.epoch != epoch }
+        let epoch = bench.queue.generation
+        bench.queue.reportDamage("a test", generation: epoch)
+        try waitUntil("the new database") { bench.queue.generation != epoch }
         bench.pass(.seconds(30))
         #expect(try bench.anchor() == before)
         #expect(try bench.queue.perform { $0.clockSyncedThisBoot() })

@@ -1,7 +1,8 @@
 // What `waypost quarantine` asks and shows.
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Gateway
@@ -84,14 +85,13 @@ import Testing
         for _ in 0..<120 {
             queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
         }
-        try queue.perform { writer in
-            while let range = try writer.pending(.location),
-                let batch = try writer.freeze(range, through: range.first)
-            {
+        while let range = try queue.flushed().pending(.location) {
+            try queue.perform { writer in
+                guard let batch = try writer.freeze(range, through: range.first) else { return }
                 try writer.quarantine(batch, words: String(repeating: "é", count: 400))
             }
         }
-        let desk = QuarantineDesk(queue: queue, streams: Configuration.Streams())
+        let desk = QuarantineDesk(queue: queue, configuration: Configuration())
         let page = desk.answer(.list(after: 0))
         #expect(page.batches.count == 50)
         #expect(page.more)
@@ -109,5 +109,35 @@ import Testing
         #expect(all.changedBatches == 118)
         #expect(all.changedRecords == 118)
         #expect(desk.answer(.list(after: 0)).batches.isEmpty)
+    }
+}
+
+@Suite struct OfflineQueueTests {
+    /// `waypost quarantine` with the daemon dead must not evict what the configuration has room for.
+    @Test func limits_areThoseOfTheConfiguration() throws {
+        let directory = NSTemporaryDirectory() + "waypost-offline-" + UUID().uuidString
+        try FileManager.default.createDirectory(
+            atPath: directory,
+            withIntermediateDirectories: true
+        )
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        var configuration = Configuration()
+        configuration.stateDirectory = directory
+        configuration.runtimeDirectory = directory
+        // No disk has so much: the queue says at once that it takes no sound.
+        configuration.storage.warnFree = 1 << 60
+        configuration.storage.criticalFree = 1 << 60
+        try Queue(
+            settings: QueueSettings(
+                path: Gateway.databasePath(directory),
+                bootID: "boot",
+                appVersion: "test"
+            )
+        ).close()
+        let refusal = try OfflineQueue.open(configuration, version: "test") { queue in
+            queue.checkStorage()
+            return try queue.flushed().soundRefusal
+        }
+        #expect(refusal != nil)
     }
 }

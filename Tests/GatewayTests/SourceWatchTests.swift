@@ -1,7 +1,8 @@
 // When a source counts as lost and when as back.
 import Board
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Gateway

@@ -4,7 +4,8 @@ import Host
 import Testing
 
 @testable import Gateway
-@testable import Store
+@testable import Queue
+@testable import Streams
 @testable import Upload
 
 @Suite struct SurveyTests {
@@ -200,15 +201,15 @@ import Testing
         bench.hear(1, -60)
         _ = bench.ask(.start(name: "s"))
         for _ in 0..<10 { bench.hear(1, -60) }
+        let range = try #require(try bench.queue.flushed().pending(.beacons))
         try bench.queue.perform { writer in
-            let range = try #require(try writer.pending(.beacons))
             let batch = try #require(try writer.freeze(range, through: range.last))
             try writer.uploaded(batch)
         }
         bench.clock.advance(by: .seconds(3600))
-        #expect(try bench.queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
+        #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == false)
         #expect(bench.ask(.stop).sightings == 10)
-        #expect(try bench.queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 11)
+        #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == true)
         #expect(try bench.only().missingSightings == nil)
     }
 

@@ -1,7 +1,8 @@
 // The whole source, running, and what it made of its input.
 import Board
 import Host
-import Store
+import Queue
+import Streams
 
 @testable import Location
 

@@ -3,7 +3,8 @@ import Board
 import CLinux
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Location

@@ -1,7 +1,8 @@
 // The parts of the location source that need no gpsd: lines, epochs, limits.
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Location

@@ -82,6 +82,43 @@ import Testing
         #expect(text == #"{"id":"a","timestamp":"2026-11-21T04:30:07.123Z","value":1.50}"# + "\n")
     }
 
+    /// Streams of the user: any name, any members, in the archive as they were sent.
+    @Test func streamNeverHeardOf_isKeptByteForByte() async throws {
+        let receiver = try ReceiverProcess()
+        let members = [
+            #""temperature_c":21.50"#, #""n":-0.0,"big":123456789012345678901234567890"#,
+            #""tiny":1e-400,"fine":0.1000000000000000055511151231257827,"e":1E+2"#,
+            #""text":"é\u00e9\"\\\n€","deep":{"id":[{"timestamp":null}]},"":true"#,
+        ]
+        let records = members.enumerated().map { index, members in
+            #"{"id":"w\#(index)","timestamp":"2026-11-21T04:30:07.123Z",\#(members),"#
+                + #""clock":"synced"}"#
+        }
+        let body = """
+            {"stream_name":"3d_printer-X","device_id":"d1","data":[\(records.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(records.count)}}
+            """
+        let answer = try await post(receiver, ("k", Data(body.utf8)))
+        #expect(answer.status == 200)
+        let path = receiver.folder + "/stream=3d_printer-X/date=2026-11-21/device=d1/records.ndjson"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        #expect(text == records.map { $0 + "\n" }.joined())
+    }
+
+    /// Sound is told by its format: a member that is only called like it is a member.
+    @Test(arguments: [
+        #""audio_data":"none""#, #""audio_data":"T2dnUw==""#, #""audio_data":7,"audio_format":1"#,
+        #""audio_data":{"a":1}"#, #""audio_format":"ogg""#,
+        #""audio_data":"x","audio_format":"mp3""#,
+    ])
+    func memberOfAStreamOfTheUser_isNotSound(member: String) async throws {
+        let receiver = try ReceiverProcess()
+        let batch = Self.batch(["a"], stream: "weather", extra: "," + member)
+        #expect(try await post(receiver, batch).status == 200)
+        let path = receiver.folder + "/stream=weather/date=2026-11-21/device=d1/records.ndjson"
+        #expect(try String(contentsOfFile: path, encoding: .utf8).contains(member))
+    }
+
     @Test func lostIndex_isAnErrorAndNoReasonToEmptyTheFiles() async throws {
         let receiver = try ReceiverProcess()
         _ = try await post(receiver, Self.batch(["a"]))

@@ -2,7 +2,8 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -49,16 +50,16 @@ import Upload
     }
 
     /// One sync; whether nothing was left.
-    private func sync(_ queue: Queue, _ settings: UploadSettings) throws -> Bool {
+    private func sync(_ queue: Queue, _ destination: DestinationSettings) throws -> Bool {
         let uploader = Uploader(
-            settings: settings,
+            settings: UploadSettings(maxBatchBytes: 50_000, clockPatience: .zero),
             queue: queue,
             board: Publisher<UploadReport>()
-        )
+        ) { try destination.open() }
         let stop = try StopSignal()
         let lane = try Lane("uploader") { try? uploader.run(until: stop) }
         let isDone = Flag()
-        uploader.sync { isDone.value = $0 }
+        uploader.sync { isDone.value = $0.isDone }
         let deadline = Date().addingTimeInterval(30)
         while isDone.value == nil, Date() < deadline { usleep(2000) }
         uploader.stop()
@@ -71,13 +72,11 @@ import Upload
     func eachCompression_bringsEachRecordOnce(compression: Compression) throws {
         let receiver = try ReceiverProcess()
         try withQueue(700) { queue in
-            let settings = UploadSettings(
+            let settings = DestinationSettings(
                 transport: settings(receiver),
                 deviceID: "device-1",
                 streamNames: [.location: "places"],
-                maxBatchBytes: 50_000,
                 compression: compression,
-                clockPatience: .zero,
                 token: { "secret" }
             )
             let isDone = try sync(queue, settings)

@@ -1,6 +1,8 @@
 // The real program on a disk that fails and comes back, by a library that stands before the system calls.
 import Foundation
-import Store
+import Queue
+import SQLite
+import Streams
 import Testing
 
 @Suite struct DiskSystemTests {

@@ -1,6 +1,7 @@
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 /// `waypost quarantine` with the daemon running, and with it dead.
@@ -44,10 +45,9 @@ import Testing
         for _ in 0..<6 {
             queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
         }
-        try queue.perform { writer in
-            while let range = try writer.pending(.location),
-                let batch = try writer.freeze(range, through: range.first + 1)
-            {
+        while let range = try queue.flushed().pending(.location) {
+            try queue.perform { writer in
+                guard let batch = try writer.freeze(range, through: range.first + 1) else { return }
                 try writer.quarantine(batch, words: "HTTP 422: bad longitude")
             }
         }

@@ -1,7 +1,9 @@
 // A source that is lost and comes back, on real parts: a gpsd that is killed and started again.
 import Foundation
 import Glibc
-import Store
+import Queue
+import SQLite
+import Streams
 import Testing
 
 @Suite struct SourceEventsTests {

@@ -3,142 +3,15 @@ import Board
 import CLinux
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Upload
 
 // One store at a time: each is a Python process of some 100 MB.
 @Suite(.serialized) struct BucketTests {
-    /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
-    private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-bucket-" + UUID().uuidString
-        let queue: Queue
-        let board = Publisher<UploadReport>()
-        let settings: UploadSettings
-        private var uploader: Uploader?
-        private var stop: StopSignal?
-        private var lane: Lane?
-
-        init(
-            url: String,
-            keys: String = "id:secret",
-            compression: Compression = .zstd,
-            maxBatchBytes: Int = 8 << 20
-        ) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            queue = try Queue(
-                settings: QueueSettings(
-                    path: folder + "/queue.sqlite",
-                    bootID: "boot",
-                    appVersion: "1.2.3"
-                )
-            )
-            var settings = UploadSettings(
-                transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
-                deviceID: "device-1",
-                streamNames: [
-                    .location: "places", .beacons: "beacons", .audio: "audio", .events: "events",
-                ],
-                maxBatchBytes: maxBatchBytes,
-                compression: compression,
-                clockPatience: .zero,
-                token: { keys }
-            )
-            settings.bucket = BucketSettings(region: "us-east-1")
-            self.settings = settings
-            try start()
-        }
-
-        func start() throws {
-            let uploader = Uploader(settings: settings, queue: queue, board: board)
-            let stop = try StopSignal()
-            (self.uploader, self.stop) = (uploader, stop)
-            lane = try Lane("uploader") { try? uploader.run(until: stop) }
-        }
-
-        func end() {
-            uploader?.stop()
-            stop?.raise()
-            if let lane = lane.take() { lane.join() }
-        }
-
-        func finish() {
-            end()
-            queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
-        }
-
-        /// Fixes a second apart from a moment on.
-        func add(_ count: Int, from start: String = "2026-11-21T23:59:50.000Z") throws {
-            let wall = try #require(WallTime(rfc3339: start))
-            for number in 0..<count {
-                let stamp = Stamp(
-                    boot: SystemClock().now(),
-                    wall: wall + .milliseconds(Int64(number) * 1000)
-                )
-                queue.accept(
-                    Fix(
-                        stamp: stamp,
-                        mode: .threeDimensional,
-                        latitude: 46.5,
-                        longitude: Double(number) / 1e6
-                    )
-                )
-            }
-        }
-
-        /// Chunks of 4 s of sound.
-        func addSound(_ codec: AudioCodec, chunks: Int, segmentBytes: Int) {
-            let run = AudioRun(
-                id: queue.newRunID(),
-                codec: codec,
-                rate: 16_000,
-                device: "test",
-                chunkSegments: 2,
-                overlapSegments: 0
-            )
-            queue.begin(run)
-            for number in 0..<(chunks * 2) {
-                var data: [UInt8] = []
-                if codec == .opus {
-                    for _ in 0..<101 { data += [3, 0, 8, UInt8(number), 1] }
-                } else {
-                    data = (0..<segmentBytes).map { _ in UInt8.random(in: 0...255) }
-                }
-                queue.accept(
-                    Segment(
-                        run: run.id,
-                        frames: 32_000,
-                        start: SystemClock().stamp().advanced(by: .seconds(number * 2)),
-                        meanSquare: 0.1,
-                        data: data
-                    )
-                )
-            }
-        }
-
-        func tick() { uploader?.tick() }
-
-        /// One sync; whether nothing was left.
-        func sync() throws -> Bool {
-            let answer = Locked<Bool?>(nil)
-            uploader?.sync { done in answer.update { $0 = done } }
-            try waitUntil("the sync ends") { answer.value != nil }
-            return answer.value ?? false
-        }
-
-        func figures(_ stream: Store.Stream) throws -> StreamStatistics {
-            try #require(queue.perform { try $0.statistics() }.first { $0.stream == stream })
-        }
-
-        func error(_ stream: Store.Stream) -> Failure? {
-            board.state.value?.streams[stream]?.lastError?.failure
-        }
-    }
+    private typealias Bench = BucketBench
 
     // MARK: Against a store that checks signatures
 
@@ -156,7 +29,7 @@ import Testing
         #expect(try bench.sync())
         #expect(try bench.figures(.location).uploaded == 50)
         let contents = try store.contents()
-        // Batches of some 16 fixes; a folder has the date of a batch's first.
+        // Batches of some 16 fixes, none over midnight.
         #expect(Set(contents.rows.map(\.date)) == ["2026-11-21", "2026-11-22"])
         #expect(contents.rows.allSatisfy { $0.stream == "places" && $0.device == "device-1" })
         #expect(contents.rows.reduce(0) { $0 + $1.records } == 50)
@@ -196,7 +69,7 @@ import Testing
         let store = try ObjectStore(faults: ["hang"])
         let bench = try Bench(url: store.access.url, keys: store.access.keys)
         defer { bench.finish() }
-        try bench.add(20)
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
         bench.tick()
         let first = store.nextPut()
         // Its answer never comes: the batch is stored, and this side does not know.
@@ -259,7 +132,7 @@ import Testing
         let store = try ObjectStore()
         let bench = try Bench(url: store.access.url, keys: store.access.keys)
         defer { bench.finish() }
-        try bench.settings.verify(until: StopSignal())
+        try bench.settings.destination.verify(until: StopSignal())
         #expect(store.nextPut() == "ok _waypost/device=device-1.json")
         let contents = try store.contents()
         #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])
@@ -291,6 +164,44 @@ import Testing
         #expect(try bench.figures(.location).pending == 5)
     }
 
+    @Test func midnight_endsABatch_soThatDatesAreRight() throws {
+        let store = try ObjectStore()
+        let bench = try Bench(url: store.access.url, keys: store.access.keys)
+        defer { bench.finish() }
+        // 50 s from ten seconds before midnight, then back over it, and a day later.
+        try bench.add(50)
+        try bench.add(5, from: "2026-11-21T23:59:58.000Z")
+        try bench.add(3, from: "2026-11-22T12:00:00.000Z")
+        try bench.addChunks(3, from: "2026-11-21T23:59:57.000Z")
+        #expect(try bench.sync())
+        let contents = try store.contents()
+        let days = contents.rows.map { "\($0.stream) \($0.date) \($0.records)" }
+        #expect(
+            Set(days) == [
+                "places 2026-11-21 12", "places 2026-11-22 46", "audio 2026-11-21 2",
+                "audio 2026-11-22 1",
+            ]
+        )
+        // A batch each: ten seconds, forty, two, and the rest; two chunks, and one.
+        #expect(contents.objects.values.filter { $0 == "application/zstd" }.count == 6)
+    }
+
+    @Test func midnight_endsTheNewestOfABacklog_too() throws {
+        let server = try FaultyServer { _ in .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
+        defer { bench.finish() }
+        // The newest thousand would begin before midnight.
+        try bench.add(3000, from: "2026-11-21T23:20:00.000Z")
+        #expect(try bench.sync())
+        for request in server.requests {
+            let day = request.path.contains("2026-11-21") ? "2026-11-21" : "2026-11-22"
+            let lines = String(decoding: request.body, as: UTF8.self).split(separator: "\n")
+            #expect(lines.allSatisfy { $0.contains("\"timestamp\":\"\(day)") })
+        }
+        #expect(try bench.figures(.location).uploaded == 3000)
+    }
+
     // MARK: Against answers that no real store gives on demand
 
     @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
@@ -301,9 +212,9 @@ import Testing
         defer { server.close() }
         let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket/folder")
         defer { bench.finish() }
-        try bench.add(20)
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
         #expect(try !bench.sync())
-        try bench.add(5)
+        try bench.add(5, from: "2026-11-21T13:00:00.000Z")
         isBusy.update { $0 = false }
         #expect(try bench.sync())
         let requests = server.requests
@@ -315,9 +226,10 @@ import Testing
         #expect(requests.allSatisfy { $0.path.hasPrefix(folder) })
         #expect(requests.allSatisfy { $0.headers["content-encoding"] == nil })
         for request in requests {
-            var digest = SHA256()
-            digest.append(request.body)
-            #expect(request.headers["x-amz-content-sha256"] == digest.finish())
+            var sum = try SHA256()
+            try sum.append(request.body)
+            let digest = try sum.finish()
+            #expect(request.headers["x-amz-content-sha256"] == digest)
             let signature = request.headers["authorization"] ?? ""
             #expect(signature.contains("/us-east-1/s3/aws4_request"))
             #expect(!signature.contains("secret"))
@@ -377,15 +289,16 @@ import Testing
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
         ),
     ])
-    func sha256_isThatOfTheStandard_howeverItIsCut(text: String, expected: String) {
+    func sha256_isThatOfTheStandard_howeverItIsCut(text: String, expected: String) throws {
         for step in [1, 55, 64, 4096, 1_000_000] where text.utf8.count / step < 100_000 {
-            var digest = SHA256()
+            var sum = try SHA256()
             var rest = Array(text.utf8)[...]
             while !rest.isEmpty {
-                digest.append(Array(rest.prefix(step)))
+                try sum.append(Array(rest.prefix(step)))
                 rest = rest.dropFirst(step)
             }
-            #expect(digest.finish() == expected, "pieces of \(step)")
+            let digest = try sum.finish()
+            #expect(digest == expected, "pieces of \(step)")
         }
     }
 }

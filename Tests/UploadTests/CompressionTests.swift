@@ -4,7 +4,8 @@ import CZstd
 import Foundation
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -31,19 +32,16 @@ import Upload
                 settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
             )
             server = try FaultyServer(behaviour)
-            let uploader = Uploader(
-                settings: UploadSettings(
+            let uploader = BenchSettings(
+                upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+                destination: DestinationSettings(
                     transport: TransportSettings(endpoint: server.endpoint, userAgent: "test"),
                     deviceID: "device-1",
                     streamNames: [.location: "places", .audio: "audio"],
-                    maxBatchBytes: maxBatchBytes,
                     compression: compression,
-                    clockPatience: .zero,
                     token: { "secret" }
-                ),
-                queue: queue,
-                board: Publisher<UploadReport>()
-            )
+                )
+            ).uploader(queue)
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
@@ -90,7 +88,7 @@ import Upload
         /// One sync; whether nothing was left.
         func sync() throws -> Bool {
             let answer = Locked<Bool?>(nil)
-            uploader.sync { done in answer.update { $0 = done } }
+            uploader.sync { result in answer.update { $0 = result.isDone } }
             try waitUntil("the sync ends") { answer.value != nil }
             return answer.value ?? false
         }
@@ -99,7 +97,7 @@ import Upload
         var encodings: [String] { server.requests.map { $0.headers["content-encoding"] ?? "-" } }
 
         func location() throws -> StreamStatistics? {
-            try queue.perform { try $0.statistics() }.first { $0.stream == .location }
+            try queue.flushed().statistics().first { $0.stream == .location }
         }
 
         func finish() {
@@ -218,7 +216,7 @@ import Upload
         bench.add(100)
         #expect(try !bench.sync())
         #expect(bench.encodings == ["zstd", "-"])
-        let batch = try #require(try bench.queue.perform { try $0.nextReady(.location) })
+        let batch = try #require(try bench.queue.flushed().nextReady(.location))
         #expect(batch.attempts == 0)
         #expect(batch.error == nil)
         #expect(batch.records == 100)

@@ -3,139 +3,10 @@ import Board
 import Foundation
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 @testable import Upload
-
-/// A fault on a connection that has come about.
-struct WireFault: Sendable, CustomTestStringConvertible {
-    var testDescription: String
-    var code: String
-    /// It ends only by the gateway's own patience.
-    var isSlow: Bool
-    var behaviour: Behaviour
-
-    init(
-        _ name: String,
-        code: String = "E001",
-        isSlow: Bool = false,
-        _ act: @escaping @Sendable (Int32) -> Void
-    ) {
-        (testDescription, self.code, self.isSlow, behaviour) = (name, code, isSlow, .play(act))
-    }
-
-    static let all: [WireFault] = [
-        .init("hangs up") { _ in },
-        .init("reset before the answer") { Wire.resetAtClose($0) },
-        .init("reset in the header") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Le")
-            Wire.resetAtClose($0)
-        },
-        .init("reset in the body") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"acc")
-            Wire.resetAtClose($0)
-        },
-        .init("cut behind the status line") { Wire.send($0, "HTTP/1.1 200 OK\r\n") },
-        .init("cut behind 100 Continue") {
-            Wire.send($0, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
-        },
-        .init("cut in the header") { Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Le") },
-        .init("cut in the body") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"acc")
-        },
-        .init("cut in a chunk") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{\"a")
-        },
-        .init("chunked without an end") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
-        },
-        .init("chunk of nonsense") {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}")
-        },
-        .init("HTTP/1.0 cut in the body", code: "E003") {
-            Wire.send($0, "HTTP/1.0 200 OK\r\n\r\n{\"acc")
-        },
-        .init("not HTTP at all") { Wire.send($0, "SSH-2.0-OpenSSH_9.2p1\r\n") },
-        .init("random bytes") { client in
-            let bytes = (0..<5000).map { _ in UInt8.random(in: 0...255) }
-            Wire.send(client, bytes)
-        },
-        .init("answer without end", code: "E003") { client in
-            Wire.send(client, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            let block = "4000\r\n" + String(repeating: " ", count: 0x4000) + "\r\n"
-            while Wire.send(client, block) {}
-        },
-        .init("answer that says it is huge", code: "E003") { client in
-            Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
-            while Wire.send(client, String(repeating: "{", count: 0x4000)) {}
-        },
-        .init("header without end", code: "E003") { client in
-            Wire.send(client, "HTTP/1.1 200 OK\r\n")
-            while Wire.send(client, "X-Bomb: \(String(repeating: "b", count: 1000))\r\n") {}
-        },
-        .init("header line without end", code: "E001") { client in
-            Wire.send(client, "HTTP/1.1 200 OK\r\nX-Bomb: ")
-            while Wire.send(client, String(repeating: "b", count: 0x4000)) {}
-        },
-        .init("100 Continue without end", code: "E003") { client in
-            while Wire.send(client, "HTTP/1.1 100 Continue\r\n\r\n") {}
-        },
-        .init("stall before the answer", isSlow: true) { Wire.waitForEnd($0) },
-        .init("stall in the header", isSlow: true) {
-            Wire.send($0, "HTTP/1.1 200 OK\r\n")
-            Wire.waitForEnd($0)
-        },
-        .init("stall in the body", isSlow: true) {
-            Wire.send($0, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-            Wire.waitForEnd($0)
-        },
-        .init("a byte now and then", isSlow: true) {
-            Wire.drip($0, "HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", every: 50_000)
-        },
-        .init("a byte of the header now and then", isSlow: true) {
-            Wire.drip($0, "HTTP/1.1 200 OK\r\nX-Slow: ", every: 50_000)
-        },
-    ]
-}
-
-/// An answer in a form that is unusual and right.
-struct OddAnswer: Sendable, CustomTestStringConvertible {
-    var testDescription: String
-    var behaviour: Behaviour
-
-    init(_ name: String, _ answer: String) {
-        testDescription = name
-        behaviour = .play { Wire.send($0, answer) }
-    }
-
-    static let all: [OddAnswer] = [
-        .init("HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n{\"accepted\":1}"),
-        .init("HTTP/1.0 empty", "HTTP/1.0 200 OK\r\n\r\n"),
-        .init("no length", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}"),
-        .init(
-            "chunked",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
-        ),
-        .init(
-            "chunked with a trailer",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n"
-        ),
-        .init(
-            "100 Continue first",
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-        ),
-        .init(
-            "103 Early Hints first",
-            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-        ),
-        .init("204", "HTTP/1.1 204 No Content\r\n\r\n"),
-        .init(
-            "half a megabyte of JSON",
-            "HTTP/1.1 200 OK\r\nContent-Length: 500011\r\n\r\n{\"ids\":\""
-                + String(repeating: "x", count: 500_000) + "\" }"
-        ),
-    ]
-}
 
 @Suite struct NetworkTests {
     @Test(arguments: WireFault.all)
@@ -154,7 +25,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         #expect(failed.notBefore != nil)
         #expect(bench.figures?.pending == 50)
         #expect(bench.figures?.uploaded == 0)
-        let kept = try #require(try bench.queue.perform { try $0.nextReady(.location) })
+        let kept = try #require(try bench.queue.flushed().nextReady(.location))
         #expect(kept.attempts == 0)
         // Collecting goes on, and the next sync sends the very same request first.
         bench.add(5)
@@ -176,6 +47,19 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         #expect(try bench.sync())
         #expect(bench.figures?.uploaded == 3)
         #expect(bench.server.requests.count == 1)
+    }
+
+    @Test func rejectedBehindMegabytesOfIds_isARefusal() throws {
+        let answer = "HTTP/1.0 200 OK\r\n\r\n" + OddAnswer.ids(3 << 20) + "\"\"], \"rejected\": 1}"
+        let bench = try UploadBench { request in
+            (try? SentBatch(request)).map { $0.last - $0.first == 2 } ?? false
+                ? .play { Wire.send($0, answer) } : .ok
+        }
+        defer { bench.finish() }
+        bench.add(3)
+        #expect(try bench.sync())
+        #expect(bench.figures?.uploaded == 3)
+        #expect(bench.server.requests.count == 3)
     }
 
     @Test func keptAliveConnection_closedByTheServer_isNoError() throws {
@@ -320,7 +204,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         bench.addSound(chunks: 12, frames: 500_000)
         bench.ask { _ in }
         try waitUntil("the batch is halved") {
-            try bench.queue.perform { try $0.nextReady(.audio) }.map { $0.records < 6 } ?? false
+            try bench.queue.flushed().nextReady(.audio).map { $0.records < 6 } ?? false
         }
     }
 
@@ -346,7 +230,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
                     }
                 }
                 bytes.update { $0 = total }
-                usleep(20_000)
+                usleep(40_000)
             }
             Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
         }
@@ -354,7 +238,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         let bench = try UploadBench(
             maxBatchBytes: 64 << 20,
             endpoint: "http://127.0.0.1:\(server.port)/api/ingest",
-            timeout: .seconds(2),
+            timeout: .seconds(5),
             change: { $0.compression = .none }
         ) { _ in .ok }
         defer { bench.finish() }
@@ -362,25 +246,35 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
         // Longer than the timeout in all, with something moving all the time.
         #expect(try bench.sync())
         #expect(bytes.value > 3_000_000)
-        let audio = try bench.queue.perform { try $0.statistics() }.first { $0.stream == .audio }
+        let audio = try bench.queue.flushed().statistics().first { $0.stream == .audio }
         #expect(audio?.uploaded == 3)
     }
 
+    private static let start = BootInstant(nanoseconds: 0)
+
+    private func goesOn(_ steps: [(ProgressWatch.Mark, Int)]) -> [Bool] {
+        var watch = ProgressWatch(limit: .seconds(30), now: Self.start)
+        return steps.map { watch.goesOn($0, Self.start + .seconds($1)) }
+    }
+
     @Test func watch_countsWhatLeavesTheKernelAndTheBeginningOfAnAnswer() {
-        let start = BootInstant(nanoseconds: 0)
-        func at(_ seconds: Int) -> BootInstant { start + .seconds(seconds) }
-        typealias Mark = ProgressWatch.Mark
-        var watch = ProgressWatch(limit: .seconds(30), now: start)
-        let steps: [(Mark, Int)] = [
-            (Mark(given: 100, unsent: 100, answered: 0), 20),
-            (Mark(given: 100, unsent: 60, answered: 0), 45),
-            (Mark(given: 100, unsent: 0, answered: 0), 70),
-            (Mark(given: 100, unsent: 0, answered: 1), 95),
-            // More of the answer does not make it any younger.
-            (Mark(given: 100, unsent: 0, answered: 2), 120),
-            (Mark(given: 100, unsent: 0, answered: 3), 125),
-        ]
-        let goesOn = steps.map { watch.goesOn($0, at($1)) }
+        let goesOn = goesOn([
+            (.init(given: 100, unsent: 100, answered: 0), 20),
+            (.init(given: 100, unsent: 60, answered: 0), 45),
+            (.init(given: 100, unsent: 0, answered: 0), 70),
+            (.init(given: 100, unsent: 0, answered: 1), 95),
+            // A little more of the answer does not make it any younger.
+            (.init(given: 100, unsent: 0, answered: 2), 120),
+            (.init(given: 100, unsent: 0, answered: 3), 125),
+        ])
         #expect(goesOn == [true, true, true, true, true, false])
+    }
+
+    @Test func watch_letsALongAnswerComeOverASlowLine_butNotForEver() {
+        // 20 kB each 25 s: half a megabyte in ten minutes.
+        let steps = (1...40).map { (ProgressWatch.Mark(answered: $0 * 20_000), $0 * 25) }
+        let goesOn = goesOn(steps)
+        #expect(goesOn.prefix(24).allSatisfy { $0 })
+        #expect(goesOn.last == false)
     }
 }

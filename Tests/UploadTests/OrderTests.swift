@@ -1,6 +1,7 @@
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -26,24 +27,6 @@ import Upload
         }
     }
 
-    private func addSightings(_ bench: UploadBench, _ count: Int) {
-        for number in 0..<count {
-            bench.queue.accept(
-                Sighting(
-                    identity: BeaconIdentity(
-                        kind: .iBeacon,
-                        beaconID: "f7826da6/1/\(number % 10)",
-                        address: BluetoothAddress(value: UInt64(number % 10)),
-                        addressType: .randomStatic,
-                        txPower: -59
-                    ),
-                    rssi: -60,
-                    stamp: SystemClock().stamp()
-                )
-            )
-        }
-    }
-
     /// The ranges of a stream, put together, are all its records, each once.
     private func expectEachOnce(_ sent: [Sent], _ stream: String, through newest: Int) {
         let ranges = sent.filter { $0.stream == stream }.sorted { $0.first < $1.first }
@@ -59,7 +42,7 @@ import Upload
         let bench = try UploadBench(maxBatchBytes: 200_000) { _ in .ok }
         defer { bench.finish() }
         bench.add(3000)
-        addSightings(bench, 4000)
+        bench.addSightings(4000)
         bench.addSound(chunks: 12)
         #expect(try bench.sync())
         let sent = try sent(bench)
@@ -97,7 +80,7 @@ import Upload
         for round in 0..<5 {
             bench.add(1500)
             #expect(try !bench.sync())
-            let frozen = try bench.queue.perform { try $0.nextReady(.location) }
+            let frozen = try bench.queue.flushed().nextReady(.location)
             #expect(frozen != nil, "round \(round)")
         }
         let keys = Set(bench.server.requests.compactMap { $0.headers["idempotency-key"] })

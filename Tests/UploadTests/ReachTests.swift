@@ -3,7 +3,8 @@ import CLinux
 import Foundation
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -76,8 +77,9 @@ import Upload
             let listener = try PlainServer { server.serve($0) }
             self.listener = listener
             let token = token
-            let uploader = Uploader(
-                settings: UploadSettings(
+            let uploader = BenchSettings(
+                upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+                destination: DestinationSettings(
                     transport: TransportSettings(
                         endpoint: "http://127.0.0.1:\(listener.port)/api/ingest",
                         userAgent: "waypost/test",
@@ -85,14 +87,10 @@ import Upload
                     ),
                     deviceID: "device-1",
                     streamNames: [:],
-                    maxBatchBytes: maxBatchBytes,
                     compression: .none,
-                    clockPatience: .zero,
                     token: { token.value }
-                ),
-                queue: queue,
-                board: board
-            )
+                )
+            ).uploader(queue, board)
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
@@ -115,7 +113,7 @@ import Upload
         }
 
         var uploaded: Int {
-            let all = try? queue.perform { try $0.statistics() }
+            let all = try? queue.flushed().statistics()
             return all?.first { $0.stream == .location }?.uploaded ?? 0
         }
 
@@ -137,7 +135,7 @@ import Upload
         bench.add(300)
         for _ in 0..<3 { try bench.sync() }
         #expect(bench.uploaded == 300)
-        let days = try bench.queue.perform { try $0.traffic() }
+        let days = try bench.queue.flushed().traffic()
         // Midnight may pass meanwhile.
         let sum = days.reduce(Traffic()) { $0 + $1.traffic }
         #expect(sum.sent == Int64(bench.server.received.value))

@@ -2,7 +2,8 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -11,6 +12,19 @@ import Upload
     private static func has(_ number: Int, _ request: Request) -> Bool {
         let text = String(decoding: (try? gunzip(request.body)) ?? Data(), as: UTF8.self)
         return text.contains(String(format: "\"longitude\":%.7f,", Double(number) / 1e6))
+    }
+
+    private func refused(_ bench: UploadBench) throws -> [Batch] {
+        try bench.queue.perform { try $0.quarantined() }
+    }
+
+    /// Syncs until a record that was refused once has had all its verdicts.
+    private func syncToTheEnd(_ bench: UploadBench) throws {
+        for _ in 2...5 { _ = try bench.sync() }
+    }
+
+    private func events(_ bench: UploadBench, _ kind: EventKind) throws -> [String] {
+        try eventDetails(bench.queue, kind)
     }
 
     @Test(arguments: [
@@ -22,14 +36,7 @@ import Upload
         let bench = try UploadBench { Self.has(5000, $0) ? refusal : .ok }
         defer { bench.finish() }
         bench.add(10_000)
-        #expect(try bench.sync())
-        let figures = try #require(bench.figures)
-        #expect(figures.uploaded == 9999)
-        #expect(figures.quarantined == 1)
-        #expect(figures.pending == 0)
-        #expect(figures.accepted == 10_000)
-        let refused = try bench.queue.perform { try $0.quarantined() }
-        #expect(refused.map(\.first) == [5001])
+        #expect(try bench.result() == SyncResult(left: 1))
         // 9000 records in one batch behind the newest 1000: 14 halvings, both halves sent, and three more.
         let locations = try bench.server.requests.map(SentBatch.init).filter {
             $0.stream == "places"
@@ -39,6 +46,21 @@ import Upload
         // Nothing else was sent twice to a server that had taken it.
         let taken = locations.filter { !($0.first...$0.last).contains(5001) }
         #expect(taken.reduce(0) { $0 + $1.last - $1.first + 1 } == 9999)
+        // The rest is there; the record itself has four more verdicts, each in a sync of its own.
+        for number in 1...3 {
+            #expect(try bench.result() == SyncResult(left: 1))
+            #expect(bench.server.requests.count == locations.count + number)
+        }
+        #expect(try refused(bench).isEmpty)
+        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
+        let figures = try #require(bench.figures)
+        #expect(figures.uploaded == 9999)
+        #expect(figures.quarantined == 1)
+        #expect(figures.pending == 0)
+        #expect(figures.accepted == 10_000)
+        #expect(try refused(bench).map(\.first) == [5001])
+        #expect(try events(bench, .quarantined).count == 1)
+        #expect(try bench.result() == SyncResult(left: 0))
     }
 
     @Test func twoPoisons_areBothFound() throws {
@@ -47,10 +69,37 @@ import Upload
         }
         defer { bench.finish() }
         bench.add(64)
-        #expect(try bench.sync())
+        #expect(try !bench.sync())
         #expect(bench.figures?.uploaded == 62)
-        let refused = try bench.queue.perform { try $0.quarantined() }
-        #expect(refused.map(\.first).sorted() == [4, 5])
+        try syncToTheEnd(bench)
+        #expect(try refused(bench).map(\.first).sorted() == [4, 5])
+        // Two of one stream in one sync are one event.
+        let events = try events(bench, .quarantined)
+        #expect(events.count == 1)
+        #expect(events.first?.contains("\"records\":2") == true)
+    }
+
+    /// More of them than may stand refused in a row: none holds up what the server takes.
+    @Test func scatteredPoisons_holdNothingUp() throws {
+        let poison = (0..<25).map { $0 * 40 + 7 }
+        let bench = try UploadBench { request in
+            guard let batch = try? SentBatch(request), batch.stream == "places" else { return .ok }
+            return poison.contains { (batch.first...batch.last).contains($0) }
+                ? .answer(status: 422, body: "no") : .ok
+        }
+        defer { bench.finish() }
+        bench.add(1000)
+        #expect(try bench.result() == SyncResult(left: 25))
+        #expect(bench.figures?.uploaded == 975)
+        // What comes later is there at once, though some of the 25 wait their turn.
+        for number in 1...20 {
+            bench.add(10)
+            _ = try bench.sync()
+            let uploaded = try #require(bench.figures?.uploaded)
+            #expect(uploaded == 975 + 10 * number)
+        }
+        #expect(try refused(bench).map(\.first).sorted() == poison.map { Int64($0) })
+        #expect(try bench.sync())
     }
 
     @Test func tooLarge_isHalvedDownToTheOneThatStaysTooLarge() throws {
@@ -59,24 +108,98 @@ import Upload
         }
         defer { bench.finish() }
         bench.add(100)
-        #expect(try bench.sync())
+        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
         #expect(bench.figures?.uploaded == 99)
-        let refused = try bench.queue.perform { try $0.quarantined() }
+        let refused = try refused(bench)
         #expect(refused.map(\.first) == [43])
         #expect(refused.map(\.last) == [43])
         #expect(refused.first?.error == "HTTP 413: over 1 kB")
         #expect(bench.board.state.value?.phase == .idle)
     }
 
+    /// Issue 10: 2,000 sightings made 4,000 requests, 2,000 quarantined and as many events, which were refused, too.
+    @Test(arguments: [400, 413])
+    func serverThatRefusesEverything_isAskedLittle_andBegetsNoEvents(status: Int) throws {
+        let bench = try UploadBench { _ in .answer(status: status, body: "no") }
+        defer { bench.finish() }
+        bench.addSightings(2000)
+        bench.add(300)
+        bench.addSound(chunks: 20, frames: 160)
+        bench.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
+        var quarantined: [Int] = []
+        for number in 1...24 {
+            let before = bench.server.requests.count
+            let result = try bench.result()
+            #expect(!result.isDone)
+            #expect(bench.server.requests.count - before <= 40, "sync \(number)")
+            quarantined.append(result.quarantined)
+            // At most one event a stream and sync.
+            #expect(try events(bench, .quarantined).count <= 3 * number)
+        }
+        #expect(try events(bench, .quarantined).allSatisfy { !$0.contains("events") })
+        let figures = try bench.queue.flushed().statistics()
+        #expect(figures.reduce(0) { $0 + $1.quarantined } == quarantined.reduce(0, +))
+        #expect(figures.allSatisfy { $0.uploaded == 0 })
+        if status == 413 {
+            #expect(quarantined.allSatisfy { $0 <= 40 })
+        } else {
+            #expect(quarantined.prefix(4).allSatisfy { $0 == 0 })
+            // Each stream comes to its turn.
+            let streams = figures.filter { $0.quarantined > 0 }.map(\.stream)
+            #expect(Set(streams) == [.beacons, .location, .audio, .events])
+        }
+    }
+
+    @Test func oneStreamRefused_holdsNoOtherUp() throws {
+        let bench = try UploadBench { request in
+            (try? SentBatch(request).stream) == "audio" ? .ok : .answer(status: 422, body: "no")
+        }
+        defer { bench.finish() }
+        bench.addSightings(2000)
+        bench.add(2000)
+        bench.queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
+        bench.addSound(chunks: 20, frames: 160)
+        _ = try bench.sync()
+        let audio = try bench.queue.flushed().statistics().first { $0.stream == .audio }
+        #expect(audio?.uploaded == 20)
+    }
+
+    @Test func recordThatIsTakenAfterAll_isNotQuarantined() throws {
+        let isRefusing = Locked(true)
+        let bench = try UploadBench { _ in
+            isRefusing.value ? .answer(status: 422, body: "no") : .ok
+        }
+        defer { bench.finish() }
+        bench.add(30)
+        for _ in 1...4 { #expect(try !bench.sync()) }
+        isRefusing.update { $0 = false }
+        #expect(try bench.result() == SyncResult(left: 0))
+        #expect(bench.figures?.uploaded == 30)
+        #expect(try refused(bench).isEmpty)
+    }
+
+    @Test func maxAttempts_isTheNumberOfSyncs() throws {
+        let bench = try UploadBench(change: { $0.maxAttempts = 2 }) { _ in
+            .answer(status: 422, body: "no")
+        }
+        defer { bench.finish() }
+        bench.add(1)
+        #expect(try bench.result() == SyncResult(left: 1))
+        #expect(try bench.result() == SyncResult(left: 0, quarantined: 1))
+        #expect(bench.server.requests.count == 2)
+    }
+
     @Test func serversWords_areShortAndHarmless() throws {
         let words =
             "bad\r\n\u{1B}[31mred\u{7F}\u{9B}2J \u{202E}turned\u{0} caf\u{E9} "
             + String(repeating: "x", count: 5000)
-        let bench = try UploadBench { _ in .answer(status: 422, body: words) }
+        let bench = try UploadBench(change: { $0.maxAttempts = 1 }) { _ in
+            .answer(status: 422, body: words)
+        }
         defer { bench.finish() }
         bench.add(1)
         _ = try bench.sync()
-        let error = try #require(try bench.queue.perform { try $0.quarantined() }.first?.error)
+        let error = try #require(try refused(bench).first?.error)
         #expect(error.hasPrefix("HTTP 422: bad [31mred2J turned caf\u{E9} xxx"))
         #expect(error.count <= 220)
         let scalars = error.unicodeScalars

@@ -2,7 +2,8 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -64,9 +65,7 @@ import Upload
 
     private func addToThreeStreams(_ bench: UploadBench) throws {
         bench.add(1)
-        try bench.queue.perform { writer in
-            _ = try writer.nextReady(.location)
-        }
+        try bench.queue.flushed()
         bench.queue.accept(
             Sighting(
                 identity: BeaconIdentity(

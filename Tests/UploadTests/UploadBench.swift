@@ -1,8 +1,36 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Upload
+
+/// How an uploader is set up, as one.
+@dynamicMemberLookup struct BenchSettings {
+    var upload: UploadSettings
+    var destination: DestinationSettings
+
+    subscript<Value>(dynamicMember path: WritableKeyPath<UploadSettings, Value>) -> Value {
+        get { upload[keyPath: path] }
+        set { upload[keyPath: path] = newValue }
+    }
+
+    subscript<Value>(dynamicMember path: WritableKeyPath<DestinationSettings, Value>) -> Value {
+        get { destination[keyPath: path] }
+        set { destination[keyPath: path] = newValue }
+    }
+
+    func uploader(
+        _ queue: Queue,
+        _ board: Publisher<UploadReport> = Publisher(),
+        clock: any HostClock = SystemClock()
+    ) -> Uploader {
+        let destination = destination
+        return Uploader(settings: upload, queue: queue, board: board, clock: clock) {
+            try destination.open()
+        }
+    }
+}
 
 /// A queue and an uploader against a server; gone with the test.
 final class UploadBench {
@@ -19,7 +47,7 @@ final class UploadBench {
         endpoint: String? = nil,
         clock: any HostClock = SystemClock(),
         timeout: Duration = .seconds(30),
-        change: (inout UploadSettings) -> Void = { _ in },
+        change: (inout BenchSettings) -> Void = { _ in },
         _ behaviour: @escaping @Sendable (Request) -> Behaviour
     ) throws {
         folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
@@ -41,18 +69,19 @@ final class UploadBench {
             userAgent: "waypost/test"
         )
         transport.timeout = timeout
-        var settings = UploadSettings(
-            transport: transport,
-            deviceID: "device-1",
-            streamNames: [
-                .location: "places", .beacons: "beacons", .audio: "audio", .events: "events",
-            ],
-            maxBatchBytes: maxBatchBytes,
-            clockPatience: .zero,
-            token: { "secret" }
+        var settings = BenchSettings(
+            upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+            destination: DestinationSettings(
+                transport: transport,
+                deviceID: "device-1",
+                streamNames: [
+                    .location: "places", .beacons: "beacons", .audio: "audio", .events: "events",
+                ],
+                token: { "secret" }
+            )
         )
         change(&settings)
-        let uploader = Uploader(settings: settings, queue: queue, board: board, clock: clock)
+        let uploader = settings.uploader(queue, board, clock: clock)
         let stop = try StopSignal()
         self.uploader = uploader
         self.stop = stop
@@ -60,6 +89,24 @@ final class UploadBench {
     }
 
     func add(_ count: Int) { addFixes(count, to: queue) }
+
+    func addSightings(_ count: Int) {
+        for number in 0..<count {
+            queue.accept(
+                Sighting(
+                    identity: BeaconIdentity(
+                        kind: .iBeacon,
+                        beaconID: "f7826da6/1/\(number % 10)",
+                        address: BluetoothAddress(value: UInt64(number % 10)),
+                        addressType: .randomStatic,
+                        txPower: -59
+                    ),
+                    rssi: -60,
+                    stamp: SystemClock().stamp()
+                )
+            )
+        }
+    }
 
     /// Chunks of one segment each that do not shrink: PCM, two bytes a frame.
     func addSound(chunks: Int, frames: Int = 16_000) {
@@ -88,18 +135,21 @@ final class UploadBench {
 
     func tick() { uploader.tick() }
 
-    func ask(_ done: @escaping @Sendable (Bool) -> Void) { uploader.sync(done) }
+    func ask(_ done: @escaping @Sendable (Bool) -> Void) { uploader.sync { done($0.isDone) } }
 
     /// One sync; whether nothing was left.
-    func sync() throws -> Bool {
-        let answer = Locked<Bool?>(nil)
-        uploader.sync { done in answer.update { $0 = done } }
+    func sync() throws -> Bool { try result().isDone }
+
+    /// One sync.
+    func result() throws -> SyncResult {
+        let answer = Locked<SyncResult?>(nil)
+        uploader.sync { result in answer.update { $0 = result } }
         try waitUntil("the sync ends") { answer.value != nil }
-        return answer.value ?? false
+        return answer.value ?? SyncResult()
     }
 
     var figures: StreamStatistics? {
-        try? queue.perform { try $0.statistics() }.first { $0.stream == .location }
+        try? queue.flushed().statistics().first { $0.stream == .location }
     }
 
     func requestStop() {
@@ -127,4 +177,18 @@ func addFixes(_ count: Int, to queue: Queue) {
             )
         )
     }
+}
+
+/// The details of all events of a kind that are in a queue, in order.
+func eventDetails(_ queue: Queue, _ kind: EventKind) throws -> [String] {
+    let last = try queue.flushed().newest(.events)
+    guard last > 0 else { return [] }
+    var details: [String] = []
+    try queue.reader().rows(Event.kind, 1...last) { stored in
+        guard case .text(kind.rawValue) = stored.record.values[0],
+            case .text(let detail) = stored.record.values[2]
+        else { return }
+        details.append(detail)
+    }
+    return details
 }

@@ -1,6 +1,7 @@
 import Board
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -25,8 +26,49 @@ import Upload
             case .endpointWrong: "endpointWrong"
             case .tooLarge: "tooLarge"
             case .refused: "refused"
+            case .unreachable: "unreachable"
             }
         #expect(name == expected)
+    }
+
+    @Test(arguments: [
+        (#"{"rejected": 2, "duplicates": 3}"#, 2, 3),
+        (#"{"rejected":["a"],"duplicates":[1,[2],{}]}"#, 1, 3),
+        (#"{"rejected":0.4,"duplicates":1e2}"#, 1, 100),
+        (#"{"rejected":-3,"duplicates":null}"#, 0, 0),
+        // Of two the first counts, and a name may be written with escapes.
+        (#"{"rejected":1,"rejected":0,"\u0064uplicates":7}"#, 1, 7),
+        // What is nested, or no count at all, says nothing.
+        (#"{"data":{"rejected":5},"rejected":{"a":1},"duplicates":"4"}"#, 0, 0),
+        (#"[{"rejected":5}]"#, 0, 0), (#"["rejected",5]"#, 0, 0),
+        (#"{"rejected2":5,"reject":5}"#, 0, 0),
+        (#"{"rejected":9999999999999999999999999999999999999999999999}"#, 9_999_999_999_999_999, 0),
+    ])
+    func reply_countsWhatWasRejectedAndWhatWasThere(body: String, rejected: Int, duplicates: Int) {
+        let reply = Reply(Array(body.utf8))
+        #expect(reply.form == .json)
+        #expect(reply.rejected == rejected || rejected > 1 << 50 && reply.rejected == .max)
+        #expect(reply.duplicates == duplicates)
+    }
+
+    @Test(arguments: [
+        ("{", Reply.Form.unfinished), ("[1", .unfinished), ("\"a", .unfinished), ("-", .unfinished),
+        ("12", .json), ("tru", .unfinished), ("truE", .other), ("{}x", .other), ("01", .other),
+        ("[1,]", .json), ("{,}", .other), ("[}", .other), (#""\ud83d""#, .other),
+        ("{\"a\" 1}", .other),
+        (" \r\n\t", .blank), ("\u{FEFF}{}", .json), ("<html>", .other), ("\u{0}", .other),
+    ])
+    func reply_knowsJSON(body: String, form: Reply.Form) {
+        #expect(Reply(Array(body.utf8)).form == form)
+    }
+
+    @Test func reply_isNotOutdoneByDepth() {
+        func form(_ depth: Int) -> Reply.Form {
+            Reply([UInt8](repeating: 91, count: depth) + [UInt8](repeating: 93, count: depth)).form
+        }
+        #expect(form(512) == .json)
+        #expect(form(513) == .other)
+        #expect(form(1 << 20) == .other)
     }
 
     @Test func retryAfter_isHonouredUpToAnHour() {
@@ -77,12 +119,18 @@ import Upload
         )
         fix.speed = 0.005
         var json = JSONText()
+        guard case .plain(let columns) = Fix.kind.shape else { return }
+        let stored = zip(columns, fix.values).map { column, value -> ColumnValue in
+            guard case .scaled(let decimals) = column.form else { return value }
+            return value.scaled(decimals).map { .integer($0) } ?? .none
+        }
         RecordJSON.write(
-            fix,
+            columns,
+            stored,
             id: "x",
             at: (WallTime(milliseconds: 1_795_235_407_123), .corrected),
             to: &json
-        )
+        ) { $1.wall }
         #expect(
             String(decoding: json.bytes, as: UTF8.self)
                 == #"{"id":"x","timestamp":"2026-11-21T04:30:07.123Z","latitude":0.0000000,"longitude":180.0000000,"speed":0.01,"fix":"2d","clock":"corrected"}"#

@@ -2,7 +2,8 @@
 import Board
 import Foundation
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 import Upload
 
@@ -13,7 +14,7 @@ struct TableRow: Sendable, CustomTestStringConvertible {
         /// The same batch again, later; `code` stands in `status` meanwhile.
         case kept(code: String, phase: UploadReport.Phase)
         /// Two halves under keys of their own.
-        case halved(attempts: Int)
+        case halved
     }
 
     var testDescription: String
@@ -52,14 +53,14 @@ struct TableRow: Sendable, CustomTestStringConvertible {
             .answer(status: 302, body: "", headers: ["Location: http://127.0.0.1:1/"]),
             .kept(code: "E003", phase: .endpointWrong)
         ),
-        .init("413", .answer(status: 413, body: "too big"), .halved(attempts: 0)),
-        .init("400", .answer(status: 400, body: "bad"), .halved(attempts: 1)),
-        .init("422", .answer(status: 422, body: "bad"), .halved(attempts: 1)),
-        .init("200 rejected", .answer(status: 200, body: #"{"rejected":1}"#), .halved(attempts: 1)),
+        .init("413", .answer(status: 413, body: "too big"), .halved),
+        .init("400", .answer(status: 400, body: "bad"), .halved),
+        .init("422", .answer(status: 422, body: "bad"), .halved),
+        .init("200 rejected", .answer(status: 200, body: #"{"rejected":1}"#), .halved),
         .init(
             "200 rejected list",
             .answer(status: 200, body: #"{"rejected":["a"]}"#),
-            .halved(attempts: 1)
+            .halved
         ),
     ]
 }
@@ -175,7 +176,7 @@ struct SentBatch {
         code: String,
         phase: UploadReport.Phase
     ) throws {
-        let kept = try #require(try bench.queue.perform { try $0.nextReady(.location) })
+        let kept = try #require(try bench.queue.flushed().nextReady(.location))
         #expect("\"\(kept.key)\"" == batch.key)
         #expect(kept.attempts == 0)
         // What stood before it is with the server, nothing behind it was tried.
@@ -186,7 +187,7 @@ struct SentBatch {
         #expect(report.streams[.location]?.inFlight == 0)
     }
 
-    @Test func halves_carryTheAttemptsOfTheRecords() throws {
+    @Test func halves_haveNoAttempts_beforeARecordStandsAlone() throws {
         // Refused as long as it has more than 100 records, and then the server is gone.
         let bench = try UploadBench { request in
             guard let batch = try? SentBatch(request) else { return .ok }
@@ -196,8 +197,9 @@ struct SentBatch {
         defer { bench.finish() }
         bench.add(Self.count)
         #expect(try !bench.sync())
-        let ready = try #require(try bench.queue.perform { try $0.nextReady(.location) })
-        #expect(ready.attempts == 2)
+        let ready = try #require(try bench.queue.flushed().nextReady(.location))
+        #expect(ready.attempts == 0)
+        #expect(ready.error == "HTTP 400: no")
         #expect(ready.records == 100)
         #expect(bench.figures?.pending == Self.count)
         try expectSum(bench)

@@ -12,6 +12,12 @@ import sqlite3
 import subprocess
 import sys
 
+# No compiled files among the sources; before the import of our own.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "torture"))
+
+import records as queue
+
 TABLES = {
     "linux_gpsd_location": "location", "linux_alsa_audio": "chunks",
     "linux_bluez_beacons": "sightings", "waypost_events": "events",
@@ -20,10 +26,13 @@ CODES = {"linux_gpsd_location": 1, "linux_alsa_audio": 2, "linux_bluez_beacons":
 
 
 def accepted(database, stream):
-    """The sequence numbers in the queue; those that were purged count as well."""
-    purged = database.execute("SELECT purged_through FROM streams WHERE id=?", (CODES[stream],)).fetchone()[0]
-    rows = database.execute(f"SELECT id FROM {TABLES[stream]}").fetchall()
-    return set(range(1, purged + 1)) | {row[0] for row in rows}
+    """How many numbers the queue gave out; the ids of those whose rows are still there; how many it says are sent."""
+    code = CODES[stream]
+    highest, uploaded = database.execute(
+        "SELECT next-1, uploaded FROM sequences WHERE database=0 AND stream=?", (code,)).fetchone()
+    seeds = queue.Seeds(database)
+    ids = {row: seeds.id(code, row) for row, in database.execute(f"SELECT id FROM {TABLES[stream]}")}
+    return highest, ids, uploaded
 
 
 def received(directory, stream):
@@ -34,11 +43,6 @@ def received(directory, stream):
             record["_folder"] = path.parent
             records.append(record)
     return records
-
-
-def sequence(record):
-    """The last 40 bits of a record's id are its row in the queue."""
-    return int(record["id"].replace("-", "")[-10:], 16)
 
 
 def picture(fixes, width=64, height=12):
@@ -73,18 +77,21 @@ def check(database, directory):
     arrived = {}
     print(f"{'STREAM':<22} {'ACCEPTED':>9} {'RECEIVED':>9}")
     for stream in TABLES:
-        wanted = accepted(database, stream)
+        highest, ids, uploaded = accepted(database, stream)
         records = arrived[stream] = received(directory, stream)
-        got = [sequence(record) for record in records]
-        print(f"{stream:<22} {len(wanted):>9} {len(got):>9}")
-        if len(got) != len(set(got)):
-            problems.append(f"{stream}: {len(got) - len(set(got))} records arrived twice")
-        # Events may come after the sync (that it stopped, for one); all else must be there.
-        missing = wanted - set(got)
+        got = {record["id"]: queue.row_of(record) for record in records}
+        print(f"{stream:<22} {highest:>9} {len(records):>9}")
+        if len(records) != len(got):
+            problems.append(f"{stream}: {len(records) - len(got)} records arrived twice")
+        # All of them have come by the end of the sync; those that were purged since have no row.
+        missing = set(range(1, highest + 1)) - set(got.values())
         if missing:
             problems.append(f"{stream}: {len(missing)} records are missing, first {min(missing)}")
-        if set(got) - wanted:
-            problems.append(f"{stream}: {len(set(got) - wanted)} records that the queue never had")
+        strange = [id for id, row in got.items() if row > highest or ids.get(row, id) != id]
+        if strange:
+            problems.append(f"{stream}: {len(strange)} records that the queue never had, first {min(strange)}")
+        if uploaded != len(got):
+            problems.append(f"{stream}: the queue says {uploaded} were uploaded, {len(got)} arrived")
         if not records:
             problems.append(f"{stream}: nothing arrived")
     return arrived, problems

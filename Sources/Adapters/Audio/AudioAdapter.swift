@@ -2,7 +2,8 @@
 package import Board
 internal import Glibc
 package import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Captures until it is told to stop, whatever the device does meanwhile.
 ///

@@ -1,7 +1,8 @@
 // What the sound source needs to know, and where its sound goes.
 package import Board
 internal import Host
-package import Store
+package import Queue
+package import Streams
 
 /// What the sound source needs to know.
 package struct AudioSettings: Sendable {

@@ -1,5 +1,6 @@
 // Segments of codecs that encode whole blocks, each of which stands for itself: FLAC, AAC.
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A codec that makes one packet of each block of samples.
 protocol BlockCodec: AnyObject {

@@ -1,6 +1,7 @@
 // One run of capture: samples in, dated segments out.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// The run under way; lives on the source's thread.
 final class Capture {

@@ -1,5 +1,6 @@
 // The way from samples to stored segments by itself, for measuring it.
-internal import Store
+internal import Queue
+internal import Streams
 
 /// One run's encoder, as the source uses it.
 package final class Encoding {

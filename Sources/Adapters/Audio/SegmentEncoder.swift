@@ -1,7 +1,8 @@
 // Samples to encoded segments.
 internal import COpus
 internal import Containers
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A segment that an encoder has finished.
 struct EncodedSegment: Equatable {

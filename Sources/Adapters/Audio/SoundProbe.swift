@@ -1,7 +1,8 @@
 // A short look at what a microphone hears, without recording it.
 internal import Board
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Listens for `doctor`.
 package enum SoundProbe {

@@ -1,5 +1,6 @@
 // Advertising data: AD structures, and the beacons in them.
-package import Store
+internal import Queue
+package import Streams
 
 /// What one advertisement says, as far as a decoder knows it.
 package struct DecodedBeacon: Sendable, Equatable {

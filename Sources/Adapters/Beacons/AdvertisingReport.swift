@@ -1,6 +1,7 @@
 // HCI events to advertising reports, legacy and extended.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// One advertising report of the controller.
 struct AdvertisingReport: Equatable {

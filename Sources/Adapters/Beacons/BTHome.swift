@@ -1,5 +1,6 @@
 // BTHome v2 (bthome.io/format): service data of UUID 0xFCD2, plain or encrypted.
-internal import Store
+internal import Queue
+internal import Streams
 
 /// What an encrypted BTHome advertisement holds for the owner of its key.
 package struct SealedPayload: Sendable, Equatable {

@@ -1,6 +1,7 @@
 // Reading encrypted BTHome advertisements (bthome.io/encryption) with libcrypto's AES-CCM.
 internal import CCrypto
-package import Store
+internal import Queue
+package import Streams
 
 /// Why the readings of a BTHome advertisement are left out though there is a key for its device.
 package enum UnreadReason: Sendable, Hashable {

@@ -1,5 +1,6 @@
 // The object ids of BTHome v2 (bthome.io/format): what each measures, its length, sign and factor.
-internal import Store
+internal import Queue
+internal import Streams
 
 /// How the data of one object id is read.
 enum BTHomeObject {

@@ -1,7 +1,8 @@
 // The beacon source: a controller or a capture, from bytes to sightings in the queue.
 package import Board
 package import Host
-package import Store
+internal import Queue
+package import Streams
 
 /// Where advertisements come from (contract, `beacons.source`).
 package enum BeaconOrigin: Sendable, Equatable {

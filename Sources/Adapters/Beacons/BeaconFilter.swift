@@ -1,5 +1,6 @@
 // Which beacons are kept: allow list and deny list.
-package import Store
+internal import Queue
+package import Streams
 
 /// Allow and deny lists (contract, section 2): patterns for address, beacon id, or `kind:NAME`.
 package struct BeaconFilter: Sendable {

@@ -1,5 +1,6 @@
 // Eddystone frames (github.com/google/eddystone, protocol specification).
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Service data of UUID 0xFEAA: UID, URL, TLM and EID frames.
 package enum Eddystone {

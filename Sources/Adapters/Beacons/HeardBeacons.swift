@@ -1,6 +1,7 @@
 // The beacons heard lately: so many sightings a second of each, and each of its measurements once.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// What becomes of a sighting.
 enum SightingVerdict: Equatable {

@@ -1,6 +1,7 @@
 // What tells one measurement of a sensor from the next, however often each is sent.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A sensor's own number for what it measured.
 package enum MeasurementMark: Sendable, Equatable {

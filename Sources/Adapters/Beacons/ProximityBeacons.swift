@@ -1,5 +1,6 @@
 // iBeacon and AltBeacon: an identity and a calibrated power.
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Apple's iBeacon (Proximity Beacon Specification, release R1).
 package enum IBeacon {

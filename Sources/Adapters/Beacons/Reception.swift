@@ -1,7 +1,8 @@
 // From events to records, with the books kept on what was lost.
 internal import Board
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// The receiving half of the source; lives on its thread.
 struct Reception {

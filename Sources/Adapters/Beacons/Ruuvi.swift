@@ -1,6 +1,7 @@
 // Ruuvi's data formats 3, 5, 6 and E1 (docs.ruuvi.com, Bluetooth advertisements).
 internal import Glibc
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Manufacturer data of company 0x0499; all big-endian, extreme values mean "not available".
 package enum Ruuvi {

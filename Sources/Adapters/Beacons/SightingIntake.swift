@@ -1,6 +1,7 @@
 // From advertising reports to sightings: decode, filter, throttle, stamp.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// The intake of one beacon source; lives on its thread.
 ///

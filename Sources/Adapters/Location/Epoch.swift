@@ -1,6 +1,7 @@
 // Partial reports to one fix an epoch.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Puts the reports of one epoch together (several TPVs with one time are normal).
 struct EpochMerger {

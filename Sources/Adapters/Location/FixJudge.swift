@@ -1,6 +1,7 @@
 // Which fixes are not to be believed, and why.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// Why a fix is not kept, in words for `status`.
 enum Refusal: Equatable {

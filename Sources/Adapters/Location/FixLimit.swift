@@ -1,6 +1,7 @@
 // Which of the good fixes are kept.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// At most one fix an interval, and only after so many metres.
 struct FixLimit {

@@ -1,7 +1,8 @@
 // The location source: gpsd's reports to fixes in the queue.
 package import Board
 package import Host
-package import Store
+internal import Queue
+package import Streams
 
 /// Follows gpsd until it is told to stop, reconnecting for ever.
 package final class LocationAdapter: Sendable {

@@ -1,7 +1,8 @@
 // What the location source knows and tells: from gpsd's reports to kept fixes and a state on the board.
 internal import Board
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// The state of the source, without its connection; outlives each of them.
 struct LocationSession {

@@ -1,3 +1,3 @@
-// libcrypto of OpenSSL: AES-CCM through EVP. libcurl loads the library anyway.
+// libcrypto of OpenSSL: AES-CCM and SHA-256 through EVP. libcurl loads the library anyway.
 #pragma once
 #include <openssl/evp.h>

@@ -84,6 +84,14 @@ static inline int waypost_next_signal(int fd) {
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
+/// The next connection to a listening socket, not passed on to children, or -errno.
+static inline int waypost_accept(int fd) {
+    int number = accept(fd, 0, 0);
+    if (number < 0) return -errno;
+    fcntl(number, F_SETFD, FD_CLOEXEC);
+    return number;
+}
+
 /// SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; the bytes got, or -errno.
 static inline int waypost_set_receive_buffer(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0 &&

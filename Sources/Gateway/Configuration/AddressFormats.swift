@@ -1,6 +1,7 @@
 // The kinds of text that name a place: paths, URLs, network and radio addresses, devices.
 internal import Glibc
-package import Store
+internal import Queue
+package import Streams
 
 extension ValueFormat where Value == String {
     /// An absolute path, which a message never shows: a token may have been put in its place.
@@ -15,12 +16,9 @@ extension ValueFormat where Value == String {
     }
 
     static let deviceID = ValueFormat.text(
-        "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -",
+        "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -, no dot first",
         parse: { text in
-            guard DeviceID.isValid(text) else {
-                return .failure(Mismatch("\"\(printable(text))\" is no device id"))
-            }
-            return .success(text)
+            DeviceID.problem(text).map { .failure(Mismatch($0)) } ?? .success(text)
         },
         written: { $0 }
     )

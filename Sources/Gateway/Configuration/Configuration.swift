@@ -1,5 +1,6 @@
 // The settings of the gateway as plain data; each property's initial value is the key's default.
-package import Store
+internal import Queue
+package import Streams
 
 /// All settings, one property a key of the file (contract, section 2).
 package struct Configuration: Sendable, Equatable {
@@ -13,6 +14,8 @@ package struct Configuration: Sendable, Equatable {
     package var audio = Audio()
     package var storage = Storage()
     package var streams = Streams()
+    /// Each `[stream.NAME]`, in the order of the file.
+    package var userStreams: [UserStream] = []
     package var log = Log()
 
     package init() {}
@@ -124,21 +127,27 @@ package struct Configuration: Sendable, Equatable {
 
     /// `[streams]`: names on the wire.
     package struct Streams: Sendable, Equatable {
-        package var location = "linux_gpsd_location"
-        package var audio = "linux_alsa_audio"
-        package var beacons = "linux_bluez_beacons"
-        package var events = "waypost_events"
-        package var surveys = "waypost_surveys"
+        /// By the stream's own name, of those that are built in.
+        private var names = Dictionary(
+            uniqueKeysWithValues: StreamList().kinds.map { ($0.stream.name, $0.wire) }
+        )
 
+        /// The name of a stream on the wire; for one that is not built in its own.
         package subscript(stream: Stream) -> String {
-            switch stream {
-            case .location: location
-            case .audio: audio
-            case .beacons: beacons
-            case .events: events
-            case .surveys: surveys
-            }
+            get { self[stream.name] }
+            set { self[stream.name] = newValue }
         }
+
+        /// By the stream's own name.
+        package subscript(name: String) -> String {
+            get { names[name] ?? name }
+            set { names[name] = newValue }
+        }
+    }
+
+    /// The name of any stream on the wire, the user's included.
+    package func wire(of stream: Stream) -> String {
+        userStreams.first { $0.name == stream.name }?.wire ?? streams[stream]
     }
 
     /// `[log]`: what is written to standard error.

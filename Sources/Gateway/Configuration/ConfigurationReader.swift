@@ -83,7 +83,7 @@ extension Configuration {
 }
 
 /// The state of one reading.
-private struct ConfigurationReader {
+struct ConfigurationReader {
     let file: String
     let table = KeyTable.all
     var configuration = Configuration()
@@ -92,7 +92,7 @@ private struct ConfigurationReader {
     /// Each with its line in the file; those of the environment come after it.
     private var found: [(line: Int, problem: ConfigurationProblem)] = []
     /// Keys with a refused value: rules that need them are not checked.
-    private var refused: Set<String> = []
+    var refused: Set<String> = []
 
     init(file: String) {
         self.file = file
@@ -140,7 +140,9 @@ private struct ConfigurationReader {
         for entry in entries where !skipped.contains(where: { entry.path.hasPrefix($0) }) {
             let place = LoadedConfiguration.Origin.file(file, line: entry.line)
             let known: Bool
-            if let key = table[entry.path] {
+            if entry.path == UserStream.section || entry.path.hasPrefix(UserStream.section + ".") {
+                known = applyUserStream(entry, at: place)
+            } else if let key = table[entry.path] {
                 known = set(key, to: entry.value, from: place)
             } else if let key = freeTable(holding: entry) {
                 known = set(key, to: .member(entry.key, entry.value), from: place, at: entry.path)
@@ -168,10 +170,21 @@ private struct ConfigurationReader {
             return false
         }
         let paths = table.keys.map(\.path)
-        let words = isTable && !path.contains(".") ? table.sections : paths
-        let hint = nearest(to: path, among: words).map { "; did you mean \($0)?" } ?? ""
+        let sections = table.sections + [UserStream.section]
+        let words = isTable && !path.contains(".") ? sections : paths
+        let hint =
+            hint(path, entry) ?? nearest(to: path, among: words)
+            .map { "; did you mean \($0)?" } ?? ""
         add(place, path, (isTable ? "unknown section" : "unknown key") + hint, allowed: nil)
         return false
+    }
+
+    /// `[streams.weather]`, where `[stream.weather]` is meant.
+    private func hint(_ path: String, _ entry: TOMLEntry) -> String? {
+        guard path.hasPrefix("streams."), UserStream.problem(withName: entry.key) == nil,
+            entry.value == .table
+        else { return nil }
+        return "; did you mean [stream.\(entry.key)]?"
     }
 
     // MARK: Environment
@@ -186,7 +199,7 @@ private struct ConfigurationReader {
             }
         }
         for name in environment.keys.sorted() where name.hasPrefix("WAYPOST_") {
-            checkIsKnown(name)
+            if !setUserStream(name, environment[name] ?? "") { checkIsKnown(name) }
         }
         readSystemdDirectory("STATE_DIRECTORY", "state_directory", environment)
         readSystemdDirectory("RUNTIME_DIRECTORY", "runtime_directory", environment)
@@ -243,6 +256,7 @@ private struct ConfigurationReader {
             let isFile = if case .file = origin { true } else { false }
             add(origin, isFile ? place : "", message, allowed: allowed)
         }
+        checkUserStreams()
     }
 
     /// Warns of what is right but will not do what a person may expect.
@@ -257,7 +271,7 @@ private struct ConfigurationReader {
         }
     }
 
-    private mutating func add(
+    mutating func add(
         _ origin: LoadedConfiguration.Origin,
         _ key: String,
         _ message: String,
@@ -273,7 +287,7 @@ private struct ConfigurationReader {
         found.append((line, problem))
     }
 
-    private mutating func warn(_ place: String, _ message: String) {
+    mutating func warn(_ place: String, _ message: String) {
         warnings.append(ConfigurationProblem(place: place, message: message))
     }
 }

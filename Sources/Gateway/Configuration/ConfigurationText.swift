@@ -15,7 +15,7 @@ extension Configuration {
                 value.map { "\(key.name) = \($0)" } ?? "#\(key.name) = \(key.example ?? "")"
             return "\n# \(key.summary)\n# Allowed: \(key.allowed)\n\(line)\n"
         }
-        return text
+        return text + UserStream.example
     }
 
     /// All keys in the order of the file under their sections.
@@ -49,11 +49,20 @@ extension LoadedConfiguration {
             }
             return "\(key.name) = \(value)  # \(origin)\n"
         }
+        for stream in values.userStreams {
+            text += "\n[stream.\(stream.name)]\n"
+            for key in UserStreamKey.all {
+                let origin = origin(of: "stream.\(stream.name).\(key.name)")
+                text += "\(key.name) = \(key.written(stream))  # \(origin)\n"
+            }
+        }
         return text
     }
 
-    private func origin(of key: ConfigurationKey) -> String {
-        switch origins[key.path] {
+    private func origin(of key: ConfigurationKey) -> String { origin(of: key.path) }
+
+    private func origin(of path: String) -> String {
+        switch origins[path] {
         case nil: "default"
         case .file(let path, let line): "\(path):\(line)"
         case .environment(let name): "environment \(name)"

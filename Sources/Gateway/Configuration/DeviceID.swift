@@ -55,14 +55,17 @@ package enum DeviceID {
         return text
     }
 
-    /// 1 to 64 of the characters that are safe in a header, a path and a table.
-    static func isValid(_ text: String) -> Bool {
+    /// Why a text is no device id: 1 to 64 of the characters that are safe in a header, a path and a table.
+    static func problem(_ text: String) -> String? {
         let bytes = text.utf8
         let safe = bytes.allSatisfy { byte in
             byte.isLetter || byte.isDigit || [UInt8(ascii: "."), 95, 45].contains(byte)
         }
-        // A receiver makes a folder of it, which `.` and `..` must not be.
-        return (1...64).contains(bytes.count) && safe && !bytes.allSatisfy { $0 == 46 }
+        guard (1...64).contains(bytes.count), safe else {
+            return "\"\(printable(text))\" is no device id"
+        }
+        // A receiver makes a folder of it, which must be neither hidden nor one of those above.
+        return text.hasPrefix(".") ? "\"\(text)\" begins with a dot, which no server takes" : nil
     }
 
     private static func isUUID(_ text: String) -> Bool {

@@ -1,6 +1,7 @@
 // Every key of the configuration (contract, section 2): ranges and summaries; defaults stand in
 // `Configuration`.
-internal import Store
+internal import Queue
+internal import Streams
 
 extension KeyTable {
     mutating func addGeneral() {
@@ -294,11 +295,14 @@ extension KeyTable {
     }
 
     mutating func addStreams() {
-        add("streams.location", \.streams.location, .streamName, "Name of the positions' stream.")
-        add("streams.audio", \.streams.audio, .streamName, "Name of the sound's stream.")
-        add("streams.beacons", \.streams.beacons, .streamName, "Name of the sightings' stream.")
-        add("streams.events", \.streams.events, .streamName, "Name of the events' stream.")
-        add("streams.surveys", \.streams.surveys, .streamName, "Name of the surveys' stream.")
+        for stream in StreamList().streams.sorted(by: { $0.number < $1.number }) {
+            add(
+                "streams.\(stream)",
+                \.streams[stream.name],
+                .streamName,
+                "Name of the stream of \(stream) on the wire."
+            )
+        }
         add("log.level", \.log.level, .choice(), "Least grave message that is logged.")
     }
 }

@@ -1,6 +1,7 @@
 // What must hold between keys that are right each for itself.
 internal import Host
-internal import Store
+internal import Queue
+internal import Streams
 
 /// A rule over some keys: what is wrong and what is allowed, nil when it holds.
 struct Rule: Sendable {
@@ -128,13 +129,11 @@ struct Rule: Sendable {
         )
     }
 
-    private static let streams: [(key: String, name: @Sendable (Configuration) -> String)] = [
-        ("streams.location", { $0.streams.location }),
-        ("streams.audio", { $0.streams.audio }),
-        ("streams.beacons", { $0.streams.beacons }),
-        ("streams.events", { $0.streams.events }),
-        ("streams.surveys", { $0.streams.surveys }),
-    ]
+    private static let streams = StreamList().streams.map { stream in
+        (key: "streams.\(stream)", name: { @Sendable in $0.streams[stream] } as NameOfStream)
+    }
+
+    private typealias NameOfStream = @Sendable (Configuration) -> String
 
     /// No two streams have one name.
     private static let streamNames = streams.indices.flatMap { later in

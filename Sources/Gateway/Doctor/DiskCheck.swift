@@ -1,7 +1,8 @@
 // Room, rights and the database.
 internal import CLinux
 internal import Glibc
-internal import Store
+internal import Queue
+internal import Streams
 
 struct DiskCheck {
     private let patient: Patient

@@ -9,7 +9,7 @@ import Synchronization
 enum AnswerTargets {
     static let all = [
         FuzzTarget(name: "answer", run: answer), FuzzTarget(name: "bucket-answer", run: bucket),
-        FuzzTarget(name: "http", run: exchange),
+        FuzzTarget(name: "http", run: exchange), FuzzTarget(name: "reply", run: reply),
         FuzzTarget(name: "accept-encoding", run: accepting),
     ]
 
@@ -23,7 +23,7 @@ enum AnswerTargets {
             body: Array(input.dropFirst(4 + head.count)),
             retryAfter: Int(input[2]) * 100
         )
-        answer.isCut = input[1] & 4 != 0
+        answer.cutAt = input[1] & 4 != 0 ? answer.body.count : nil
         answer.etag = input[1] & 8 != 0 ? "etag" : ""
         answer.region = answer.contentType
         return answer
@@ -35,7 +35,7 @@ enum AnswerTargets {
         case .retry(let failure, let after):
             precondition(failure.message.utf8.count < 2000)
             precondition(after ?? .zero <= .seconds(3600))
-        case .tokenRefused(let failure), .endpointWrong(let failure):
+        case .unreachable(let failure), .tokenRefused(let failure), .endpointWrong(let failure):
             precondition(failure.message.utf8.count < 3000)
         case .tooLarge(let words), .refused(let words):
             precondition(words.utf8.count < 2000)
@@ -49,6 +49,27 @@ enum AnswerTargets {
 
     private static func bucket(_ input: [UInt8]) {
         if let answer = parsed(input) { check(Verdict(bucket: answer)) }
+    }
+
+    /// A body in one piece and in many says the same, and what JSONDecoder says of it.
+    private static func reply(_ input: [UInt8]) {
+        let whole = Reply(input)
+        var scanner = ReplyScanner()
+        var rest = input[...]
+        while !rest.isEmpty {
+            Array(rest.prefix(1 + rest.count % 7)).withUnsafeBytes { scanner.append($0) }
+            rest = rest.dropFirst(1 + rest.count % 7)
+        }
+        precondition(scanner.reply == whole)
+        precondition(whole.rejected >= 0 && whole.duplicates >= 0)
+        // JSONDecoder takes other encodings than UTF-8, too, and looks at no number that nobody asks for.
+        guard !input.contains(0) else { return }
+        let isJSON = (try? JSONInput.decode(AnyJSON.self, from: input)) != nil
+        precondition(whole.form != .json || isJSON)
+        guard let strict = try? JSONInput.decode(StrictJSON.self, from: input) else { return }
+        precondition(whole.form == .json)
+        precondition((whole.rejected > 0) == (strict.count("rejected") > 0))
+        precondition((whole.duplicates > 0) == (strict.count("duplicates") > 0))
     }
 
     private static func accepting(_ input: [UInt8]) {
@@ -72,7 +93,7 @@ enum AnswerTargets {
             )
             switch result {
             case .answered(let answer):
-                precondition(answer.body.count <= 1 << 20 + 1 << 16)
+                precondition(answer.body.count <= 8 << 10)
                 check(Verdict(answer))
                 check(Verdict(bucket: answer))
             case .failed(let failure): precondition(failure.message.utf8.count < 5000)

@@ -1,7 +1,8 @@
 // From the radio, and from captures of it.
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 
 @testable import Beacons
 

@@ -1,6 +1,7 @@
 // From whoever reaches the control socket, the snapshot, the kernel's tellings and dates.
 import Host
-import Store
+import Queue
+import Streams
 
 @testable import Gateway
 

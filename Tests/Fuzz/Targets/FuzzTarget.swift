@@ -12,7 +12,7 @@ struct FuzzTarget: Sendable {
 
     static let all =
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
-        + AnswerTargets.all + ControlTargets.all
+        + AnswerTargets.all + ControlTargets.all + IntakeTargets.all
 }
 
 /// Cuts an input into pieces, each after a byte of its length; the last may be shorter.

@@ -1,7 +1,8 @@
 // From gpsd.
 import Glibc
 import Host
-import Store
+import Queue
+import Streams
 
 @testable import Location
 

@@ -1,7 +1,8 @@
 // Each key by itself: what it takes, what it refuses and in which words.
 import Board
 import Host
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Gateway
@@ -96,7 +97,8 @@ import Testing
     /// Key, a value that is refused, and why.
     private static let bad: [(String, String, String)] = [
         ("device_id", "\"a b\"", "\"a b\" is no device id"),
-        ("device_id", "\"..\"", "\"..\" is no device id"),
+        ("device_id", "\"..\"", "\"..\" begins with a dot, which no server takes"),
+        ("device_id", "\".x\"", "\".x\" begins with a dot, which no server takes"),
         ("device_id", "\"\"", "\"\" is no device id"),
         ("device_id", "7", "found the integer 7"),
         ("state_directory", "\"var\"", "is no absolute path: it does not begin with /"),

@@ -88,7 +88,8 @@ import Testing
         )
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
-        #expect(loaded.origins.count == Self.contract.count)
+        // And the example of a stream of the user: its table and three keys.
+        #expect(loaded.origins.count == Self.contract.count + 4)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
         #expect(loaded.values.audio.minLevel == -60)

@@ -1,6 +1,7 @@
 // The environment over the file: overrides, systemd's directories, unknown names.
 import Board
-import Store
+import Queue
+import Streams
 import Testing
 
 @testable import Gateway

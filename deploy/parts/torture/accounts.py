@@ -21,20 +21,24 @@ class Accounts:
         def one(sql, *values):
             return connection.execute(sql, values).fetchone()[0] or 0
 
-        purged = one("SELECT purged_through FROM streams WHERE id=?", stream)
-        uploaded = self.uploaded[stream] = one("SELECT uploaded FROM streams WHERE id=?", stream)
-        evicted = self.evicted[stream] = one("SELECT evicted FROM streams WHERE id=?", stream)
-        quarantined = one("SELECT sum(last-first+1) FROM batches WHERE stream=? AND state=2", stream)
-        highest = self.highest[stream] = max(purged, one(f"SELECT max(id) FROM {table}"))
+        # Of this database alone: nothing was set aside where accounts are settled.
+        live = "database=0 AND stream=?"
+        uploaded = self.uploaded[stream] = one(f"SELECT uploaded FROM sequences WHERE {live}", stream)
+        evicted = self.evicted[stream] = one(f"SELECT evicted FROM sequences WHERE {live}", stream)
+        quarantined = one(f"SELECT sum(last-first+1) FROM batches WHERE {live} AND state=2", stream)
+        highest = self.highest[stream] = one(f"SELECT next FROM sequences WHERE {live}", stream) - 1
         waiting = self.waiting[stream] = one(
-            f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM batches b WHERE b.stream=? "
-            "AND b.state IN (1,2) AND t.id BETWEEN b.first AND b.last)", stream)
+            f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM batches b WHERE b.database=0 "
+            "AND b.stream=? AND b.state IN (1,2) AND t.id BETWEEN b.first AND b.last)", stream)
         name = records.NAMES[stream]
         if waiting + uploaded + quarantined + evicted != highest:
             self.problems.append(
                 f"{name}: {waiting} waiting + {uploaded} uploaded + {quarantined} quarantined + {evicted} evicted "
                 f"is not {highest}, the highest sequence")
-        told = self.ledger.get((stream, "evicted"), 0)
+        newest = one(f"SELECT max(id) FROM {table}")
+        if newest > highest:
+            self.problems.append(f"{name}: row {newest} is there, {highest} is the highest number given out")
+        told = sum(self.ledger.get((stream, kind), 0) for kind in ("evicted", "discarded", "corrupt"))
         if told != evicted:
             self.problems.append(f"{name}: {evicted} evicted, {told} in the ledger of losses")
 
@@ -83,6 +87,8 @@ def settle(row, bench):
         return None
     if content.health != "ok":
         row.problem(f"integrity_check: {content.health}")
+    for stream in content.holes():
+        row.problem(f"{stream}: rows and numbers do not agree")
     for problem in accounts.problems:
         row.problem(problem)
     return accounts

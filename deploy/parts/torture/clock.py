@@ -104,7 +104,7 @@ class Clocks:
         steps = records.query(path, "SELECT count(*) FROM events WHERE kind='clock_step'")[0][0]
         if steps < count:
             self.row.problem(f"{name}: {count} steps of the clock, {steps} events tell of one")
-        purged = records.query(path, "SELECT sum(purged_through) FROM streams")[0][0]
+        purged = records.query(path, "SELECT sum(last-first+1) FROM gone")[0][0]
         if purged:
             self.row.problem(f"{name}: {purged} records were purged by a wrong clock")
         self.check_arrived(name, path, records.received(receiver.data)[3])
@@ -115,9 +115,8 @@ class Clocks:
         rows = dict(records.query(path, "SELECT id, boottime FROM sightings"))
         kinds, wrong = {}, {}
         for record in arrived:
-            sequence = int(record["id"].replace("-", "")[-10:], 16)
             said = datetime.datetime.fromisoformat(record["timestamp"].replace("Z", "+00:00")).timestamp() * 1000
-            off = abs(said - base - rows.get(sequence, 0))
+            off = abs(said - base - rows.get(records.row_of(record), 0))
             kinds[record["clock"]] = kinds.get(record["clock"], 0) + 1
             if record["clock"] != "unsynced" and off > TOLERANCE:
                 wrong[record["clock"]] = max(wrong.get(record["clock"], 0), off)

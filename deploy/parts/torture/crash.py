@@ -24,6 +24,8 @@ class Crashes:
         capture(self.bench.folder / "flood", 40_000)
         capture(self.bench.folder / "bursts", 40_000, per_second=1500, burst=300)
         self.last = dict.fromkeys(records.TABLES, 0)
+        # The id of each record that was once seen committed: it must stay the same.
+        self.ids = {stream: {} for stream in records.TABLES}
         self.generation = None
 
     def configure(self, flood):
@@ -69,8 +71,9 @@ class Crashes:
         if content.health != "ok":
             self.row.problem(f"integrity after kill {self.row.tried}: {content.health}")
         for stream in content.holes():
-            self.row.problem(f"{stream}: rows are missing in the middle")
+            self.row.problem(f"{stream}: rows and numbers do not agree")
         for stream, last in content.last.items():
+            self.ids[stream].update(content.ids(stream, after=self.last[stream]))
             self.row.lost += max(0, self.last[stream] - last)
             self.last[stream] = max(self.last[stream], last)
         self.row.committed = sum(self.last.values())
@@ -103,13 +106,19 @@ class Crashes:
         if content.health != "ok":
             self.row.problem(f"integrity at the end: {content.health}")
         for stream, name in records.NAMES.items():
-            committed = {records.record_id(self.generation, stream, row) for row in range(1, self.last[stream] + 1)}
+            committed = set(self.ids[stream].values())
+            there = content.ids(stream)
+            if len(committed) != self.last[stream] or None in committed:
+                self.row.problem(f"{name}: {self.last[stream]} numbers have {len(committed - {None})} ids")
+            changed = [row for row, id in self.ids[stream].items() if there.get(row) != id]
+            if changed:
+                self.row.problem(f"{name}: the ids of {len(changed)} records have changed, first row {min(changed)}")
             got = {record["id"] for record in arrived[stream]}
             missing = committed - got
             if missing:
                 self.row.lost += len(missing)
                 self.row.problem(f"{name}: {len(missing)} committed records never arrived, first {min(missing)}")
-            unknown = got - content.ids(stream)
+            unknown = got - set(there.values())
             if unknown:
                 self.row.problem(f"{name}: {len(unknown)} records arrived that the queue never had")
             same_id, same_content = records.twice(arrived[stream])

@@ -203,6 +203,8 @@ class OwnLimit:
         arrived = records.received(receiver.data)
         same_id, same_content = records.twice(arrived[3])
         row.doubled += same_id + same_content
+        # The start may have made room once more for what came last before the end.
+        accounts = settle(row, bench) or accounts
         missing = accounts.highest[3] - len(arrived[3])
         if missing != accounts.evicted[3]:
             row.lost += abs(missing - accounts.evicted[3])

@@ -118,9 +118,9 @@ class Networks:
         if accounts is None:
             return
         arrived = records.received(self.receiver.data)
-        generation = records.Content(self.bench.state / "queue.sqlite").generation
+        content = records.Content(self.bench.state / "queue.sqlite")
         for stream in (3, 4):
-            self.compare(stream, accounts, arrived[stream], generation)
+            self.compare(stream, accounts, arrived[stream], content)
         for problem in self.network.problems[:5]:
             self.row.problem(problem)
         if code:
@@ -130,9 +130,11 @@ class Networks:
             f"{self.network.requests} requests for {len(tries)} batches, the most for one {max(tries.values(), default=0)}; "
             + ", ".join(f"{count} {fault}" for fault, count in sorted(self.network.done.items())))
 
-    def compare(self, stream, accounts, arrived, generation):
+    def compare(self, stream, accounts, arrived, content):
         name = records.NAMES[stream]
-        committed = {records.record_id(generation, stream, row) for row in range(1, accounts.highest[stream] + 1)}
+        committed = set(content.ids(stream).values())
+        if len(committed) != accounts.highest[stream]:
+            self.row.problem(f"{name}: {accounts.highest[stream]} numbers, {len(committed)} records with an id of their own")
         # Of those that are not marked as uploaded some are at the receiver all the same.
         kept = accounts.highest[stream] - accounts.uploaded[stream] - accounts.evicted[stream]
         self.row.committed += len(committed)

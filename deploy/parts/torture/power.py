@@ -27,6 +27,9 @@ class Truth:
     """What the run that was never cut has in the end: each record with its boottime in ms."""
 
     def __init__(self, path):
+        connection = sqlite3.connect(path)
+        self.seeds = records.Seeds(connection)
+        connection.close()
         self.rows = {name: records.query(path, f"SELECT id, boottime FROM {table} ORDER BY id")
                      for name, table in (("location", "location"), ("beacons", "sightings"), ("events", "events"))}
         self.rows["audio"] = records.query(
@@ -125,7 +128,7 @@ class PowerCuts:
         if content.health != "ok":
             self.row.problem(f"cut {self.row.tried}: integrity_check: {content.health}")
         self.measure(database, at, truth, allowed)
-        self.check_sent(content, at)
+        self.check_sent(content, truth, at)
         return len(self.row.problems) == before
 
     def measure(self, database, at, truth, allowed):
@@ -150,14 +153,17 @@ class PowerCuts:
                     f"cut {self.row.tried}: {stream}: {losses[-1]:.0f} ms lost, {limit:.0f} ms allowed "
                     f"({len(missing)} records)")
 
-    def check_sent(self, content, at):
-        """What the server has been sent must be there, or its numbers would be given out twice."""
+    def check_sent(self, content, truth, at):
+        """What the server has been sent must be there under the same ids, or its numbers would be given out twice."""
         numbers = {name: number for number, name in records.NAMES.items()}
         for when, stream, last in self.batches:
             number = numbers[stream]
             if when * 1000 < at and content.last[number] < last:
                 self.row.doubled += last - content.last[number]
                 self.row.problem(f"cut {self.row.tried}: {stream}: sent up to {last}, kept up to {content.last[number]}")
+            if when * 1000 < at and content.seeds.id(number, last) != truth.seeds.id(number, last):
+                self.row.doubled += 1
+                self.row.problem(f"cut {self.row.tried}: {stream}: record {last} was sent under another id")
 
     def run(self):
         try:

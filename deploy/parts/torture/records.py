@@ -1,4 +1,5 @@
 """What a queue holds and what a receiver holds, each read from its own files."""
+import bisect
 import collections
 import json
 import pathlib
@@ -11,12 +12,41 @@ NAMES = {1: "linux_gpsd_location", 2: "linux_alsa_audio", 3: "linux_bluez_beacon
          5: "waypost_surveys"}
 
 
-def record_id(generation, stream, row):
-    """The id of a record as the gateway makes it (a UUID of version 8)."""
-    high = int.from_bytes(generation[:8], "big") & ~0xF000 | 0x8000
-    low = int.from_bytes(generation[8:16], "big") & 0x3FFFF00000000000 | 0x8000000000000000
-    text = f"{high:016x}{low | stream << 40 | row & 0xFFFFFFFFFF:016x}"
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+class Seeds:
+    """How a database makes ids: for each stream the random numbers and the row from which on each holds."""
+
+    def __init__(self, connection=None):
+        self.of = {stream: [] for stream in TABLES}
+        if connection:
+            for stream in TABLES:
+                self.read(connection, stream)
+
+    def read(self, connection, stream):
+        self.of[stream] = connection.execute(
+            "SELECT first, seed, layout, old_first FROM id_seeds WHERE stream=? ORDER BY first", (stream,)).fetchall()
+
+    def id(self, stream, row):
+        """The id of a record as the gateway makes it (a UUID of version 8); None without a seed for it."""
+        place = bisect.bisect_right(self.of[stream], row, key=lambda seed: seed[0])
+        if place == 0:
+            return None
+        first, seed, layout, old_first = self.of[stream][place - 1]
+        high = int.from_bytes(seed[:8], "big") & ~0xF000 | 0x8000
+        # Layout 2 names a start of the program and has 10 bits for the stream, layout 1 a database and 4 bits.
+        kept = 0x3FFC000000000000 if layout == 2 else 0x3FFFF00000000000
+        low = int.from_bytes(seed[8:16], "big") & kept | 0x8000000000000000
+        text = f"{high:016x}{low | stream << 40 | old_first + row - first & 0xFFFFFFFFFF:016x}"
+        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def row_of(record):
+    """The last 40 bits of a record's id are its row where it was first numbered."""
+    return int(record["id"].replace("-", "")[-10:], 16)
+
+
+def numbers_in(ranges):
+    """The numbers of ranges, each with its first and its last."""
+    return {number for first, last in ranges for number in range(first, last + 1)}
 
 
 def copy(state, to):
@@ -39,13 +69,14 @@ class Content:
             self.health = "; ".join(row[0] for row in connection.execute(f"PRAGMA {check}")) if check else "ok"
             row = connection.execute("SELECT generation FROM database").fetchone()
             self.generation = row[0] if row else b""
-            self.purged, self.last, self.count = {}, {}, {}
+            self.seeds = Seeds(connection)
+            self.last, self.gone, self.rows = {}, {}, {}
             for stream, table in TABLES.items():
-                row = connection.execute("SELECT purged_through FROM streams WHERE id=?", (stream,)).fetchone()
-                self.purged[stream] = row[0] if row else 0
-                newest, count = connection.execute(f"SELECT coalesce(max(id),0), count(*) FROM {table}").fetchone()
-                self.last[stream] = max(newest, self.purged[stream])
-                self.count[stream] = count
+                row = connection.execute("SELECT next FROM sequences WHERE database=0 AND stream=?", (stream,)).fetchone()
+                self.last[stream] = row[0] - 1 if row else 0
+                self.gone[stream] = numbers_in(connection.execute(
+                    "SELECT first, last FROM gone WHERE database=0 AND stream=?", (stream,)))
+                self.rows[stream] = {row[0] for row in connection.execute(f"SELECT id FROM {table}")}
         finally:
             connection.close()
 
@@ -54,12 +85,26 @@ class Content:
         return sum(self.last.values())
 
     def holes(self):
-        """Streams whose rows are not one unbroken range."""
+        """Streams whose rows are not the numbers that were given out, without those that are gone."""
         return [NAMES[stream] for stream in TABLES
-                if self.count[stream] != self.last[stream] - self.purged[stream]]
+                if self.rows[stream] != set(range(1, self.last[stream] + 1)) - self.gone[stream]]
 
-    def ids(self, stream):
-        return {record_id(self.generation, stream, row) for row in range(1, self.last[stream] + 1)}
+    def ids(self, stream, after=0):
+        """The id of each row there is, by its number."""
+        return {row: self.seeds.id(stream, row) for row in self.rows[stream] if row > after}
+
+
+def older(path):
+    """What waits in databases that were set aside: by the name of the file and the stream, the numbers.
+
+    In batches that are not sent, in quarantine, or in no batch: all that is not over.
+    """
+    waiting = {}
+    for name, stream, next, database in query(
+            path, "SELECT d.name, s.stream, s.next, d.id FROM sequences s JOIN databases d ON d.id=s.database"):
+        over = numbers_in(query(path, "SELECT first, last FROM gone WHERE database=? AND stream=?", database, stream))
+        waiting[name, stream] = set(range(1, next)) - over
+    return waiting
 
 
 def query(path, sql, *values):

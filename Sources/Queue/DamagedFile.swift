@@ -1,0 +1,52 @@
+// A database file that was cut short, made long enough again for SQLite to look into it.
+
+/// SQLite refuses a file that is shorter than its header says, and deletes the journal beside an empty one.
+///
+/// Zeros in place of what is missing (a hole in the file, no space) let it read all the rest.
+enum DamagedFile {
+    static func extend(_ path: String, on disk: any QueueDisk) {
+        guard let bytes = wantedBytes(path, disk), bytes > disk.size(path) else { return }
+        disk.extend(path, to: bytes)
+    }
+
+    /// As long as the database should be, by its header or by the last commit in its journal.
+    private static func wantedBytes(_ path: String, _ disk: any QueueDisk) -> Int64? {
+        let header = disk.read(path, at: 0, count: 100)
+        let magic = Array("SQLite format 3\0".utf8)
+        var wanted: Int64?
+        if header.count == 100, Array(header.prefix(16)) == magic {
+            let size = Int64(header[16]) << 8 | Int64(header[17])
+            wanted = sane(size == 1 ? 65_536 : size, pages: big(header, 28))
+        }
+        return [wanted, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
+    }
+
+    /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).
+    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) -> Int64? {
+        let header = disk.read(path, at: 0, count: 32)
+        guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
+        let pageSize = big(header, 8)
+        guard (512...65_536).contains(pageSize) else { return nil }
+        let salts = header[16..<24]
+        var pages: Int64 = 0
+        var place: Int64 = 32
+        while true {
+            let frame = disk.read(path, at: place, count: 24)
+            // Frames with other salts are of a run of the journal before this one.
+            guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { break }
+            if big(frame, 4) > 0 { pages = big(frame, 4) }
+            place += 24 + pageSize
+        }
+        return pages > 0 ? sane(pageSize, pages: pages) : nil
+    }
+
+    /// A terabyte is more than any queue has: a damaged number.
+    private static func sane(_ pageSize: Int64, pages: Int64) -> Int64? {
+        let (bytes, overflow) = pageSize.multipliedReportingOverflow(by: pages)
+        return !overflow && bytes <= 1 << 40 ? bytes : nil
+    }
+
+    private static func big(_ bytes: [UInt8], _ at: Int) -> Int64 {
+        bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int64($1) }
+    }
+}

@@ -1,0 +1,112 @@
+// The database as a file: opening it, and setting it aside when it is damaged.
+internal import Host
+internal import SQLite
+
+/// Opens the queue's database; a damaged one is renamed, never deleted.
+enum DatabaseFile {
+    struct Opened {
+        var writer: Writer
+        /// False when the check at the start ran out of time.
+        var isChecked: Bool
+    }
+
+    /// Start-up must not wait for a check of gigabytes: what is left is done in the background.
+    private static let checkLimit = Duration.milliseconds(120)
+
+    /// Opens the database, or sets a damaged one aside and makes a new one.
+    ///
+    /// Throws SchemaTooNew for a database of a newer Waypost, which is left alone.
+    ///
+    /// `numbers`: those that streams of the user had, should this be a new database.
+    static func open(
+        _ settings: QueueSettings,
+        _ streams: [DeclaredStream],
+        numbers: [String: Int] = [:]
+    ) throws -> Opened {
+        let disk = settings.disk
+        // A file without a byte is what a power cut leaves of one that was never written out.
+        if disk.exists(settings.path), disk.size(settings.path) == 0 { try moveAside(settings) }
+        do {
+            return try openAsItIs(settings, streams, numbers)
+        } catch let error as SQLiteError where error.isDamage || error.isForeign {
+            try moveAside(settings)
+            return try openAsItIs(settings, streams, numbers)
+        } catch let error as SQLiteError where error.isFull {
+            // Opening writes a little; the reserve is there for when even that has no room.
+            var reserve = Reserve(database: settings.path, on: disk, bytes: settings.reserveBytes)
+            guard reserve.release() else { throw error }
+            return try openAsItIs(settings, streams, numbers)
+        }
+    }
+
+    private static func openAsItIs(
+        _ settings: QueueSettings,
+        _ streams: [DeclaredStream],
+        _ numbers: [String: Int]
+    ) throws -> Opened {
+        let writer = try Writer(settings, user: streams, numbers: numbers)
+        let check =
+            settings.isTurnedByHand
+            ? writer.connection.quickCheck()
+            : writer.connection.quickCheck(limit: checkLimit, journal: settings.path + "-wal")
+        if case .damaged(let words) = check {
+            writer.connection.keepJournal()
+            throw SQLiteError(code: 11, message: words, statement: "PRAGMA quick_check")
+        }
+        return Opened(writer: writer, isChecked: check == .sound)
+    }
+
+    /// Renames the database and its journal, which belongs to it.
+    static func moveAside(_ settings: QueueSettings) throws {
+        let disk = settings.disk
+        let name = nameAside(settings)
+        // The journal first: a new database would delete one that it finds under its own name.
+        for suffix in ["-wal", ""] {
+            _ = try disk.rename(settings.path + suffix, to: name + suffix)
+        }
+        disk.remove(settings.path + "-shm")
+    }
+
+    /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.
+    private static func nameAside(_ settings: QueueSettings) -> String {
+        let last = setAside(settings).last.map { place($0) }
+        let now = "\(name(settings.path)).corrupt-\(time(settings.clock.wall()))"
+        let stem = "\(settings.folder)/\(now)"
+        guard let last, last.stem >= stem else { return stem }
+        return "\(last.stem)-\(last.number + 1)"
+    }
+
+    /// Where a database stands among those that were set aside; a second one of the same moment ends in `-2`.
+    private static func place(_ path: String) -> (stem: String, number: Int) {
+        guard let end = path.split(separator: "-").last, let number = Int(end) else {
+            return (path, 1)
+        }
+        return (String(path.dropLast(end.count + 1)), number)
+    }
+
+    /// `20261121T073000Z`: a file name that sorts by time.
+    private static func time(_ wall: WallTime) -> String {
+        String(wall.rfc3339.filter { $0 != "-" && $0 != ":" }.prefix { $0 != "." }) + "Z"
+    }
+
+    /// The name of a file without its folder.
+    static func name(_ path: String) -> String {
+        path.split(separator: "/").last.map { String($0) } ?? path
+    }
+
+    /// Whether somebody took away a file that lay beside the database; false where that cannot be told.
+    static func isGone(_ other: String, _ settings: QueueSettings) -> Bool {
+        let names = settings.disk.names(in: settings.folder)
+        return names.contains(name(settings.path)) && !names.contains(other)
+    }
+
+    /// Databases that were set aside, oldest first.
+    static func setAside(_ settings: QueueSettings) -> [String] {
+        let prefix = name(settings.path) + ".corrupt-"
+        return settings.disk.names(in: settings.folder)
+            .filter {
+                $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
+            }
+            .map { "\(settings.folder)/\($0)" }.sorted { place($0) < place($1) }
+    }
+}

@@ -1,0 +1,84 @@
+// The disk as the queue sees it beside SQLite: passed in, so that a simulator can give one of its own.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// What the queue does with files by itself.
+package protocol QueueDisk: Sendable {
+    /// The name of SQLite's file system layer for it; nil for SQLite's own.
+    var vfs: String? { get }
+    func exists(_ path: String) -> Bool
+    /// Bytes of a file, 0 without one.
+    func size(_ path: String) -> Int64
+    /// Throws SystemError; false where there is no such file.
+    func rename(_ path: String, to other: String) throws -> Bool
+    /// False where there was nothing to remove, or it could not be.
+    @discardableResult func remove(_ path: String) -> Bool
+    /// Names of the files in a folder.
+    func names(in folder: String) -> [String]
+    /// At most `count` bytes from a place on; fewer at the end.
+    func read(_ path: String, at place: Int64, count: Int) -> [UInt8]
+    /// Makes a file that long: zeros at its end, or cut.
+    func extend(_ path: String, to bytes: Int64)
+    /// Makes a file that takes up so much room; false, and no file, where there is not so much.
+    func reserve(_ path: String, bytes: Int64) -> Bool
+    /// Bytes of a folder's file system that may still be used.
+    func free(_ folder: String) -> Int64
+}
+
+/// The system's own files.
+package struct SystemDisk: QueueDisk {
+    package var vfs: String? { nil }
+
+    package init() {}
+
+    package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    package func size(_ path: String) -> Int64 { FileSpace.size(path) }
+
+    package func rename(_ path: String, to other: String) throws -> Bool {
+        if Glibc.rename(path, other) == 0 { return true }
+        guard errno == ENOENT else { throw SystemError.last("rename", on: path) }
+        return false
+    }
+
+    package func remove(_ path: String) -> Bool { unlink(path) == 0 }
+
+    package func names(in folder: String) -> [String] {
+        guard let open = opendir(folder) else { return [] }
+        defer { closedir(open) }
+        var names: [String] = []
+        while let entry = readdir(open) {
+            names.append(
+                withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+            )
+        }
+        return names
+    }
+
+    package func read(_ path: String, at place: Int64, count: Int) -> [UInt8] {
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return [] }
+        let file = Descriptor(owning: number)
+        var bytes = [UInt8](repeating: 0, count: count)
+        let got = pread(file.number, &bytes, count, Int(place))
+        return Array(bytes.prefix(max(0, got)))
+    }
+
+    package func extend(_ path: String, to bytes: Int64) { _ = truncate(path, Int(bytes)) }
+
+    package func reserve(_ path: String, bytes: Int64) -> Bool {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        guard posix_fallocate(file, 0, Int(bytes)) == 0 else {
+            unlink(path)
+            return false
+        }
+        return true
+    }
+
+    package func free(_ folder: String) -> Int64 { FileSpace.free(folder) }
+}

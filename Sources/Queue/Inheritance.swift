@@ -1,0 +1,136 @@
+// What the books of a damaged database say, as far as they can be read.
+internal import Host
+internal import SQLite
+internal import Streams
+
+/// The books of a database that was set aside; every question to it may fail.
+struct Inheritance: Sendable {
+    /// One partition: its own streams, or those of a database that it was draining itself.
+    struct Line: Sendable {
+        /// The file of its database; nil: the damaged one itself.
+        var file: String?
+        var stream: Stream
+        var next: Int64
+        /// Uploaded, evicted or dropped.
+        var settled: [ClosedRange<Int64>]
+        /// Frozen and not judged yet, or in quarantine.
+        var batches: [Batch]
+    }
+
+    var isReadable = false
+    /// Some numbers that it gave out are not known: how much was lost is not, either.
+    var isComplete = true
+    var boots: [Int64: String] = [:]
+    var clock: [ClockMap.Entry] = []
+    var lines: [Line] = []
+    /// Files of databases that it had drained to their end: nothing of them waits.
+    var finished: [String] = []
+
+    init(_ path: String, _ settings: QueueSettings) {
+        guard let file = try? Reader(settings, damaged: path) else { return }
+        // Without its ids nobody could tell what the server has: rather lost than twice.
+        guard file.hasIDs else {
+            isComplete = false
+            return
+        }
+        isReadable = true
+        boots = (try? file.boots()) ?? [:]
+        let entries = try? file.clockEntries()
+        clock = entries ?? []
+        let rows = max(1, settings.disk.size(path) / 8)
+        let files = (try? file.olderFiles()) ?? [:]
+        finished = (try? file.finishedFiles()) ?? []
+        for partition in partitions(file, settings) {
+            var line = Line(
+                file: files[partition.database],
+                stream: partition.stream,
+                next: 1,
+                settled: [],
+                batches: []
+            )
+            guard partition.isLive || line.file != nil else { continue }
+            read(&line, partition, file, atMost: rows)
+            // Without its clock map no batch comes out the same: its records wait again, for another batch.
+            if entries == nil { line.batches = [] }
+            lines.append(line)
+        }
+    }
+
+    private mutating func partitions(_ file: Reader, _ settings: QueueSettings) -> [Partition] {
+        if let known = try? file.partitions() { return known }
+        isComplete = false
+        return StreamList(with: settings.moreStreams).streams.map { Partition($0) }
+    }
+
+    private mutating func read(
+        _ line: inout Line,
+        _ partition: Partition,
+        _ file: Reader,
+        atMost rows: Int64
+    ) {
+        let judged = try? file.settledRanges(partition)
+        line.settled = judged ?? []
+        line.batches = (try? file.openBatches(partition)) ?? []
+        if judged == nil { isComplete = false }
+        let newest = partition.isLive ? (try? file.newest(partition.stream)) ?? nil : nil
+        let stored = (try? file.storedNext(partition)) ?? nil
+        // What no record had cannot be over: such a range would hide those that wait.
+        if let stored {
+            let end = max(stored, (newest ?? 0) + 1)
+            line.settled.removeAll { $0.upperBound >= end }
+            line.batches.removeAll { $0.last >= end }
+        }
+        let known = (line.settled + line.batches.map { $0.first...$0.last }).map(\.upperBound).max()
+        line.next = max(stored ?? 1, (known ?? 0) + 1, (newest ?? 0) + 1)
+        // A number from a damaged page may be anything: no more records than the file has room for.
+        let frozen = FrozenRanges(
+            through: 0,
+            line.settled + line.batches.map { $0.first...$0.last }
+        )
+        if stored == nil { isComplete = false }
+        if frozen.pending(upTo: line.next - 1) > rows {
+            isComplete = false
+            line.next = max((known ?? 0) + 1, min((newest ?? 0) + 1, frozen.through + rows))
+        }
+    }
+}
+
+/// A database that was set aside, as the live one knows it.
+struct OlderDatabase: Sendable {
+    enum State: Int64, Sendable {
+        /// Its books are taken over; its records are to be read.
+        case adopted = 0
+        /// Its records are being uploaded.
+        case draining = 1
+        case finished = 2
+    }
+
+    var id: Int64
+    var name: String
+    var state: State
+    var path: String
+    /// From its rows of `boots` to those of the live database.
+    var boots: [Int64: Int64] = [:]
+
+    /// Throws when the live database does not know it.
+    init(_ id: Int64, _ settings: QueueSettings) throws {
+        let live = try settings.connect(nil, .readOnly)
+        let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")
+        try row.bind(id, at: 1)
+        guard try row.step() else { throw QueueClosed() }
+        self.init(id: id, name: row.text(0), state: row.required(1), settings)
+        // One that cannot be opened has no boots, and no records that can be read.
+        let file = try? Reader(settings, damaged: path)
+        let known = try live.prepare("SELECT id, boot_id FROM boots")
+        var rows: [String: Int64] = [:]
+        while try known.step() { rows[known.text(1)] = known.required(0) }
+        for (old, name) in (try? file?.boots()) ?? [:] { boots[old] = rows[name] }
+    }
+
+    init(id: Int64, name: String, state: Int64, _ settings: QueueSettings) {
+        self.id = id
+        self.name = name
+        self.state = State(rawValue: state) ?? .finished
+        path = settings.folder + "/" + name
+    }
+}

@@ -1,0 +1,74 @@
+// SQLite's own check of a database, with a limit on its time.
+internal import SQLite
+internal import Streams
+internal import Host
+
+/// What a check found.
+enum CheckResult: Equatable {
+    case sound
+    case damaged(String)
+    /// It took too long, or was told to stop.
+    case unfinished
+}
+
+/// When a check has to end.
+private struct CheckLimit: Sendable {
+    var deadline: BootInstant
+    var stop: StopSignal?
+    /// The journal cannot be emptied while the check reads.
+    var journal: String
+    var journalLimit: Int64
+
+    private func isOver(_ now: BootInstant) -> Bool {
+        now >= deadline || stop?.isRaised ?? false || FileSpace.size(journal) > journalLimit
+    }
+
+    /// Interrupts the check when it is over, until it is `done`.
+    func watch(_ check: Interrupter, until done: StopSignal) {
+        while !done.isRaised {
+            let now = SystemClock().now()
+            if isOver(now) { check.interrupt() }
+            _ = done.sleep(for: min(.milliseconds(100), max(.milliseconds(1), deadline - now)))
+        }
+    }
+}
+
+extension Connection {
+    /// Runs `PRAGMA quick_check` (sqlite.org/pragma.html) for at most `limit`.
+    ///
+    /// Interrupted from another thread: SQLite 3.40 asks its progress handler only between statements of
+    /// its own machine, and walking all pages of the database is a single one of them.
+    borrowing func quickCheck(
+        limit: Duration,
+        journal: String,
+        journalLimit: Int64 = .max,
+        until stop: StopSignal? = nil
+    ) -> CheckResult {
+        let limit = CheckLimit(
+            deadline: SystemClock().now() + limit,
+            stop: stop,
+            journal: journal,
+            journalLimit: journalLimit
+        )
+        let interrupter = interrupter
+        guard let done = try? StopSignal(),
+            let watch = try? Lane("check-limit", { limit.watch(interrupter, until: done) })
+        else { return .unfinished }
+        let result = quickCheck()
+        done.raise()
+        watch.join()
+        return result
+    }
+
+    /// Runs it to its end.
+    borrowing func quickCheck() -> CheckResult {
+        do throws(SQLiteError) {
+            let check = try prepare("PRAGMA quick_check(1)")
+            guard try check.step() else { return .unfinished }
+            let words = check.text(0)
+            return words == "ok" ? .sound : .damaged(words)
+        } catch {
+            return error.isDamage ? .damaged("\(error)") : .unfinished
+        }
+    }
+}

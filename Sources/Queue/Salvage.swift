@@ -1,0 +1,120 @@
+// A database that was set aside becomes a second, read-only queue: its records are uploaded from where they are.
+internal import Host
+internal import SQLite
+internal import Streams
+
+/// Takes each database that was set aside into the books of the live one, and finds out what can be read of it.
+///
+/// Its records keep their rows and ids; nothing of them is copied. First the books: which numbers it gave out,
+/// and what is uploaded, in one transaction. Then every record that waits is read once; what cannot be read is
+/// entered as lost. Then its streams are drained beside the live ones. A crash between two steps repeats
+/// reading, nothing else.
+struct Salvage: Sendable {
+    /// Records that are read at once.
+    private static let page: Int64 = 512
+
+    /// Ranges that are to be read still.
+    private struct Vetting: Sendable {
+        var database: Int64
+        var ranges: [(stream: Stream, range: ClosedRange<Int64>)]
+    }
+
+    private let core: QueueCore
+    private var vetting: Vetting?
+
+    init(_ core: QueueCore) { self.core = core }
+
+    /// Does one step; false when all databases are done.
+    ///
+    /// Throws what the live database does: it is tried again then.
+    mutating func step() throws -> Bool {
+        if let current = vetting { return try vet(current) }
+        let settings = core.settings
+        let known = try core.perform { try $0.olderDatabases() }
+        for older in known where older.state != .finished {
+            guard DatabaseFile.isGone(older.name, settings) else { continue }
+            try core.perform { try $0.giveUp(older.id) }
+            return true
+        }
+        // The newest first: it knows how far those before it were.
+        for path in DatabaseFile.setAside(settings).reversed() {
+            let name = DatabaseFile.name(path)
+            switch known.first(where: { $0.name == name }) {
+            case nil:
+                try adopt(path, name)
+                return true
+            case let found? where found.state == .adopted:
+                try begin(found.id)
+                return true
+            default: continue
+            }
+        }
+        // One that was deleted before its records were read.
+        let gone = known.first { $0.state == .adopted && !settings.disk.exists($0.path) }
+        if let gone { try begin(gone.id) }
+        return gone != nil
+    }
+
+    private func adopt(_ path: String, _ name: String) throws {
+        let inheritance = Inheritance(path, core.settings)
+        try core.perform { try $0.adopt(inheritance, name: name) }
+    }
+
+    private mutating func begin(_ database: Int64) throws {
+        let ranges = try core.perform { writer in
+            writer.memory.older.filter { $0.key.database == database }
+                .sorted { $0.key.stream.number < $1.key.stream.number }
+                .flatMap { partition, counters in
+                    counters.frozen.free(in: 1...max(1, counters.next - 1))
+                        .filter { $0.upperBound < counters.next }
+                        .map { (stream: partition.stream, range: $0) }
+                }
+        }
+        vetting = Vetting(database: database, ranges: ranges)
+    }
+
+    private mutating func vet(_ current: Vetting) throws -> Bool {
+        var current = current
+        guard let next = current.ranges.first else {
+            vetting = nil
+            let database = current.database
+            try core.perform { try $0.finishSalvage(database) }
+            return true
+        }
+        let end = min(next.range.upperBound, next.range.lowerBound + Self.page - 1)
+        let page = next.range.lowerBound...end
+        let partition = Partition(next.stream, of: current.database)
+        let older = try OlderDatabase(current.database, core.settings)
+        let reader = try? Reader(core.settings, older: older)
+        let lost = unreadable(page, of: next.stream, reader)
+        try core.perform { writer in
+            for range in lost { try writer.lose(partition, range) }
+        }
+        if end == next.range.upperBound {
+            current.ranges.removeFirst()
+        } else {
+            current.ranges[0].range = (end + 1)...next.range.upperBound
+        }
+        vetting = current
+        return true
+    }
+
+    /// The parts of a range that cannot be read, halving it down to single records.
+    private func unreadable(
+        _ range: ClosedRange<Int64>,
+        of stream: Stream,
+        _ reader: Reader?
+    ) -> [ClosedRange<Int64>] {
+        guard let reader else { return [range] }
+        if (try? reader.check(stream, range)) != nil { return [] }
+        guard range.count > 1 else { return [range] }
+        let middle = range.lowerBound + Int64(range.count / 2) - 1
+        // Three rows of a large range tell whether it is worth trying each.
+        let probes = [range.lowerBound, middle, range.upperBound]
+        if range.count > 64, probes.allSatisfy({ (try? reader.check(stream, $0...$0)) == nil }) {
+            return [range]
+        }
+        return unreadable(range.lowerBound...middle, of: stream, reader)
+            + unreadable((middle + 1)...range.upperBound, of: stream, reader)
+    }
+}

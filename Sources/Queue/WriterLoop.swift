@@ -1,0 +1,409 @@
+// The writer's loop: records in as they come, a commit an interval, and again after a failure.
+internal import Board
+internal import Host
+internal import SQLite
+internal import Streams
+internal import Synchronization
+
+/// Takes jobs from the mailbox and gives them to the writer.
+///
+/// The records of the open transaction stay in memory until it is committed. When the disk refuses, the
+/// transaction is rolled back and they are written again later; what memory cannot hold is counted. Has no
+/// thread of its own: `run` is for one, `turn` for whoever turns it by hand.
+final class WriterLoop {
+    private let core: QueueCore
+    private let maintenance: Maintenance
+    private var settings: QueueSettings { core.settings }
+    /// nil while no database can be opened.
+    private var writer: Writer?
+    private var quota: Quota
+    private var backlog: Backlog
+    /// Losses to be entered with the next commit.
+    private var losses = LossTally()
+    /// Those who wait until what they gave is on the disk.
+    private var waiting: [@Sendable ((any Error)?) -> Void] = []
+    private var userStreams: [DeclaredStream]
+    /// Set while the disk refuses: when to try again.
+    private var retryAt: BootInstant?
+    private var failures = 0
+    private var publishedAt: BootInstant?
+    /// Something was committed since the storage was looked at.
+    private var isNew = true
+    /// What was uploaded that long ago is being deleted.
+    private var purging: Duration?
+    private var isRunning = true
+    private var jobs: [Job] = []
+
+    private init(_ core: QueueCore, _ maintenance: Maintenance) {
+        self.core = core
+        self.maintenance = maintenance
+        quota = Quota(core.settings)
+        backlog = Backlog(limit: core.settings.memoryLimit)
+        userStreams = core.settings.userStreams
+    }
+
+    /// Opens the database; a disk that refuses is waited for.
+    ///
+    /// Throws for what time will not mend.
+    static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
+        let loop = WriterLoop(core, maintenance)
+        do {
+            loop.begin(try DatabaseFile.open(core.settings, loop.userStreams))
+            core.storage.loaded(StorageReport(path: core.settings.path))
+        } catch let error as SQLiteError where error.isDisk {
+            loop.refused(error)
+        }
+        return loop
+    }
+
+    /// Runs until it is told to stop.
+    func run() {
+        while isRunning {
+            core.mailbox.takeAll(into: &jobs, timeout: delay)
+            handleAll()
+        }
+    }
+
+    /// Does what there is to do now, without waiting.
+    func turn() {
+        guard isRunning else { return }
+        core.mailbox.takeAll(into: &jobs, timeout: .zero)
+        handleAll()
+    }
+
+    private func handleAll() {
+        for job in jobs { handle(job) }
+        jobs.removeAll(keepingCapacity: true)
+        settle(force: !isRunning)
+        guard !isRunning else { return }
+        // What was made room for is written before the end.
+        while let retryAt, retryAt <= settings.clock.now() { settle(force: true) }
+        end()
+    }
+
+    /// How long the mailbox may be waited for.
+    var delay: Duration? {
+        if let retryAt { return max(.zero, retryAt - settings.clock.now()) }
+        if quota.isBehind || purging != nil { return .milliseconds(1) }
+        return writer?.commitDelay(interval: settings.commitInterval)
+    }
+
+    /// Whether nothing that was taken or counted waits for the disk.
+    var isAllOnDisk: Bool {
+        // Marks between segments may wait for the next record.
+        writer.map { $0.commitDelay(interval: .zero) == nil } ?? false
+            && losses.isEmpty && waiting.isEmpty && retryAt == nil
+            && core.mailbox.count == 0 && core.losses.withLock { $0.isEmpty }
+    }
+
+    private func handle(_ job: Job) {
+        switch job {
+        case .stop: isRunning = false
+        case .work(let work): perform(work)
+        case .check:
+            // Not while the disk refuses: one more refusal would put off the next try each time.
+            guard retryAt == nil else { break }
+            attempt { try $0.tellLosses(atOnce: false) }
+            keep(force: true)
+        case .purge(let retention): purging = retention
+        case .limit(let limits):
+            quota.limits = limits
+            keep(force: true)
+        case .declare(let streams): declare(streams)
+        case .damaged(let words, let generation):
+            if generation == core.generation.load(ordering: .acquiring) { replace(words) }
+        default: take(job)
+        }
+    }
+
+    /// A record, or a mark between segments of sound.
+    private func take(_ job: Job) {
+        // There was no room for the one before, and now there is.
+        if let retryAt, settings.clock.now() >= retryAt { retry() }
+        guard hold(job) else {
+            if let loss = job.loss { losses.add(loss) }
+            if case .put(_, let done) = job { done(QueueFull()) }
+            return
+        }
+        write(job)
+    }
+
+    /// Writes a record that is held.
+    private func write(_ job: Job) {
+        if case .put(_, let done) = job { waiting.append(done) }
+        if retryAt == nil { attempt { try $0.insert(job) } }
+        // A transaction is the least that the journal can be: with its share of a small limit, a short one.
+        guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }
+        if commit() { failures = 0 }
+    }
+
+    /// So much in one interval is committed early: while the disk takes it, nothing is given up.
+    private func hold(_ job: Job) -> Bool {
+        if backlog.hold(job) { return true }
+        if retryAt == nil { commit() }
+        return retryAt == nil && backlog.hold(job)
+    }
+
+    private func declare(_ streams: [DeclaredStream]) {
+        userStreams = streams
+        guard retryAt == nil, commit() else { return }
+        attempt { try $0.declare(user: streams) }
+        commit()
+    }
+
+    /// What a caller wants done: committed, or undone, before the caller hears of it.
+    private func perform(_ work: Work) {
+        // Nothing else may be open, for what is wanted may be undone: a try that fails may leave records to be
+        // written to another database.
+        guard commitNow() || commitNow(), let writer else { return work.finish(work.run(nil)) }
+        var failure = work.run(writer)
+        do {
+            if failure == nil {
+                try writer.commit()
+                core.books.committed(writer)
+            } else {
+                try writer.rollback()
+            }
+        } catch {
+            failure = failure ?? error
+        }
+        isNew = true
+        work.finish(failure)
+        if let failure = failure as? SQLiteError, failure.isDisk || failure.isDamage {
+            refused(failure)
+        }
+    }
+
+    /// Commits what there is, if the disk may be asked now.
+    private func commitNow() -> Bool {
+        if let retryAt, settings.clock.now() >= retryAt { retry() }
+        return retryAt == nil && commit()
+    }
+
+    /// Commits what is open, with the losses that go with it; false when the disk refused.
+    @discardableResult private func commit() -> Bool {
+        losses.add(core.losses.withLock { $0.take() })
+        let losses = losses.all
+        let isDone = attempt { writer in
+            for loss in losses { try writer.note(loss) }
+            try writer.commit()
+        }
+        guard isDone else { return false }
+        if let writer { core.books.committed(writer) }
+        self.losses = LossTally()
+        backlog.clear()
+        for done in waiting { done(nil) }
+        waiting.removeAll()
+        isNew = true
+        return true
+    }
+
+    /// Commits when it is time, or tries again what the disk refused.
+    private func settle(force: Bool) {
+        let now = settings.clock.now()
+        if let retryAt {
+            guard now >= retryAt || force else { return }
+            retry()
+        }
+        guard retryAt == nil else { return }
+        let delay = writer?.commitDelay(interval: settings.commitInterval) ?? nil
+        let isDue = delay.map { $0 <= .zero || force } ?? false
+        let hasLosses = !losses.isEmpty || core.losses.withLock { !$0.isEmpty }
+        let isTelling = force && writer?.memory.untold ?? false
+        if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty {
+            guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
+            failures = 0
+        }
+        purge(since: now)
+        if isNew || quota.isBehind { keep(force: false) }
+    }
+
+    /// Deletes what its retention is over of, for 200 ms at most; what is left is for the next turn.
+    private func purge(since now: BootInstant) {
+        guard let retention = purging, retryAt == nil else { return }
+        repeat {
+            var isDue = false
+            guard attempt({ isDue = try $0.purge(retention: retention) }), isDue else {
+                purging = nil
+                return
+            }
+            guard commit() else { return }
+        } while settings.clock.now() - now < .milliseconds(200) && !settings.isTurnedByHand
+    }
+
+    private func retry() {
+        retryAt = nil
+        // A file that was replaced, or a disk that came back, needs a connection of its own.
+        if failures >= 3 || writer == nil { return reopen() }
+        // Writing something that changes nothing shows whether the disk takes anything.
+        let isBack = attempt { writer in
+            try writer.begin()
+            try writer.connection.execute("UPDATE database SET generation=generation")
+            // What was declared meanwhile, or as it failed.
+            try writer.declare(user: userStreams)
+        }
+        if isBack { insertBacklog() }
+    }
+
+    /// Writes what is held, with commits between: as one transaction it may be more than there is room for.
+    private func insertBacklog() {
+        waiting.removeAll()
+        for job in backlog.takeAll() {
+            _ = backlog.hold(job)
+            write(job)
+        }
+    }
+
+    // MARK: Storage
+
+    private func keep(force: Bool) {
+        // The quota commits: what is open by then would be written again after a later failure.
+        guard retryAt == nil, commit(), let writer else { return }
+        isNew = false
+        do {
+            try quota.keep(writer, force: force)
+            core.books.committed(writer)
+        } catch {
+            return refused(error)
+        }
+        let isHeld = quota.soundIsHeld
+        if isHeld != core.soundIsHeld.load(ordering: .relaxed) {
+            core.soundIsHeld.store(isHeld, ordering: .relaxed)
+            // What was recorded so far is a chunk, if a short one.
+            if isHeld { attempt { try $0.endRun() } }
+        }
+        publish()
+    }
+
+    private func publish() {
+        let now = settings.clock.now()
+        let isNews: Bool
+        if case .loaded(let report) = core.storage.state {
+            isNews =
+                report.level != quota.report.level
+                || report.detail.isEmpty != quota.report.detail.isEmpty
+        } else {
+            isNews = true
+        }
+        if let publishedAt, now - publishedAt < .seconds(10), !isNews { return }
+        publishedAt = now
+        core.storage.loaded(quota.report)
+    }
+
+    // MARK: Failures
+
+    /// 1, 2, 4, 8 s: a failing card must not be hammered, and one that is back is wanted soon.
+    private static func pause(after failures: Int) -> Duration {
+        .seconds(1 << min(max(0, failures - 1), 3))
+    }
+
+    /// False when it failed: by then the disk is waited for, or another database is open.
+    @discardableResult private func attempt(_ body: (Writer) throws -> Void) -> Bool {
+        guard let writer else {
+            refused(QueueClosed())
+            return false
+        }
+        do {
+            try body(writer)
+            return true
+        } catch {
+            refused(error)
+            return false
+        }
+    }
+
+    /// The disk, or the database, did not take it: everything since the last commit is to be written again.
+    private func refused(_ error: any Error) {
+        failures += 1
+        try? writer?.rollback()
+        let sqlite = error as? SQLiteError
+        // A disk that damages each new database, too, is waited for.
+        if sqlite?.isDamage == true, failures <= 3 { return replace("\(error)") }
+        let isFull = sqlite?.isFull ?? false
+        var delay = Self.pause(after: failures)
+        if isFull {
+            delay = .seconds(1)
+            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
+            core.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
+        }
+        retryAt = settings.clock.now() + delay
+        guard !isFull || failures > 3 || delay > .zero else { return }
+        core.storage.failed(
+            Failure(
+                "\(settings.path): \(error); records wait in memory"
+                    + (isFull ? ": free some space" : ": look at the disk"),
+                code: isFull ? .storageFull : nil
+            )
+        )
+    }
+
+    private func makeRoom(_ writer: Writer) -> Bool {
+        do {
+            let isDone = try quota.makeRoom(writer)
+            core.books.committed(writer)
+            return isDone
+        } catch {
+            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
+            try? writer.rollback()
+            return false
+        }
+    }
+
+    private func openDatabase() throws -> DatabaseFile.Opened {
+        try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers)
+    }
+
+    private func reopen() {
+        do {
+            // The old connection goes last: as long as one is there, the journal's index is as of the last
+            // commit, and a transaction that failed as it was synced is not found in the journal again.
+            let database = try openDatabase()
+            writer?.connection.keepJournal()
+            begin(database)
+            insertBacklog()
+        } catch {
+            refused(error)
+        }
+    }
+
+    private func begin(_ database: DatabaseFile.Opened) {
+        writer = database.writer
+        core.opened(database, maintenance: maintenance)
+        retryAt = nil
+        attempt { try quota.begin($0) }
+        guard let open = backlog.openRun else { return }
+        attempt { try $0.begin(open.run, from: open.next) }
+    }
+
+    /// Sets the damaged database aside and goes on with a new one.
+    private func replace(_ words: String) {
+        do {
+            writer?.connection.keepJournal()
+            writer = nil
+            try DatabaseFile.moveAside(settings)
+            begin(try openDatabase())
+            if retryAt == nil { insertBacklog() }
+        } catch {
+            failures += 1
+            retryAt = settings.clock.now() + Self.pause(after: failures)
+            core.storage.failed(Failure("\(settings.path): \(error); \(words)"))
+        }
+    }
+
+    /// Callers that wait, or come later, must not wait for ever.
+    private func end() {
+        core.books.closed()
+        writer = nil
+        core.mailbox.close(into: &jobs)
+        for job in jobs {
+            switch job {
+            case .work(let work): work.finish(QueueClosed())
+            case .put(_, let done): done(QueueClosed())
+            default: break
+            }
+        }
+        for done in waiting { done(QueueClosed()) }
+        waiting.removeAll()
+        jobs.removeAll()
+    }
+}

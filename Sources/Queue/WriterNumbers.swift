@@ -1,0 +1,243 @@
+// The writer's part for numbers: they are stored with the records they were given to, never worked out from them.
+internal import SQLite
+internal import Streams
+
+extension Writer {
+    /// The streams of the user from now on: a new one gets its number, its table and its place in the list.
+    ///
+    /// One that is not declared any more stays, so that what it has waiting is uploaded.
+    ///
+    /// `known`: numbers that streams had in a database before this one, and keep where that is possible.
+    func declare(user declared: [DeclaredStream], numbers known: [String: Int] = [:]) throws {
+        try begin()
+        var numbers = try userNumbers()
+        for (name, number) in known where numbers[name] == nil && !numbers.values.contains(number) {
+            numbers[name] = number
+        }
+        var last = max(Stream.firstOfUser - 1, numbers.values.max() ?? 0)
+        for stream in declared where numbers[stream.name] == nil && last < Stream.last {
+            last += 1
+            numbers[stream.name] = last
+        }
+        let kinds = numbers.sorted { $0.value < $1.value }.map { name, number in
+            let wire = declared.first { $0.name == name }?.wire ?? streams[name: name]?.wire ?? name
+            return StreamKind.user(number, name, wire: wire)
+        }
+        streams = StreamList(with: settings.moreStreams + kinds)
+        for kind in streams.kinds {
+            try plainTables.make(kind, connection)
+            guard memory.live[kind.stream] == nil else { continue }
+            try insertSequence(Partition(kind.stream))
+            memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
+            try checkNext(kind)
+        }
+    }
+
+    /// A number that comes next and is there already: half of the database is older than the rest.
+    private func checkNext(_ kind: StreamKind) throws {
+        let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
+        guard newest >= memory[Partition(kind.stream)].next else { return }
+        throw SQLiteError(
+            code: 11,
+            message: "\(kind.stream): record \(newest) is there, and another would get its number",
+            statement: ""
+        )
+    }
+
+    private func userNumbers() throws -> [String: Int] {
+        let rows = try connection.prepare(
+            "SELECT name, stream FROM sequences WHERE database=0 AND stream>=?"
+        )
+        try rows.bind(Int64(Stream.firstOfUser), at: 1)
+        var numbers: [String: Int] = [:]
+        while try rows.step() { numbers[rows.text(0)] = Int(rows.required(1)) }
+        for kind in settings.moreStreams { numbers[kind.stream.name] = nil }
+        return numbers
+    }
+
+    func insertSequence(_ partition: Partition) throws {
+        let insert = try connection.prepare(
+            "INSERT OR IGNORE INTO sequences(database, stream, name) VALUES (?,?,?)"
+        )
+        try insert.bind([partition.database, Int64(partition.stream.number)], from: 1)
+        try insert.bind(partition.stream.name, at: 3)
+        try insert.run()
+    }
+
+    func loadNumbers() throws -> RowNumbers {
+        var numbers = RowNumbers()
+        let rows = try connection.prepare("SELECT name, next FROM numbers")
+        while try rows.step() {
+            let name = rows.text(0)
+            for (known, path) in RowNumbers.names where known == name {
+                numbers[keyPath: path] = try rows.required(1).checked("the number of \(name)")
+            }
+        }
+        return numbers
+    }
+
+    /// Streams of databases that were set aside and are not drained yet.
+    func loadOlder() throws -> [Partition: StreamCounters] {
+        let rows = try connection.prepare(
+            "SELECT database, stream, name FROM sequences WHERE database>0"
+        )
+        var partitions: [Partition] = []
+        while try rows.step() {
+            let stream = Stream(Int(rows.required(1)), rows.text(2))
+            partitions.append(Partition(stream, of: rows.required(0)))
+        }
+        // Not unique in a table that is damaged.
+        return try Dictionary(partitions.map { ($0, try loadCounters($0)) }) { first, _ in first }
+    }
+
+    func loadCounters(_ partition: Partition) throws -> StreamCounters {
+        let key = (partition.database, Int64(partition.stream.number))
+        var counters = StreamCounters()
+        let row = try connection.prepare(
+            """
+            SELECT next, uploaded, evicted, not_kept FROM sequences
+            WHERE database=? AND stream=?
+            """
+        )
+        try row.bind([key.0, key.1], from: 1)
+        guard try row.step() else { return counters }
+        counters.next = try row.required(0).checked("the next number")
+        counters.uploaded = try row.required(1).checked("what is uploaded")
+        counters.evicted = try row.required(2).checked("what is evicted")
+        counters.notKept = try row.required(3).checked("what is not kept")
+        if partition.stream == .audio { try loadSizes(of: &counters) }
+        counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
+        counters.ready = try sum(partition, .ready)
+        counters.quarantined = try sum(partition, .quarantined)
+        return counters
+    }
+
+    /// Chunks differ a thousandfold in size between codecs: only their own size tells.
+    private func loadSizes(of counters: inout StreamCounters) throws {
+        let newest = "SELECT bytes FROM chunks ORDER BY id DESC LIMIT 50"
+        counters.bytes = try connection.integer("SELECT sum(bytes) FROM (\(newest))") ?? 0
+        counters.inserted = try connection.integer("SELECT count(*) FROM (\(newest))") ?? 0
+    }
+
+    private func sum(_ partition: Partition, _ state: Batch.State) throws -> Int64 {
+        try connection.integer(
+            "SELECT sum(last-first+1) FROM batches WHERE state=? AND database=? AND stream=?",
+            state.rawValue,
+            partition.database,
+            Int64(partition.stream.number)
+        ) ?? 0
+    }
+
+    private func settledRanges(_ partition: Partition) throws -> [ClosedRange<Int64>] {
+        let rows = try connection.prepare(
+            """
+            SELECT first, last FROM gone WHERE database=?1 AND stream=?2
+            UNION ALL SELECT first, last FROM batches WHERE database=?1 AND stream=?2
+            """
+        )
+        try rows.bind([partition.database, Int64(partition.stream.number)], from: 1)
+        var ranges: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            let (first, last) = (rows.required(0), rows.required(1))
+            guard first <= last else { continue }
+            ranges.append(try first.checked("the first of a range")...last.checked("its last"))
+        }
+        return ranges
+    }
+
+    /// Stores every number that is another than it was `before`: part of each commit.
+    func storeNumbers(since before: WriterMemory) throws {
+        for stream in streams.streams {
+            try store(Partition(stream), memory.live[stream], before.live[stream])
+        }
+        if !memory.older.isEmpty {
+            for (partition, counters) in memory.older {
+                try store(partition, counters, before.older[partition])
+            }
+        }
+        guard memory.numbers != before.numbers else { return }
+        for (name, path) in RowNumbers.names
+        where memory.numbers[keyPath: path] != before.numbers[keyPath: path] {
+            let update = try connection.prepare("UPDATE numbers SET next=? WHERE name=?")
+            try update.bind(memory.numbers[keyPath: path], at: 1)
+            try update.bind(name, at: 2)
+            try update.run()
+        }
+    }
+
+    private func store(
+        _ partition: Partition,
+        _ counters: StreamCounters?,
+        _ before: StreamCounters?
+    ) throws {
+        guard let counters, before.map({ !counters.isStored(as: $0) }) ?? true else { return }
+        try connection.run(
+            """
+            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?
+            WHERE database=? AND stream=?
+            """,
+            counters.next,
+            counters.uploaded,
+            counters.evicted,
+            counters.notKept,
+            partition.database,
+            Int64(partition.stream.number)
+        )
+    }
+
+    /// From the next record of a stream on, ids are made of this start's random number.
+    func storeSeed(_ stream: Stream) throws {
+        try begin()
+        let next = memory[Partition(stream)].next
+        let insert = try connection.prepare("INSERT OR REPLACE INTO id_seeds VALUES (?,?,?,2,?)")
+        try insert.bind([Int64(stream.number), next], from: 1)
+        try insert.bind(seed, at: 3)
+        try insert.bind(next, at: 4)
+        try insert.run()
+        memory[Partition(stream)].hasSeed = true
+    }
+
+    // MARK: Numbers that are over
+
+    /// Notes that a range is over and in no batch; neighbours become one.
+    func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        try begin()
+        let key = (partition.database, Int64(partition.stream.number))
+        var (first, last) = (range.lowerBound, range.upperBound)
+        let before = try connection.prepare(
+            """
+            SELECT first, last FROM gone WHERE database=? AND stream=? AND first<=?
+            ORDER BY first DESC LIMIT 1
+            """
+        )
+        try before.bind([key.0, key.1, first], from: 1)
+        if try before.step(), before.required(1) >= first - 1 {
+            first = before.required(0)
+            last = max(last, before.required(1))
+        }
+        before.reset()
+        let after = try connection.integer(
+            "SELECT last FROM gone WHERE database=? AND stream=? AND first=?",
+            key.0,
+            key.1,
+            last + 1
+        )
+        if let after {
+            try connection.run(
+                "DELETE FROM gone WHERE database=? AND stream=? AND first=?",
+                key.0,
+                key.1,
+                last + 1
+            )
+            last = after
+        }
+        try connection.run(
+            "INSERT OR REPLACE INTO gone VALUES (?,?,?,?)",
+            key.0,
+            key.1,
+            first,
+            last
+        )
+        memory[partition].frozen.insert(range)
+    }
+}

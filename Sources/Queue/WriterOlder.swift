@@ -1,0 +1,318 @@
+// The writer's part for databases that were set aside: their books stand in the live one.
+internal import Host
+internal import SQLite
+internal import Streams
+
+extension Writer {
+    func olderDatabases() throws -> [OlderDatabase] {
+        let rows = try connection.prepare("SELECT id, name, state FROM databases ORDER BY id")
+        var found: [OlderDatabase] = []
+        while try rows.step() {
+            found.append(
+                OlderDatabase(
+                    id: rows.required(0),
+                    name: rows.text(1),
+                    state: rows.required(2),
+                    settings
+                )
+            )
+        }
+        return found
+    }
+
+    /// Takes over the books of a database, and of those that it was draining itself.
+    func adopt(_ inheritance: Inheritance, name: String) throws {
+        try begin()
+        let id = try insertDatabase(name, .adopted)
+        var entries: [(old: Int64, new: Int64)] = []
+        for entry in inheritance.clock {
+            guard let boot = inheritance.boots[entry.boot] else { continue }
+            entries.append((entry.id, try adopt(entry, boot: row(ofBoot: boot))))
+        }
+        for boot in inheritance.boots.values { _ = try row(ofBoot: boot) }
+        try adopt(finished: inheritance.finished)
+        var ids: [String: Int64] = [:]
+        var isComplete = inheritance.isComplete
+        for line in inheritance.lines {
+            guard let stream = try claim(line.stream) else {
+                isComplete = false
+                continue
+            }
+            guard let file = line.file else {
+                var own = line
+                own.settled += try takenBefore(name, line)
+                // Its bytes were made with its own clock map, and must come out the same.
+                for index in own.batches.indices { own.batches[index].clockMap.negate() }
+                try adopt(own, Partition(stream, of: id))
+                continue
+            }
+            guard try ids[file] != nil || !isKnown(file) else { continue }
+            let older = try ids[file] ?? insertDatabase(file, .adopted)
+            ids[file] = older
+            var its = line
+            // Frozen with the clock map of the database that drained it: its entries have other rows here.
+            for (index, batch) in line.batches.enumerated() where batch.clockMap > 0 {
+                let known = entries.filter { $0.old <= batch.clockMap }
+                its.batches[index].clockMap = known.map(\.new).max() ?? 0
+            }
+            try adopt(its, Partition(stream, of: older))
+        }
+        if !inheritance.isReadable { return try tellSalvage(id, isReadable: false, isKnown: false) }
+        if !isComplete {
+            try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
+        }
+    }
+
+    /// Databases that are drained to their end: their files may be there, and nothing of them is sent again.
+    private func adopt(finished files: [String]) throws {
+        for file in files where settings.disk.exists("\(settings.folder)/\(file)") {
+            guard try !isKnown(file) else { continue }
+            _ = try insertDatabase(file, .finished)
+        }
+    }
+
+    /// Records that a version before 5 had copied from that database into this one when it was replaced.
+    private func takenBefore(
+        _ name: String,
+        _ line: Inheritance.Line
+    ) throws -> [ClosedRange<Int64>] {
+        let row = try connection.prepare(
+            "SELECT max(through) FROM salvages WHERE stream=? AND (path=?2 OR path LIKE '%/' || ?2)"
+        )
+        try row.bind(Int64(line.stream.number), at: 1)
+        try row.bind(name, at: 2)
+        guard try row.step(), let through = row.integer(0), through > 0, line.next > 1 else {
+            return []
+        }
+        return [1...min(through, line.next - 1)]
+    }
+
+    private func isKnown(_ name: String) throws -> Bool {
+        try olderDatabases().contains { $0.name == name }
+    }
+
+    private func insertDatabase(_ name: String, _ state: OlderDatabase.State) throws -> Int64 {
+        let id = memory.numbers.databases
+        memory.numbers.databases += 1
+        let insert = try connection.prepare("INSERT INTO databases(id, name, state) VALUES (?,?,?)")
+        try insert.bind(id, at: 1)
+        try insert.bind(name, at: 2)
+        try insert.bind(state.rawValue, at: 3)
+        try insert.run()
+        memory.files[name] = id
+        return id
+    }
+
+    private func adopt(_ line: Inheritance.Line, _ partition: Partition) throws {
+        try insertSequence(partition)
+        memory.older[partition] = StreamCounters()
+        memory[partition].next = line.next
+        for range in line.settled { try settle(partition, range) }
+        for var batch in line.batches where batch.last < line.next {
+            guard memory[partition].frozen.isPending(batch.first...batch.last) else { continue }
+            batch.database = partition.database
+            batch.stream = partition.stream
+            _ = try insert(batch)
+            memory[partition].frozen.insert(batch.first...batch.last)
+            let records = Int64(batch.records)
+            if batch.state == .ready {
+                memory[partition].ready += records
+            } else {
+                memory[partition].quarantined += records
+            }
+        }
+    }
+
+    /// What was known of the clocks of another database's boots; returns the row that says so here.
+    private func adopt(_ entry: ClockMap.Entry, boot: Int64) throws -> Int64 {
+        let known = try connection.integer(
+            "SELECT id FROM clock_map WHERE boot=? AND boottime=? LIMIT 1",
+            boot,
+            entry.boottime
+        )
+        if let known { return known }
+        let insert = try connection.prepare(
+            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
+        )
+        try insert.bind([boot, entry.boottime, entry.wall, entry.synced ? 1 : 0], from: 1)
+        if let source = entry.source { try insert.bind(source.rawValue, at: 5) }
+        try insert.run()
+        var copy = entry
+        copy.id = connection.lastInsertedRow
+        copy.boot = boot
+        clockMap.add(copy)
+        if boot == self.boot, entry.synced { memory.bootIsSynced = true }
+        return copy.id
+    }
+
+    /// Records that are not there, or cannot be read, are over and entered as lost.
+    package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        let parts = memory[partition].frozen.free(in: range)
+            .filter { $0.upperBound < memory[partition].next }
+        for part in parts {
+            let now = clock.stamp()
+            try note(
+                Loss(.corrupt, partition.stream, records: Int64(part.count), from: now, to: now)
+            )
+            memory[partition].evicted += Int64(part.count)
+            try remove(partition, part)
+        }
+    }
+
+    /// A frozen batch has a record that cannot be read: it goes, and those beside it become batches of their own.
+    package func lose(_ sequence: Int64, of batch: Batch) throws {
+        guard let held = try batches("WHERE id=? AND state=0", batch.id).first,
+            held.key == batch.key, (held.first...held.last).contains(sequence)
+        else { return }
+        try begin()
+        try connection.run("DELETE FROM batches WHERE id=?", held.id)
+        memory[held.partition].ready -= 1
+        for (first, last) in [(held.first, sequence - 1), (sequence + 1, held.last)]
+        where first <= last {
+            var part = held
+            part.key = UUIDText.random(settings.random(), settings.random())
+            part.first = first
+            part.last = last
+            _ = try insert(part)
+        }
+        let now = clock.stamp()
+        try note(Loss(.corrupt, held.stream, records: 1, from: now, to: now))
+        memory[held.partition].evicted += 1
+        try remove(held.partition, sequence...sequence)
+    }
+
+    /// The file of an older database is not there any more: what waits in it is over and entered as lost.
+    func giveUp(_ database: Int64) throws {
+        try begin()
+        for (partition, counters) in memory.older
+        where partition.database == database && counters.next > 1 {
+            try lose(partition, 1...(counters.next - 1))
+        }
+        for batch in try batches("WHERE state IN (0,2) AND database=?", database) {
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+            let records = Int64(batch.records)
+            let now = clock.stamp()
+            try note(Loss(.corrupt, batch.stream, records: records, from: now, to: now))
+            memory[batch.partition].evicted += records
+            if batch.state == .ready {
+                memory[batch.partition].ready -= records
+            } else {
+                memory[batch.partition].quarantined -= records
+            }
+            try remove(batch.partition, batch.first...batch.last)
+        }
+        guard memory.draining.contains(database) else {
+            return try tellSalvage(database, isReadable: false, isKnown: true)
+        }
+        try close(database)
+    }
+
+    /// Its records were read: what is left of them may go.
+    func finishSalvage(_ database: Int64) throws {
+        try begin()
+        let isKnown =
+            try connection.integer("SELECT is_known FROM databases WHERE id=?", database) ?? 1
+        try tellSalvage(database, isReadable: true, isKnown: isKnown == 1)
+    }
+
+    private func tellSalvage(_ database: Int64, isReadable: Bool, isKnown: Bool) throws {
+        let lines = memory.older.filter { $0.key.database == database }
+        let waiting = lines.values.reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
+        let lost = lines.values.reduce(0) { $0 + $1.evicted }
+        let name = try olderDatabases().first { $0.id == database }?.name ?? ""
+        var detail: [(key: String, value: EventValue)] = [
+            ("database", .text(name)), ("readable", .text(isReadable ? "yes" : "no")),
+        ]
+        for (partition, counters) in lines.sorted(by: { $0.key.stream.name < $1.key.stream.name }) {
+            detail.append((partition.stream.name, .integer(counters.waiting + counters.ready)))
+        }
+        detail.append(("records", .integer(waiting)))
+        detail.append(("lost", isKnown ? .integer(lost) : .text("unknown")))
+        try insert(
+            Event(.databaseSalvaged, source: "storage", detail: detail, stamp: clock.stamp())
+        )
+        let state = waiting > 0 ? OlderDatabase.State.draining : .finished
+        try connection.run("UPDATE databases SET state=? WHERE id=?", state.rawValue, database)
+        if state == .draining { memory.draining.insert(database) } else { try close(database) }
+    }
+
+    /// Nothing of an older database waits any more: its sums are added to those of the live streams.
+    func close(_ database: Int64) throws {
+        try begin()
+        for (partition, counters) in memory.older where partition.database == database {
+            let live = Partition(partition.stream)
+            memory[live].uploaded += counters.uploaded
+            memory[live].evicted += counters.evicted
+            memory.older[partition] = nil
+        }
+        memory.draining.remove(database)
+        try connection.run("DELETE FROM sequences WHERE database=?", database)
+        try connection.run("DELETE FROM gone WHERE database=?", database)
+        try connection.run("UPDATE databases SET state=2 WHERE id=?", database)
+    }
+
+    /// Closes older databases that are drained; part of what changes their books.
+    func closeDrained(_ database: Int64) throws {
+        guard database > 0, memory.draining.contains(database) else { return }
+        let isDrained = memory.older.filter { $0.key.database == database }.values.allSatisfy {
+            $0.waiting + $0.ready + $0.quarantined == 0
+        }
+        if isDrained { try close(database) }
+    }
+
+    /// Enters what waits in an older database as lost if its file was deleted; false where it is there.
+    package func giveUpIfGone(_ database: Int64) throws -> Bool {
+        guard let older = try olderDatabases().first(where: { $0.id == database }),
+            !settings.disk.exists(older.path)
+        else { return false }
+        try begin()
+        for batch in try batches("WHERE state<>1 AND database=?", database) {
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+            try countGone(batch.partition, batch.first...batch.last, .corrupt)
+        }
+        for (partition, counters) in memory.older where partition.database == database {
+            guard counters.next > 1 else { continue }
+            for part in counters.frozen.free(in: 1...(counters.next - 1)) {
+                try countGone(partition, part, .corrupt)
+            }
+        }
+        try close(database)
+        return true
+    }
+
+    // MARK: For want of space
+
+    /// Deletes the file of an older database that is drained; false when there is none.
+    func evictOlderFile() throws -> Bool {
+        let finished = try olderDatabases().filter { $0.state == .finished }
+        for older in finished where settings.disk.exists(older.path) {
+            for suffix in ["-wal", "-shm"] { settings.disk.remove(older.path + suffix) }
+            if settings.disk.remove(older.path) { return true }
+        }
+        return false
+    }
+
+    /// Gives up what waits in the oldest older database, which cannot give space back but as a whole.
+    func evictOlder() throws -> Bool {
+        guard let database = memory.draining.min() else { return false }
+        for (partition, counters) in memory.older where partition.database == database {
+            guard counters.waiting > 0 else { continue }
+            for part in counters.frozen.free(in: 1...max(1, counters.next - 1))
+            where part.upperBound < counters.next {
+                try countGone(partition, part, .evicted)
+                try remove(partition, part)
+            }
+        }
+        for batch in try batches("WHERE state=2 AND database=?", database) {
+            try countGone(batch.partition, batch.first...batch.last, .evicted)
+            memory[batch.partition].quarantined -= Int64(batch.records)
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+            try remove(batch.partition, batch.first...batch.last)
+        }
+        let isFree = memory.older.filter { $0.key.database == database }.values.allSatisfy {
+            $0.ready == 0
+        }
+        if isFree { try close(database) }
+        return isFree
+    }
+}

@@ -1,0 +1,260 @@
+// The writer's part for deleting records: purged after their retention, or evicted for want of space.
+internal import SQLite
+internal import Streams
+internal import Host
+
+extension Writer {
+    /// Deletes some of what was uploaded at least `retention` ago, in one transaction; false when nothing is due.
+    ///
+    /// Age counts on the boot's own clock alone, so a wrong wall clock deletes nothing. Time that passed
+    /// with the power off is not known and not counted.
+    func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
+        for kind in streams.kinds {
+            let number = Int64(kind.stream.number)
+            // A survey that goes on still needs its sightings.
+            let pin = kind.stream == .beacons ? survey?.first ?? .max : .max
+            let condition = "state=1 AND database=0 AND stream=? AND last<? "
+            let order = "ORDER BY done_boot, done_boottime LIMIT 1"
+            guard let oldest = try done(condition + order, number, pin),
+                try isOlder(oldest, than: retention)
+            else { continue }
+            try removeFront(of: oldest, limit: limit)
+            return true
+        }
+        return false
+    }
+
+    /// Deletes some of what was uploaded longest ago; false when there is nothing.
+    func evictUploaded() throws -> Bool {
+        let order = "ORDER BY done_boot, done_boottime LIMIT 1"
+        let pin = survey?.first ?? .max
+        // A survey's sightings go after all else that was uploaded.
+        let beacons = Stream.beacons.number
+        let free = try done("state=1 AND NOT (stream=\(beacons) AND last>=?) \(order)", pin)
+        guard let oldest = try free ?? done("state=1 \(order)") else { return false }
+        try removeFront(of: oldest, limit: step(oldest.stream))
+        return true
+    }
+
+    /// Deletes some of the oldest batch in quarantine; false when there is none.
+    func evictQuarantined() throws -> Bool {
+        guard let oldest = try done("state=2 AND database=0 ORDER BY id LIMIT 1") else {
+            return false
+        }
+        let last = min(oldest.last, oldest.first + step(oldest.stream) - 1)
+        try countGone(oldest.partition, oldest.first...last, .evicted)
+        memory[oldest.partition].quarantined -= last - oldest.first + 1
+        try removeFront(of: oldest, limit: step(oldest.stream))
+        return true
+    }
+
+    /// Deletes some of the oldest records that no batch has, of the stream that holds most bytes.
+    ///
+    /// False when no stream has any. What is frozen may be on its way to the server and stays.
+    func evictPending() throws -> Bool {
+        let waiting = streams.streams.filter { memory[Partition($0)].waiting > 0 }
+        guard let largest = waiting.max(by: { pendingBytes($0) < pendingBytes($1) }),
+            let oldest = memory[Partition(largest)].oldestWaiting
+        else { return false }
+        let first = oldest.lowerBound
+        let range = first...min(oldest.upperBound, first + step(largest) - 1)
+        try countGone(Partition(largest), range, .evicted)
+        try remove(Partition(largest), range)
+        return true
+    }
+
+    /// Records that go in one step of an eviction.
+    private func step(_ stream: Stream) -> Int64 {
+        let usual = streams[stream]?.usualBytes ?? 64
+        return max(usual > 4096 ? 1 : 50, evictionBytes / usual)
+    }
+
+    /// A moment of a boot.
+    typealias Moment = (boot: Int64, stamp: Stamp)
+
+    /// Counts records as gone and enters them in the ledger; returns when the first and the last were captured.
+    ///
+    /// `isTold`: an event of its own tells of them.
+    @discardableResult
+    func countGone(
+        _ partition: Partition,
+        _ range: ClosedRange<Int64>,
+        _ kind: LossKind,
+        isTold: Bool = false
+    ) throws -> (first: Moment, last: Moment) {
+        try begin()
+        let count = range.upperBound - range.lowerBound + 1
+        let first = try capture(of: range.lowerBound, in: partition) ?? (boot, clock.stamp())
+        let last = try capture(of: range.upperBound, in: partition) ?? first
+        let loss = Loss(kind, partition.stream, records: count, from: first.stamp, to: last.stamp)
+        if isTold {
+            try noteTold(loss, fromBoot: first.boot, toBoot: last.boot)
+        } else {
+            try note(loss, fromBoot: first.boot, toBoot: last.boot)
+        }
+        memory[partition].evicted += count
+        return (first, last)
+    }
+
+    /// When a record was captured; nil where its row does not tell.
+    func capture(of sequence: Int64, in partition: Partition) throws -> Moment? {
+        guard partition.isLive, let kind = streams[partition.stream] else { return nil }
+        let row = try connection.prepare(
+            "SELECT boot, boottime, wall FROM \(kind.table) WHERE id=?"
+        )
+        try row.bind(sequence, at: 1)
+        guard try row.step() else { return nil }
+        return (row.required(0), row.stamp(boottime: 1))
+    }
+
+    // MARK: Batches that are over
+
+    private struct Done {
+        var id: Int64
+        var stream: Stream
+        var first: Int64
+        var last: Int64
+        var boot: Int64
+        var boottime: Int64
+
+        var partition: Partition { Partition(stream) }
+    }
+
+    private func done(_ condition: String, _ values: Int64...) throws -> Done? {
+        let row = try connection.prepare(
+            "SELECT id, stream, first, last, done_boot, done_boottime FROM batches WHERE \(condition)"
+        )
+        try row.bind(values, from: 1)
+        guard try row.step(), let stream = streams[number: Int(row.required(1))]?.stream else {
+            return nil
+        }
+        return Done(
+            id: row.required(0),
+            stream: stream,
+            first: row.required(2),
+            last: row.required(3),
+            boot: row.required(4),
+            boottime: row.required(5)
+        )
+    }
+
+    private func isOlder(_ done: Done, than retention: Duration) throws -> Bool {
+        let now = clock.now().milliseconds
+        if done.boot == boot { return now - done.boottime >= retention.milliseconds }
+        let ended =
+            try connection.integer("SELECT max(boottime) FROM clock_map WHERE boot=?", done.boot)
+            ?? 0
+        return now + max(0, ended - done.boottime) >= retention.milliseconds
+    }
+
+    /// Deletes the first records of a batch, and the batch with its last.
+    private func removeFront(of batch: Done, limit: Int64) throws {
+        try begin()
+        let through = min(batch.last, batch.first + limit - 1)
+        if through == batch.last {
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+        } else {
+            try connection.run("UPDATE batches SET first=? WHERE id=?", through + 1, batch.id)
+        }
+        try remove(batch.partition, batch.first...through)
+    }
+
+    // MARK: Rows
+
+    /// Deletes the rows of a range and what only they needed, and notes that their numbers are over.
+    func remove(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        try settle(partition, range)
+        guard partition.isLive, let kind = streams[partition.stream] else { return }
+        if case .sound = kind.shape { try removeSegments(ofChunks: range) }
+        try connection.run(
+            "DELETE FROM \(kind.table) WHERE id BETWEEN ? AND ?",
+            range.lowerBound,
+            range.upperBound
+        )
+        try forgetSeeds(kind)
+        if case .sightings = kind.shape { try forgetBeacons(range) }
+    }
+
+    /// Random numbers that no row's id is made of any more.
+    private func forgetSeeds(_ kind: StreamKind) throws {
+        let number = Int64(kind.stream.number)
+        try connection.run(
+            """
+            DELETE FROM id_seeds WHERE stream=?1 AND first < ifnull((SELECT max(first) FROM id_seeds
+            WHERE stream=?1 AND first<=ifnull((SELECT min(id) FROM \(kind.table)), ?2)), 0)
+            """,
+            number,
+            memory[Partition(kind.stream)].next
+        )
+    }
+
+    private func forgetBeacons(_ range: ClosedRange<Int64>) throws {
+        try connection.run(
+            "DELETE FROM beacons WHERE last_sighting < ifnull((SELECT min(id) FROM sightings), ?)",
+            range.upperBound + 1
+        )
+    }
+
+    private func removeSegments(ofChunks range: ClosedRange<Int64>) throws {
+        let runs = try connection.prepare(
+            """
+            SELECT run, min(first_segment), max(first_segment+segments-1) FROM chunks
+            WHERE id BETWEEN ? AND ? GROUP BY run
+            """
+        )
+        try runs.bind(range.lowerBound, at: 1)
+        try runs.bind(range.upperBound, at: 2)
+        while try runs.step() {
+            try removeSegments(
+                run: runs.required(0),
+                runs.required(1)...max(runs.required(1), runs.required(2)),
+                ofChunks: range
+            )
+        }
+        // A run without chunks is over, unless it is the one being recorded.
+        try connection.run(
+            """
+            DELETE FROM runs WHERE id<>?1 AND id<>(SELECT max(id) FROM runs)
+            AND id NOT IN (SELECT run FROM chunks WHERE id NOT BETWEEN ?2 AND ?3)
+            """,
+            chunker.run?.id ?? 0,
+            range.lowerBound,
+            range.upperBound
+        )
+    }
+
+    /// Deletes the segments of a run that no chunk but those of `chunks` needs.
+    ///
+    /// A chunk shares segments with its neighbours, and the one before its first is the pre-roll of its
+    /// decoder: without it the bytes of a batch would change between two tries.
+    func removeSegments(
+        run: Int64,
+        _ segments: ClosedRange<Int64>,
+        ofChunks chunks: ClosedRange<Int64>
+    ) throws {
+        let before = try connection.integer(
+            """
+            SELECT first_segment+segments-1 FROM chunks WHERE run=? AND id<? ORDER BY id DESC LIMIT 1
+            """,
+            run,
+            chunks.lowerBound
+        )
+        var after = try connection.integer(
+            "SELECT first_segment FROM chunks WHERE run=? AND id>? ORDER BY id LIMIT 1",
+            run,
+            chunks.upperBound
+        )
+        if after == nil, chunker.run?.id == run {
+            after = chunker.firstNeeded ?? segments.upperBound + 1
+        }
+        let first = max(segments.lowerBound - 1, before.map { $0 + 1 } ?? .min)
+        let last = min(segments.upperBound, after.map { $0 - 2 } ?? .max)
+        guard first <= last else { return }
+        try connection.run(
+            "DELETE FROM segments WHERE id BETWEEN ? AND ? AND run=?",
+            first,
+            last,
+            run
+        )
+    }
+}

@@ -1,0 +1,110 @@
+// The writer's part for surveys.
+internal import SQLite
+package import Streams
+internal import Host
+
+extension Writer {
+    /// Begins a survey: every sighting accepted from now on belongs to it.
+    ///
+    /// Throws SurveyRefusal while another one goes on.
+    package func startSurvey(_ name: String) throws {
+        if let survey { throw SurveyRefusal.isOpen(survey.name) }
+        try begin()
+        let survey = OpenSurvey(
+            name: name,
+            start: clock.stamp(),
+            startBoot: boot,
+            first: memory.live[.beacons]?.next ?? 1
+        )
+        try connection.execute("DELETE FROM survey_track")
+        let insert = try connection.prepare(
+            "INSERT INTO open_survey(name, boot, boottime, wall, first) VALUES (?,?,?,?,?)"
+        )
+        try insert.bind(name, at: 1)
+        try bind(survey.start, insert, from: 2)
+        try insert.bind(survey.first, at: 5)
+        try insert.run()
+        self.survey = survey
+    }
+
+    /// Ends the survey; its sightings stay until `finish` was given its report.
+    ///
+    /// Throws SurveyRefusal when none goes on. One that ended before, and was not worked out, is returned as it is.
+    package func endSurvey() throws -> OpenSurvey {
+        guard var survey else { throw SurveyRefusal.noneIsOpen }
+        guard survey.isOpen else { return survey }
+        try begin()
+        let end = OpenSurvey.End(
+            stamp: clock.stamp(),
+            boot: boot,
+            last: (memory.live[.beacons]?.next ?? 1) - 1
+        )
+        try connection.run(
+            "UPDATE open_survey SET last=?, end_boot=?, end_boottime=?, end_wall=?",
+            end.last,
+            end.boot,
+            end.stamp.boot.milliseconds,
+            end.stamp.wall.milliseconds
+        )
+        survey.end = end
+        self.survey = survey
+        return survey
+    }
+
+    /// Publishes the record of a survey that has ended.
+    package func finishSurvey(report: String) throws {
+        guard let survey, let end = survey.end else { return }
+        try begin()
+        try insert(
+            PlainRow(
+                Survey(
+                    name: survey.name,
+                    start: survey.start,
+                    startBoot: survey.startBoot,
+                    end: end.stamp,
+                    report: report
+                )
+            ),
+            boot: end.boot
+        )
+        try connection.execute("DELETE FROM open_survey; DELETE FROM survey_track")
+        self.survey = nil
+    }
+
+    /// Where the gateway is, if a survey wants to know.
+    func insert(place fix: Fix) throws {
+        guard survey?.isOpen ?? false else { return }
+        try begin()
+        try connection.run(
+            "INSERT OR REPLACE INTO survey_track VALUES (?,?,?,?)",
+            boot,
+            fix.stamp.boot.milliseconds,
+            Int64((fix.latitude * 1e7).rounded()),
+            Int64((fix.longitude * 1e7).rounded())
+        )
+    }
+
+    func loadSurvey() throws -> OpenSurvey? {
+        let row = try connection.prepare(
+            """
+            SELECT name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall
+            FROM open_survey
+            """
+        )
+        guard try row.step() else { return nil }
+        var survey = OpenSurvey(
+            name: row.text(0),
+            start: row.stamp(boottime: 2),
+            startBoot: row.required(1),
+            first: row.required(4)
+        )
+        if let last = row.integer(5) {
+            survey.end = OpenSurvey.End(
+                stamp: row.stamp(boottime: 7),
+                boot: row.required(6),
+                last: last
+            )
+        }
+        return survey
+    }
+}

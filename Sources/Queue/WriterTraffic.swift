@@ -1,0 +1,73 @@
+// The writer's part for bytes on the wire: a sum a day (UTC), for a week.
+internal import SQLite
+internal import Streams
+package import Host
+
+/// Bytes that HTTP sent and received, headers and retries included.
+package struct Traffic: Sendable, Equatable {
+    package var sent: Int64
+    package var received: Int64
+
+    package init(sent: Int64 = 0, received: Int64 = 0) {
+        self.sent = sent
+        self.received = received
+    }
+
+    package var total: Int64 { sent + received }
+
+    package static func + (left: Self, right: Self) -> Self {
+        Self(sent: left.sent + right.sent, received: left.received + right.received)
+    }
+}
+
+/// The bytes of one day, counted in days since 1970-01-01 UTC.
+package struct DayTraffic: Sendable, Equatable {
+    package var day: Int64
+    package var traffic: Traffic
+}
+
+extension WallTime {
+    /// Days since 1970-01-01 UTC.
+    package var utcDay: Int64 {
+        milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds + 1) / 86_400_000 - 1
+    }
+}
+
+extension Writer {
+    /// Days that are kept, today included.
+    package static let trafficDays: Int64 = 7
+    /// Rows that a clock which was never right can leave at most.
+    private static let trafficRows: Int64 = 32
+
+    /// Adds bytes to the day it is.
+    package func note(_ traffic: Traffic) throws {
+        guard traffic.total > 0 else { return }
+        try begin()
+        let today = clock.wall().utcDay
+        try connection.run(
+            """
+            INSERT INTO traffic VALUES (?1,?2,?3) ON CONFLICT(day) DO UPDATE SET
+            sent=sent+excluded.sent, received=received+excluded.received
+            """,
+            today,
+            traffic.sent,
+            traffic.received
+        )
+        // A clock that nobody vouched for may show any day: it deletes none.
+        if memory.bootIsSynced {
+            try connection.run(
+                "DELETE FROM traffic WHERE day<=? OR day>?",
+                today - Self.trafficDays,
+                today
+            )
+        }
+        try connection.run(
+            """
+            DELETE FROM traffic WHERE day<>?1 AND
+            day NOT IN (SELECT day FROM traffic ORDER BY day DESC LIMIT ?2)
+            """,
+            today,
+            Self.trafficRows
+        )
+    }
+}

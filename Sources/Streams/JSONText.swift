@@ -1,0 +1,176 @@
+// JSON written by hand, byte by byte: ten times faster than an encoder, and the same bytes each time.
+package import Host
+
+/// Builds JSON text.
+///
+/// Fields are written in the order of the calls.
+package struct JSONText {
+    package private(set) var bytes: [UInt8] = []
+    private var needsComma = false
+
+    package init() {}
+
+    /// Forgets the text and keeps the memory.
+    package mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
+    package mutating func object(_ content: (inout Self) throws -> Void) rethrows {
+        separate()
+        bytes.append(UInt8(ascii: "{"))
+        needsComma = false
+        try content(&self)
+        bytes.append(UInt8(ascii: "}"))
+        needsComma = true
+    }
+
+    package mutating func array(_ content: (inout Self) -> Void) {
+        separate()
+        bytes.append(UInt8(ascii: "["))
+        needsComma = false
+        content(&self)
+        bytes.append(UInt8(ascii: "]"))
+        needsComma = true
+    }
+
+    package mutating func key(_ key: String) {
+        separate()
+        quote(key)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
+    package mutating func field(_ key: String, _ text: String) {
+        self.key(key)
+        value(text)
+    }
+
+    package mutating func field(_ key: String, _ integer: Int64) {
+        self.key(key)
+        decimal(integer, 0)
+        needsComma = true
+    }
+
+    package mutating func field(_ key: String, _ flag: Bool) {
+        self.key(key)
+        raw(flag ? "true" : "false")
+    }
+
+    /// JSON has no NaN and no infinity: such a number is null.
+    package mutating func field(_ key: String, _ number: Double) {
+        self.key(key)
+        raw(number.isFinite ? "\(number)" : "null")
+    }
+
+    package mutating func field(_ key: String, _ time: WallTime) {
+        self.key(key)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 26) { text in
+            text.initialize(repeating: UInt8(ascii: "\""))
+            time.write(rfc3339To: UnsafeMutableBufferPointer(rebasing: text[1..<25]))
+            bytes.append(contentsOf: text)
+        }
+        needsComma = true
+    }
+
+    /// An integer that stands for `scaled / 10^decimals`, written out exactly: `-0.05`.
+    package mutating func field(_ key: String, scaled: Int64, decimals: Int) {
+        self.key(key)
+        decimal(scaled, decimals)
+        needsComma = true
+    }
+
+    package mutating func value(_ text: String) {
+        separate()
+        quote(text)
+        needsComma = true
+    }
+
+    /// Text that is JSON already.
+    package mutating func raw(_ json: String) {
+        separate()
+        bytes.append(contentsOf: json.utf8)
+        needsComma = true
+    }
+
+    /// Bytes that are JSON already.
+    package mutating func raw(_ json: [UInt8]) {
+        separate()
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
+    /// Gives the text to something that appends to it what is part of it as it stands.
+    package mutating func extend(_ body: (inout [UInt8]) throws -> Void) rethrows {
+        try body(&bytes)
+    }
+
+    /// Bytes that are part of the text as they stand (inside a quoted value, a line's end).
+    package mutating func append(_ raw: some Sequence<UInt8>) {
+        bytes.append(contentsOf: raw)
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+    }
+
+    /// Written backwards into a place that holds any 64-bit number with its sign and point.
+    private mutating func decimal(_ scaled: Int64, _ decimals: Int) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 24 + decimals) { text in
+            text.initialize(repeating: UInt8(ascii: "0"))
+            var at = text.count
+            var rest = scaled.magnitude
+            var digits = 0
+            while rest > 0 || digits <= decimals {
+                if digits == decimals, decimals > 0 {
+                    at -= 1
+                    text[at] = UInt8(ascii: ".")
+                }
+                at -= 1
+                text[at] = 48 + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+                digits += 1
+            }
+            if scaled < 0 {
+                at -= 1
+                text[at] = UInt8(ascii: "-")
+            }
+            bytes.append(contentsOf: text[at...])
+        }
+    }
+
+    private mutating func quote(_ text: String) {
+        var text = text
+        text.withUTF8 { utf8 in
+            bytes.append(UInt8(ascii: "\""))
+            if Self.isPlain(utf8) { bytes.append(contentsOf: utf8) } else { escape(utf8) }
+            bytes.append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// Whether nothing in it needs an escape; without a way out of the loop, which compilers make fast.
+    private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
+        var found: UInt8 = 0
+        for byte in utf8 {
+            found |= byte < 0x20 ? 1 : 0
+            found |= byte == UInt8(ascii: "\"") ? 1 : 0
+            found |= byte == UInt8(ascii: "\\") ? 1 : 0
+        }
+        return found == 0
+    }
+
+    private mutating func escape(_ utf8: UnsafeBufferPointer<UInt8>) {
+        for byte in utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0..<0x20:
+                let hex = String(byte, radix: 16)
+                bytes.append(contentsOf: "\\u00\(hex.utf8.count == 1 ? "0" : "")\(hex)".utf8)
+            default:
+                bytes.append(byte)
+            }
+        }
+    }
+}

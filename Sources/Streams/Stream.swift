@@ -1,0 +1,113 @@
+// The streams of records that a server receives, each a table of its own.
+
+/// A stream of records: its number, which is stored and part of each record's id, and its name.
+///
+/// Each stream declares its own in its file, as `Stream.location` does.
+package struct Stream: Sendable, Hashable, CustomStringConvertible {
+    /// Streams that are built in have numbers below this one.
+    package static let firstOfUser = 64
+    /// The most that a record's id has room for.
+    package static let last = 1023
+
+    package let number: Int
+    package let name: String
+
+    package init(_ number: Int, _ name: String) {
+        self.number = number
+        self.name = name
+    }
+
+    package var description: String { name }
+
+    package static func == (left: Self, right: Self) -> Bool { left.number == right.number }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
+/// What the queue, the uploader, the configuration and `status` need to know of a stream.
+///
+/// Table, insertion, reading, JSON, salvage, retention, eviction, order of upload and configuration key follow
+/// from it: a stream that is in the list of kinds is complete.
+package struct StreamKind: Sendable {
+    /// How its records are stored.
+    package enum Shape: Sendable {
+        /// A row of typed columns.
+        case plain([Column])
+        /// A row that refers to a beacon.
+        case sightings
+        /// A chunk that refers to segments of sound.
+        case sound
+    }
+
+    package let stream: Stream
+    /// Its name on the wire, unless the configuration gives another.
+    package let wire: String
+    package let table: String
+    package let shape: Shape
+    /// Stored bytes of a usual record: how many go in one step of an eviction.
+    package let usualBytes: Int64
+    /// `status` shows it before it has a record.
+    package let isAlwaysShown: Bool
+
+    package init(
+        _ stream: Stream,
+        wire: String,
+        table: String? = nil,
+        shape: Shape,
+        usualBytes: Int64 = 64,
+        isAlwaysShown: Bool = true
+    ) {
+        self.stream = stream
+        self.wire = wire
+        self.table = table ?? stream.name
+        self.shape = shape
+        self.usualBytes = usualBytes
+        self.isAlwaysShown = isAlwaysShown
+    }
+
+    /// A stream of plain records.
+    package init(
+        _ stream: Stream,
+        wire: String,
+        table: String? = nil,
+        columns: [Column],
+        isAlwaysShown: Bool = true
+    ) {
+        self.init(
+            stream,
+            wire: wire,
+            table: table,
+            shape: .plain(columns),
+            isAlwaysShown: isAlwaysShown
+        )
+    }
+
+    /// Its records are large: they go last, and one at a time.
+    package var isLarge: Bool { usualBytes > 4096 }
+}
+
+/// The streams that a queue has, in the order in which they are uploaded.
+package struct StreamList: Sendable {
+    /// Small streams first: sound must not keep a position waiting.
+    package static let builtIn = [Event.kind, Survey.kind, Fix.kind, Sighting.kind, Chunk.kind]
+
+    package private(set) var kinds: [StreamKind]
+
+    /// `more` go before what is large.
+    package init(with more: [StreamKind] = []) {
+        kinds = Self.builtIn.filter { !$0.isLarge } + more + Self.builtIn.filter(\.isLarge)
+    }
+
+    package var streams: [Stream] { kinds.map(\.stream) }
+
+    /// The kind of a stream; nil for one that is not in the list.
+    package subscript(stream: Stream) -> StreamKind? { kinds.first { $0.stream == stream } }
+
+    package subscript(number number: Int) -> StreamKind? {
+        kinds.first { $0.stream.number == number }
+    }
+
+    package subscript(name name: String) -> StreamKind? {
+        kinds.first { $0.stream.name == name }
+    }
+}

@@ -1,0 +1,103 @@
+// Which batch a sync sends in a step: one that is frozen, or one that is frozen for it.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// A batch that is to be sent.
+struct DueBatch {
+    var batch: Batch
+    /// Frozen just now of records that no batch ever had: nobody can have seen them.
+    var isFirstTry: Bool
+}
+
+/// Finds the batches of one sync.
+struct BatchSupply {
+    private let side: QueueSide
+    private let destination: any Destination
+    private let maxBatchBytes: Int
+    /// What comes in while the sync runs is the next one's.
+    private let mark: AcceptedMark
+    /// The batch that stood refused in an earlier sync and was given out last, of each stream.
+    private var lastRefused: [Stream: Int64] = [:]
+
+    init(
+        _ side: QueueSide,
+        _ destination: any Destination,
+        maxBatchBytes: Int,
+        mark: AcceptedMark
+    ) {
+        self.side = side
+        self.destination = destination
+        self.maxBatchBytes = maxBatchBytes
+        self.mark = mark
+    }
+
+    /// nil when there is none.
+    mutating func next(_ step: SyncOrder.Step, _ refusals: Refusals) throws -> DueBatch? {
+        switch step {
+        case .newest(let stream, let isFirst):
+            return try newest(stream, isFirst: isFirst).map {
+                DueBatch(batch: $0, isFirstTry: true)
+            }
+        case .backlog(let stream):
+            if refusals.comeFirst(stream), let refused = try refused(stream, refusals) {
+                return refused
+            }
+            if let ready = try side.nextReady(stream) {
+                return DueBatch(batch: ready, isFirstTry: false)
+            }
+            if let fresh = try oldest(stream) { return DueBatch(batch: fresh, isFirstTry: true) }
+            return try refused(stream, refusals)
+        }
+    }
+
+    /// The next record that was refused in earlier syncs only.
+    private mutating func refused(_ stream: Stream, _ refusals: Refusals) throws -> DueBatch? {
+        while let batch = try side.nextRefused(stream, after: lastRefused[stream] ?? 0) {
+            lastRefused[stream] = batch.id
+            if !refusals.hasJudged(batch.id) { return DueBatch(batch: batch, isFirstTry: false) }
+        }
+        return nil
+    }
+
+    /// Freezes the oldest pending records.
+    private func oldest(_ stream: Stream) throws -> Batch? {
+        let end = mark.end(of: stream)
+        while var range = side.pending(stream), range.database > 0 || range.first <= end {
+            if range.database == 0 { range.last = min(range.last, end) }
+            guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
+            if let batch = try side.freeze(range, through: last) { return batch }
+            // Records of the range had to go meanwhile: look again.
+        }
+        return nil
+    }
+
+    /// Freezes the newest pending records: few, so that they are there soon.
+    private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
+        guard var range = side.pending(stream, newest: true) else { return nil }
+        var count = SyncOrder.newestRecords
+        // Few enough to go with the backlog's first batch: no request of their own.
+        if isFirst, range.last - range.first < count,
+            side.pending(stream)?.first == range.first
+        {
+            return nil
+        }
+        while true {
+            range.first = max(range.first, range.last - count + 1)
+            guard let last = try lastRecord(of: range, limit: maxBatchBytes / 8) else { return nil }
+            if last == range.last || count == 1 { break }
+            count = max(1, count / 2)
+        }
+        return try side.freeze(range, through: range.last)
+    }
+
+    /// nil when one of its records could not be read, and is entered as lost: there is another range then.
+    private func lastRecord(of range: PendingRange, limit: Int) throws -> Int64? {
+        try side.reading(
+            range.partition,
+            range.first...range.last,
+            lose: { try side.lose(range.partition, $0) },
+            { try destination.lastRecord(of: range, limit: limit, from: $0) }
+        )
+    }
+}

@@ -1,0 +1,78 @@
+// Where objects lie in a bucket: the Hive layout that query engines read as it stands.
+package import Host
+internal import Queue
+internal import Streams
+
+/// The names of objects, as they are before percent-encoding.
+package struct BucketFolder: Sendable, Equatable {
+    /// `stream=…/date=…/device=…`.
+    package var path: String
+
+    /// `date`: a moment of the day (UTC) that the folder is of.
+    package init(stream: String, date: WallTime, device: String) {
+        path = "stream=\(stream)/date=\(date.rfc3339.prefix(10))/device=\(device)"
+    }
+
+    /// The object of a batch: its name is the batch's id, so each try writes the same one.
+    package func key(_ batch: String, _ compression: Compression) -> String {
+        "\(path)/\(batch).ndjson\(compression.fileSuffix)"
+    }
+
+    /// The object of a chunk of sound.
+    package func key(sound name: String) -> String { "\(path)/\(name)" }
+}
+
+/// What a signed request to a bucket is made of.
+enum BucketURL {
+    /// The address of an object; `bucket` is the configured URL.
+    ///
+    /// Percent-encoded as signatures want it, because libcurl 7.88 signs a path as it is given: a store
+    /// would sign `=` as `%3D`. Keys hold no other character that needs it.
+    static func object(_ key: String, in bucket: String) -> String {
+        let base = bucket.hasSuffix("/") ? String(bucket.dropLast()) : bucket
+        var path = ""
+        for character in key {
+            if character == "=" { path += "%3D" } else { path.append(character) }
+        }
+        return "\(base)/\(path)"
+    }
+}
+
+/// The name of a chunk's file: when it begins, and which record it is.
+func soundName(_ start: WallTime, id: String, codec: AudioCodec) -> String {
+    "\(start.rfc3339.filter { $0.isNumber || $0.isLetter })_\(id).\(codec.format)"
+}
+
+extension Compression {
+    /// What engines know a compressed file by.
+    var fileSuffix: String {
+        switch self {
+        case .gzip: ".gz"
+        case .zstd: ".zst"
+        case .none: ""
+        }
+    }
+
+    /// The media type of newline-delimited JSON in this encoding.
+    ///
+    /// No `Content-Encoding`: a client would then undo what the object's name promises.
+    var objectType: String {
+        switch self {
+        case .gzip: "application/gzip"
+        case .zstd: "application/zstd"
+        case .none: "application/x-ndjson"
+        }
+    }
+}
+
+extension AudioCodec {
+    /// The media type of its files.
+    var mediaType: String {
+        switch self {
+        case .opus: "audio/ogg"
+        case .wav: "audio/wav"
+        case .flac: "audio/flac"
+        case .aac: "audio/aac"
+        }
+    }
+}

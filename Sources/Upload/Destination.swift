@@ -1,0 +1,41 @@
+// Where batches go: a server, a bucket, or what a simulation puts in their place.
+package import Host
+package import Queue
+internal import Streams
+
+/// Takes one batch at a time; used by one thread.
+package protocol Destination: AnyObject {
+    /// A sync begins: token or keys are read anew, so that new ones heal by themselves.
+    ///
+    /// Throws a Failure with what a person can do about it.
+    func begin() throws
+    /// The way there may be another one: it is looked for anew.
+    func networkChanged()
+    /// The last record of a pending range that goes into one batch with its first, at most `limit` bytes of body.
+    ///
+    /// Always at least one record; the body may be made on the way. The batch of another range or reader than
+    /// the last one asked for is read from the database again.
+    func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64
+    /// Sends a batch; returns when it is judged, when nobody could be asked, or when `stop` is raised.
+    ///
+    /// Throws what reading its records does.
+    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery
+}
+
+/// What became of a batch that was sent.
+package struct Delivery: Sendable, Equatable {
+    /// nil when it was stopped before there was one.
+    package var verdict: Verdict?
+    /// Bytes of bodies handed to the network.
+    package var bytes = 0
+    /// Bytes on the wire.
+    package var traffic = Traffic()
+    /// Records of an accepted batch that were there already, as the other side says.
+    package var duplicates = 0
+    /// The batch went out twice or more, so that duplicates are no wonder.
+    package var wasRepeated = false
+
+    package init(_ verdict: Verdict? = nil) {
+        self.verdict = verdict
+    }
+}

@@ -1,0 +1,47 @@
+// Where uploads go, and as whom.
+package import Streams
+
+/// What is special to a bucket as the place that uploads go to.
+package struct BucketSettings: Sendable {
+    /// As requests are signed for.
+    package var region: String
+
+    package init(region: String) {
+        self.region = region
+    }
+}
+
+/// What a server or a bucket as a destination needs to know.
+package struct DestinationSettings: Sendable {
+    package var transport: TransportSettings
+    /// Set where the endpoint is a bucket rather than an ingest server.
+    package var bucket: BucketSettings?
+    package var deviceID: String
+    /// Names on the wire.
+    package var streamNames: [Stream: String]
+    /// Of streams of the user, by their declared names.
+    package var userNames: [String: String] = [:]
+    package var compression: Compression
+    /// Reads the device token, or a bucket's keys as `ID:SECRET`.
+    package var token: @Sendable () throws -> String
+
+    package init(
+        transport: TransportSettings,
+        bucket: BucketSettings? = nil,
+        deviceID: String,
+        streamNames: [Stream: String],
+        compression: Compression = .gzip,
+        token: @escaping @Sendable () throws -> String
+    ) {
+        self.transport = transport
+        self.bucket = bucket
+        self.deviceID = deviceID
+        self.streamNames = streamNames
+        self.compression = compression
+        self.token = token
+    }
+
+    func name(of stream: Stream) -> String {
+        streamNames[stream] ?? userNames[stream.name] ?? "\(stream)"
+    }
+}

@@ -1,0 +1,46 @@
+// What came back from a server.
+internal import Host
+
+/// A finished HTTP exchange.
+package struct Answer: Sendable, Equatable {
+    package var status: Int
+    package var contentType: String
+    /// The first bytes of the body: the server's words.
+    package var body: [UInt8]
+    /// What the whole body says.
+    package var reply: Reply
+    /// How much of the body was read, where it went on; nil where it was read to its end.
+    package var cutAt: Int?
+    /// The connection was lost and the request sent once more, of which only libcurl knew.
+    package var isOfSecondTry = false
+    /// Seconds the server asked to wait, as libcurl read them.
+    package var retryAfter: Int
+    /// The codings the server would have taken, as in its `Accept-Encoding`; empty without one.
+    package var acceptEncoding: String
+    /// What an object store calls the bytes it has stored; empty without one.
+    package var etag = ""
+    /// Where an object store says that the bucket is; empty where it says nothing.
+    package var region = ""
+
+    /// `body`: all of it.
+    package init(
+        status: Int,
+        contentType: String = "",
+        body: [UInt8] = [],
+        retryAfter: Int = 0,
+        acceptEncoding: String = ""
+    ) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+        reply = Reply(body)
+        self.retryAfter = retryAfter
+        self.acceptEncoding = acceptEncoding
+    }
+
+    /// The server's words for people: one line, at most 200 characters.
+    var words: String {
+        let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)
+        return cut.isEmpty ? "HTTP \(status)" : "HTTP \(status): \(cut)"
+    }
+}

@@ -1,0 +1,196 @@
+// The queue as a sync sees it: the only place of uploading that asks the writer.
+internal import Board
+internal import Host
+internal import Queue
+internal import SQLite
+internal import Streams
+
+/// Everything that was accepted up to a moment.
+struct AcceptedMark {
+    fileprivate var ends: [Stream: Int64]
+
+    /// The newest record of a stream that is meant; 0 for none.
+    func end(of stream: Stream) -> Int64 { ends[stream] ?? 0 }
+}
+
+/// Records of a stream cannot be read for now; nothing is wrong with the live database.
+struct RecordsUnreadable: Error {
+    var error: SQLiteError
+}
+
+/// Questions to the queue and changes of its batches; used by the sync's thread.
+final class QueueSide {
+    private let queue: Queue
+    /// nil until it is needed: the disk may refuse at the start.
+    private var openReader: Reader?
+    /// The database that the reader is of.
+    private var generation = -1
+    /// Of a database that was set aside, by the number that the live one of a generation has for it.
+    private var olderReader: (database: Int64, generation: Int, reader: Reader)?
+    /// It could not be opened.
+    private var olderFailed = false
+
+    init(_ queue: Queue) {
+        self.queue = queue
+    }
+
+    // MARK: Streams
+
+    /// All streams in the order of their uploads, small ones first: sound must not keep a position waiting.
+    var streams: [Stream] { queue.streams.streams }
+
+    /// Whether the newest records of a stream may go before a backlog.
+    func isSmall(_ stream: Stream) -> Bool { !(queue.streams[stream]?.isLarge ?? false) }
+
+    // MARK: Questions
+
+    /// What was accepted before now, on the disk when this returns.
+    func mark() throws -> AcceptedMark {
+        try queue.flushed()
+        return AcceptedMark(
+            ends: Dictionary(uniqueKeysWithValues: streams.map { ($0, queue.newest($0)) })
+        )
+    }
+
+    /// Records up to a mark that still wait to be taken, in all streams.
+    func left(of mark: AcceptedMark) throws -> Int {
+        try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
+    }
+
+    /// Whether a batch is frozen that was not refused.
+    func hasReady() throws -> Bool { try streams.contains { try queue.nextReady($0) != nil } }
+
+    func nextReady(_ stream: Stream) throws -> Batch? { try queue.nextReady(stream) }
+
+    func nextRefused(_ stream: Stream, after number: Int64) throws -> Batch? {
+        try queue.nextRefused(stream, after: number)
+    }
+
+    func pending(_ stream: Stream, newest: Bool = false) -> PendingRange? {
+        queue.pending(stream, newest: newest)
+    }
+
+    /// A reader of a database; another one when that was replaced, or reading it failed.
+    func reader(of database: Int64) throws -> Reader {
+        guard database == 0 else { return try reader(ofOlder: database) }
+        let newest = queue.generation
+        if let openReader, newest == generation { return openReader }
+        // Before it is opened: should that fail, it is the database that is meant.
+        openReader = nil
+        generation = newest
+        let reader = try queue.reader()
+        openReader = reader
+        return reader
+    }
+
+    private func reader(ofOlder database: Int64) throws -> Reader {
+        let newest = queue.generation
+        if let olderReader, olderReader.database == database, olderReader.generation == newest {
+            return olderReader.reader
+        }
+        olderFailed = true
+        let reader = try queue.reader(of: database)
+        olderFailed = false
+        olderReader = (database, newest, reader)
+        return reader
+    }
+
+    /// Reading or writing failed: a damaged database is replaced, and the next sync reads the new one.
+    func failed(_ error: any Error) {
+        // A table that is not as it should be is damage of the schema.
+        if let error = error as? SQLiteError, error.isDamage || error.isForeign {
+            queue.reportDamage("\(error)", generation: generation)
+        }
+        generation = -1
+        // Its file may have been taken away.
+        if olderFailed { queue.checkSetAside() }
+        olderFailed = false
+        olderReader = nil
+    }
+
+    var clockIsSynced: Bool { queue.clockIsSynced }
+
+    // MARK: Records that cannot be read
+
+    /// Reads records for a batch; one that is not there, or not as it was, is nobody's to send.
+    ///
+    /// Returns nil once it is entered as lost: then there is another range, or another batch.
+    func reading<Value>(
+        _ partition: Partition,
+        _ range: ClosedRange<Int64>,
+        lose: (Int64) throws -> Void,
+        _ body: (Reader) throws -> Value
+    ) throws -> Value? {
+        do {
+            return try body(try reader(of: partition.database))
+        } catch let missing as RecordMissing where range.contains(missing.sequence) {
+            try lose(missing.sequence)
+        } catch let error as SQLiteError where error.isDamage && !partition.isLive {
+            // The live database is none the worse for it.
+            let bad = range.first {
+                (try? reader(of: partition.database).check(partition.stream, $0...$0)) == nil
+            }
+            guard let bad else { throw unreadable(error, partition) }
+            try lose(bad)
+        } catch let error as SQLiteError where !error.isDamage {
+            if partition.isLive { throw unreadable(error, partition) }
+            // A person deleted its file: what waited there is entered as lost.
+            let isGone = try queue.perform { try $0.giveUpIfGone(partition.database) }
+            guard isGone else { throw unreadable(error, partition) }
+        }
+        return nil
+    }
+
+    /// What the records of one stream cannot be read for now; the readers are opened anew.
+    private func unreadable(_ error: SQLiteError, _ partition: Partition) -> RecordsUnreadable {
+        // A damaged schema is no error of the disk's: what it says that there is, is not there.
+        if partition.isLive, error.isForeign {
+            queue.reportDamage("\(error)", generation: queue.generation)
+        }
+        failed(RecordsUnreadable(error: error))
+        return RecordsUnreadable(error: error)
+    }
+
+    /// A pending record cannot be read: it is entered as lost.
+    func lose(_ partition: Partition, _ sequence: Int64) throws {
+        try queue.perform { try $0.lose(partition, sequence...sequence) }
+    }
+
+    /// A record of a frozen batch cannot be read: those beside it become batches of their own.
+    func lose(_ sequence: Int64, of batch: Batch) throws {
+        try queue.perform { try $0.lose(sequence, of: batch) }
+    }
+
+    // MARK: Changes
+
+    /// nil when records of the range had to go meanwhile.
+    func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
+        try queue.perform { try $0.freeze(range, through: last) }
+    }
+
+    func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
+
+    func split(_ batch: Batch, words: String) throws {
+        try queue.perform { try $0.split(batch, words: words) }
+    }
+
+    func refused(_ batch: Batch, words: String) throws {
+        try queue.perform { try $0.refused(batch, words: words) }
+    }
+
+    func quarantine(_ batch: Batch, words: String) throws {
+        try queue.perform { writer in
+            try writer.refused(batch, words: words)
+            try writer.quarantine(batch, words: words)
+        }
+    }
+
+    /// Tells in one event of what a sync set aside.
+    func noteQuarantined(_ batches: [Batch], words: String) throws {
+        try queue.perform { try $0.noteQuarantined(batches, words: words) }
+    }
+
+    func tell(_ event: Event) { queue.accept(event) }
+
+    func note(_ traffic: Traffic) throws { try queue.perform { try $0.note(traffic) } }
+}

@@ -1,0 +1,68 @@
+// What a server's answer means (contract, section 3).
+internal import Board
+internal import Host
+
+extension Verdict {
+    /// The table of the contract, row by row.
+    package init(_ answer: Answer) {
+        let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
+        switch answer.status {
+        case 200...299:
+            self = Self.success(answer)
+        case 401, 403:
+            self = .tokenRefused(
+                Failure(
+                    "the server refused the device token (\(answer.words)); put a valid one into the token file",
+                    code: .tokenRefused
+                )
+            )
+        case 404, 405, 300...399:
+            self = .endpointWrong(
+                Failure(
+                    "no ingest server answers at the endpoint (\(answer.words)); check upload.endpoint",
+                    code: .server
+                )
+            )
+        case 413:
+            self = .tooLarge(words: answer.words)
+        case 409:
+            self = .retry(
+                Failure("the server is still working on this batch", code: .server),
+                after: after
+            )
+        case 408, 425, 429, 500...599:
+            self = .retry(Failure("server error: \(answer.words)", code: .server), after: after)
+        case 400, 422:
+            self = .refused(words: answer.words)
+        default:
+            // Codes that the contract does not name judge nothing, so nothing may be lost to them.
+            self = .retry(
+                Failure("unexpected answer: \(answer.words)", code: .server),
+                after: after
+            )
+        }
+    }
+
+    /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.
+    private static func success(_ answer: Answer) -> Self {
+        switch answer.reply.form {
+        case .other:
+            let type = answer.contentType.plainWords(atMost: 80)
+            return later("the answer is not from an ingest server (\(type), a captive portal?)")
+        case _ where answer.cutAt != nil:
+            let length = answer.cutAt ?? 0
+            return later(
+                "the answer goes on behind \(length) bytes (HTTP \(answer.status)), so it was not "
+                    + "believed; check the server at upload.endpoint"
+            )
+        case .unfinished:
+            return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")
+        case .blank, .json:
+            return answer.reply.rejected > 0 ? .refused(words: answer.words) : .accepted
+        }
+    }
+
+    private static func later(_ words: String) -> Self {
+        .retry(Failure(words, code: .server), after: nil)
+    }
+}

@@ -1,0 +1,205 @@
+// One sync after another: what is due goes out, batch by batch, until nothing is left or nothing goes on.
+package import Board
+package import Host
+package import Queue
+internal import Streams
+
+/// What a sync has come to.
+package struct SyncResult: Sendable, Equatable {
+    /// Records accepted before it that still wait; nil when that is not known.
+    package var left: Int?
+    /// Records that it set aside because the server refuses them.
+    package var quarantined = 0
+
+    /// Everything that was accepted before is with the server.
+    package var isDone: Bool { left == 0 && quarantined == 0 }
+
+    package init(left: Int? = nil, quarantined: Int = 0) {
+        self.left = left
+        self.quarantined = quarantined
+    }
+}
+
+/// Turns the crank of uploading; owns no thread, reads no clock and draws no number but those it is given.
+package final class Sync {
+    private let settings: UploadSettings
+    private let side: QueueSide
+    private let destination: any Destination
+    private let clock: any HostClock
+    private let random: () -> Double
+    private let stop: StopSignal
+    private let book: SyncReportBook
+    private let judge: SyncJudge
+    private var pacing: Pacing
+    /// Requests this sync may still make; nil for any number.
+    private var requestsLeft: Int?
+    /// The stream that the next sync begins with.
+    private var firstStream: Stream?
+    /// When a tick that waits for the clock's first sync has waited long enough.
+    private var clockDeadline: BootInstant?
+    /// Bytes on the wire that are not entered yet, and when some were.
+    private var traffic = Traffic()
+    private var trafficNotedAt: BootInstant?
+
+    /// `random` gives numbers in 0..<1.
+    package init(
+        settings: UploadSettings,
+        queue: Queue,
+        destination: any Destination,
+        clock: any HostClock,
+        random: @escaping () -> Double,
+        board: Publisher<UploadReport>,
+        stop: StopSignal
+    ) {
+        self.settings = settings
+        self.destination = destination
+        self.clock = clock
+        self.random = random
+        self.stop = stop
+        side = QueueSide(queue)
+        book = SyncReportBook(board, clock, streams: side.streams)
+        judge = SyncJudge(side, book, clock, maxAttempts: settings.maxAttempts)
+        pacing = Pacing(interval: settings.interval)
+    }
+
+    /// Until the next sync by itself; nil when only a trigger is waited for.
+    package var retryDelay: Duration? {
+        [pacing.until, clockDeadline].compactMap { $0 }.min().map { max(.zero, $0 - clock.now()) }
+    }
+
+    /// Sends everything that was accepted before now.
+    package func perform(_ reason: SyncReason) -> SyncResult {
+        clockDeadline = nil
+        guard reason == .asked || clockIsGood() else {
+            // Not at the next tick of the grid: that could be much later than the patience.
+            clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
+            book.enter(.waitingForClock, notBefore: pacing.until)
+            return SyncResult()
+        }
+        judge.beginSync(endsAtFailure: pacing.isFailing && (reason == .tick || reason == .retry))
+        requestsLeft = pacing.begin(reason, at: clock.now())
+        guard requestsLeft != 0 else { return SyncResult() }
+        if reason == .network { destination.networkChanged() }
+        book.enter(.uploading)
+        var left: Int?
+        do {
+            left = try sendAll()
+        } catch {
+            side.failed(error)
+            judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
+        }
+        end(left)
+        return SyncResult(left: left, quarantined: judge.quarantined)
+    }
+
+    /// Before a boot's first sync of the clock, uploads wait a little for it: better dates are worth it.
+    private func clockIsGood() -> Bool {
+        if clock.now().nanoseconds >= settings.clockPatience.nanoseconds { return true }
+        return side.clockIsSynced
+    }
+
+    /// Sends batch after batch; returns how many records that were accepted before still wait.
+    private func sendAll() throws -> Int {
+        try destination.begin()
+        let mark = try side.mark()
+        var supply = BatchSupply(
+            side,
+            destination,
+            maxBatchBytes: settings.maxBatchBytes,
+            mark: mark
+        )
+        var order = try order()
+        firstStream = nil
+        while !stop.isRaised, requestsLeft != 0, let step = order.next() {
+            switch try sendNext(step, &supply) {
+            case nil: order.isEmpty(step)
+            case .goOn: order.sent(step, at: clock.now())
+            case .streamRests: order.rests(step.stream)
+            case .syncEnds:
+                if judge.failure.isThere { firstStream = order.following }
+                return try side.left(of: mark)
+            }
+        }
+        return try side.left(of: mark)
+    }
+
+    /// Sends the batch of a step; nil when there is none.
+    private func sendNext(
+        _ step: SyncOrder.Step,
+        _ supply: inout BatchSupply
+    ) throws -> SyncJudge.Next? {
+        do {
+            return try supply.next(step, judge.refusals).map { try send($0) }
+        } catch let problem as RecordsUnreadable {
+            // What cannot be read of one stream must not hold up the others.
+            judge.fail(Failure("\(problem.error); look at the disk"), [step.stream])
+            return .streamRests
+        }
+    }
+
+    private func order() throws -> SyncOrder {
+        let streams = side.streams
+        var order = SyncOrder(
+            streams,
+            small: streams.filter { side.isSmall($0) },
+            first: firstStream,
+            interval: settings.liveInterval
+        )
+        // A frozen batch, if there is one, is the first to find out whether the server is there: an outage
+        // must not leave another small batch behind at each try.
+        if try !side.hasReady() { order.beginWithNewest(at: clock.now()) }
+        return order
+    }
+
+    private func send(_ due: DueBatch) throws -> SyncJudge.Next {
+        let batch = due.batch
+        book.sending(batch)
+        let outcome = Result {
+            try side.reading(
+                batch.partition,
+                batch.first...batch.last,
+                lose: { try side.lose($0, of: batch) },
+                { try destination.send(batch, from: $0, until: stop) }
+            )
+        }
+        let delivery = (try? outcome.get()) ?? nil
+        book.sent(due.batch, bytes: delivery?.bytes ?? 0)
+        requestsLeft = requestsLeft.map { max(0, $0 - 1) }
+        note(delivery?.traffic ?? Traffic(), atOnce: false)
+        guard let judged = try outcome.get() else { return .goOn }
+        return try judge.judge(judged, due)
+    }
+
+    /// What this sync says about the next one.
+    private func end(_ left: Int?) {
+        // Should the disk refuse it, the quarantine itself still says what is in it.
+        try? judge.tellQuarantined()
+        firstStream = judge.refusals.cutShort ?? firstStream
+        let now = clock.now()
+        if judge.failure.isThere {
+            pacing.failed(at: now, after: judge.failure.after, random: random())
+        } else if requestsLeft == 0, left != 0, !stop.isRaised {
+            pacing.cut(at: now, random: random())
+        } else if !stop.isRaised {
+            pacing.succeeded()
+        }
+        if book.phase == .tokenRefused || book.phase == .endpointWrong {
+            // Probed once an interval, by the grid alone.
+            pacing.succeeded()
+            book.enter(book.phase, notBefore: pacing.until)
+        } else {
+            book.enter(left == 0 ? .idle : .waiting, notBefore: pacing.until)
+        }
+        note(Traffic(), atOnce: true)
+    }
+
+    /// Enters bytes on the wire, at most twice a minute: each time is a commit.
+    private func note(_ more: Traffic, atOnce: Bool) {
+        traffic = traffic + more
+        let now = clock.now()
+        if !atOnce, let trafficNotedAt, now - trafficNotedAt < .seconds(30) { return }
+        guard traffic.total > 0 else { return }
+        trafficNotedAt = now
+        if (try? side.note(traffic)) != nil { traffic = Traffic() }
+    }
+}

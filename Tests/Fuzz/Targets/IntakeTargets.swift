@@ -1,0 +1,64 @@
+// From any program of the device that reaches the intake socket.
+import Host
+import Streams
+
+@testable import Gateway
+
+enum IntakeTargets {
+    static let all = [
+        FuzzTarget(name: "intake", run: line), FuzzTarget(name: "intake-pieces", run: cut),
+    ]
+
+    /// What is taken is sound, is one line, and says the same when it is read again.
+    private static func line(_ input: [UInt8]) {
+        do throws(IntakeRefusal) {
+            let line = try IntakeLine(input)
+            precondition(line.members.count <= input.count)
+            precondition(line.members.allSatisfy { $0 >= 0x20 })
+            let again = IntakeLine.line(stream: line.stream, members: line.members)
+            precondition(again.last == 10)
+            let read = try? IntakeLine(Array(again.dropLast()))
+            precondition(read?.members == line.members && read?.stream == line.stream)
+            let object = Array("{".utf8) + line.members + Array("}".utf8)
+            precondition((try? IntakeLine.members(of: object)) == line.members)
+            precondition((try? JSONInput.decode(Anything.self, from: object)) != nil)
+        } catch {
+            precondition(error.answer.count < 2000 && error.answer.allSatisfy { $0 >= 0x20 })
+        }
+    }
+
+    /// Any object, for a parser that is not ours.
+    private struct Anything: Decodable {
+        init(from decoder: any Decoder) throws {
+            _ = try decoder.container(keyedBy: Key.self)
+        }
+
+        private struct Key: CodingKey {
+            var stringValue: String
+            var intValue: Int? { nil }
+
+            init?(stringValue: String) { self.stringValue = stringValue }
+
+            init?(intValue: Int) { nil }
+        }
+    }
+
+    /// Lines are the same in whatever pieces they come.
+    private static func cut(_ input: [UInt8]) {
+        let parts = pieces(input)
+        let whole = lines(of: [parts.flatMap { $0 }[...]])
+        precondition(lines(of: parts) == whole)
+    }
+
+    private static func lines(of pieces: [ArraySlice<UInt8>]) -> [LineBuffer.Line] {
+        var buffer = LineBuffer()
+        var lines: [LineBuffer.Line] = []
+        for piece in pieces {
+            buffer.append(piece)
+            while let line = buffer.next(limit: 7) { lines.append(line) }
+        }
+        buffer.end()
+        while let line = buffer.next(limit: 7) { lines.append(line) }
+        return lines
+    }
+}

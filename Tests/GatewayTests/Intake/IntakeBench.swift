@@ -1,0 +1,213 @@
+// The intake socket with a disk that a test holds in its hand.
+import Foundation
+import Glibc
+import Host
+import Streams
+import Synchronization
+import Testing
+
+@testable import Gateway
+
+/// What was waited for did not come.
+struct IntakeTimeout: Error {
+    var what: String
+}
+
+/// A sink that keeps at once, or when it is told to, or refuses.
+final class FakeSink: IntakeSink {
+    private struct State {
+        var kept: [UserRecord] = []
+        var batches: [Int] = []
+        var isHeld = false
+        var held: (records: [UserRecord], done: @Sendable ((any Error)?) -> Void)?
+        var refusal: String?
+    }
+
+    private let state = Mutex(State())
+
+    var kept: [UserRecord] { state.withLock { $0.kept } }
+    /// The records of each call.
+    var batches: [Int] { state.withLock { $0.batches } }
+    var isHolding: Bool { state.withLock { $0.held != nil } }
+
+    /// From now on a batch waits until `release`.
+    func hold() { state.withLock { $0.isHeld = true } }
+
+    func refuse(_ reason: String?) { state.withLock { $0.refusal = reason } }
+
+    /// Keeps what waits, and what comes later at once.
+    func release() {
+        let held = state.withLock { state in
+            state.isHeld = false
+            defer { state.held = nil }
+            if let held = state.held { state.kept += held.records }
+            return state.held
+        }
+        held?.done(nil)
+    }
+
+    func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
+        let isOver = state.withLock { state in
+            state.batches.append(records.count)
+            if let refusal = state.refusal { return Failure?.some(Failure(message: refusal)) }
+            if state.isHeld {
+                #expect(state.held == nil, "two batches at a time")
+                state.held = (records, done)
+                return nil
+            }
+            state.kept += records
+            return Failure(message: nil)
+        }
+        guard let isOver else { return }
+        // From another thread, as the queue's writer is.
+        Thread.detachNewThread { done(isOver.message.map { Refused(description: $0) }) }
+    }
+
+    private struct Failure {
+        var message: String?
+    }
+
+    private struct Refused: Error, CustomStringConvertible {
+        var description: String
+    }
+}
+
+/// A server on its thread, in a folder of its own.
+final class IntakeBench {
+    let folder = NSTemporaryDirectory() + "wi-" + UUID().uuidString.prefix(8)
+    let sink = FakeSink()
+    let clock = ManualClock(
+        Stamp(
+            boot: BootInstant(nanoseconds: 1_000_000_000_000),
+            wall: WallTime(milliseconds: 1_795_235_407_000)
+        )
+    )
+    let server: IntakeServer
+    let lane: StoppableLane
+
+    var path: String { folder + "/intake" }
+
+    static func stream(
+        _ name: String,
+        rate: Double = 100_000,
+        bytes: Int = 16_000
+    ) -> UserStream {
+        var stream = UserStream(name: name)
+        stream.maxRate = rate
+        stream.maxRecordBytes = bytes
+        return stream
+    }
+
+    init(
+        _ streams: [UserStream] = [IntakeBench.stream("weather")],
+        limits: IntakeServer.Limits = .init()
+    ) throws {
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        let server = try IntakeServer(
+            path: folder + "/intake",
+            streams: streams,
+            sink: sink,
+            clock: clock,
+            limits: limits
+        )
+        self.server = server
+        lane = try StoppableLane("intake") { server.run(until: $0) }
+    }
+
+    deinit {
+        lane.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    func stop() { lane.stop() }
+
+    func connect() throws -> IntakePeer { try IntakePeer(path) }
+
+    var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.runtimeDirectory = folder
+        return configuration
+    }
+
+    static func wait(_ what: String, _ condition: () throws -> Bool) throws {
+        let deadline = Date().addingTimeInterval(60)
+        while try !condition() {
+            guard Date() < deadline else { throw IntakeTimeout(what: what) }
+            sched_yield()
+        }
+    }
+}
+
+/// A program at the other end of the socket, as simple as they come.
+final class IntakePeer {
+    private let socket: Descriptor
+    private var received: [UInt8] = []
+
+    init(_ path: String) throws {
+        let number = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        socket = Descriptor(owning: number)
+        let code = UnixSocket.withAddress(Array(path.utf8)) { Glibc.connect(number, $0, $1) }
+        guard code == 0 else { throw SystemError.last("connect", on: path) }
+    }
+
+    /// Sends all of it, waiting for room.
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let sent = trySend(rest)
+            guard sent >= 0 else { throw SystemError.last("send") }
+            rest = rest.dropFirst(sent)
+            guard sent == 0 else { continue }
+            var entries = [PollEntry(socket.number, PollEntry.writable)]
+            guard wait(for: &entries, timeout: .seconds(60)) > 0 else {
+                throw IntakeTimeout(what: "room to send")
+            }
+        }
+    }
+
+    /// Sends what there is room for; 0 where there is none, -1 when the other end is gone.
+    func trySend(_ bytes: ArraySlice<UInt8>) -> Int {
+        let sent = bytes.withUnsafeBytes {
+            Glibc.send(
+                socket.number,
+                $0.baseAddress,
+                $0.count,
+                Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+            )
+        }
+        return sent < 0 && errno == EAGAIN ? 0 : sent
+    }
+
+    /// No more is sent; answers can still be read.
+    func endInput() { shutdown(socket.number, Int32(SHUT_WR)) }
+
+    /// The next answer; nil when the other end has closed.
+    func answer() throws -> String? {
+        while true {
+            if let end = received.firstIndex(of: 10) {
+                defer { received.removeSubrange(...end) }
+                return String(decoding: received[..<end], as: UTF8.self)
+            }
+            var entries = [PollEntry(socket.number)]
+            guard wait(for: &entries, timeout: .seconds(60)) > 0 else {
+                throw IntakeTimeout(what: "an answer")
+            }
+            var bytes = [UInt8](repeating: 0, count: 64 << 10)
+            let count = recv(socket.number, &bytes, bytes.count, 0)
+            guard count > 0 else { return nil }
+            received += bytes.prefix(count)
+        }
+    }
+
+    func answers(_ count: Int) throws -> [String?] { try (0..<count).map { _ in try answer() } }
+
+    func ask(_ line: String) throws -> String? {
+        try send(line + "\n")
+        return try answer()
+    }
+}

@@ -1,0 +1,211 @@
+// `waypost put` against the real socket: each line is accounted for, and each way to fail has its own words.
+import Foundation
+import Glibc
+import Host
+import Streams
+import Testing
+
+@testable import Gateway
+
+@Suite struct IntakeClientTests {
+    /// What a run of the command came to.
+    private struct Run {
+        var outcome: IntakeClient.Outcome?
+        var told: [String] = []
+        var failure: String?
+    }
+
+    private func put(
+        _ bench: IntakeBench,
+        from descriptor: Int32,
+        stream: UserStream = IntakeBench.stream("weather")
+    ) -> Run {
+        var run = Run()
+        let client = IntakeClient(
+            bench.configuration,
+            stream: stream,
+            tell: { run.told.append($0) }
+        )
+        do {
+            run.outcome = try client.put(from: descriptor)
+        } catch {
+            run.failure = "\(error)"
+        }
+        return run
+    }
+
+    private func put(
+        _ bench: IntakeBench,
+        _ text: String,
+        stream: UserStream = IntakeBench.stream("weather")
+    ) throws -> Run {
+        let path = bench.folder + "/input"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        let file = Descriptor(owning: open(path, O_RDONLY))
+        return put(bench, from: file.number, stream: stream)
+    }
+
+    private func members(_ bench: IntakeBench) -> [String] {
+        bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
+    }
+
+    @Test func eachLine_isARecord() throws {
+        let bench = try IntakeBench()
+        let run = try put(
+            bench,
+            "\u{FEFF}{\"t\": 21.50}\r\n\n  \n {\"a\":{\"timestamp\":1}}\n{}"
+        )
+        #expect(run.told == [])
+        #expect(run.outcome == IntakeClient.Outcome(accepted: 3))
+        #expect(members(bench) == [#""t":21.50"#, #""a":{"timestamp":1}"#, ""])
+        #expect(try put(bench, "").outcome == IntakeClient.Outcome())
+    }
+
+    @Test func refusedLines_areToldByTheirNumber() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", bytes: 20)])
+        let run = try put(
+            bench,
+            [
+                #"{"n":1}"#, #"{"n":2"#, "", #"{"id":3}"#, "[4]",
+                #"{"n":5},"timestamp":"2026-01-01T00:00:00Z""#, #"{"text":"far too long"}"#,
+                #"{"n":8}"#,
+            ].joined(separator: "\n"),
+            stream: IntakeBench.stream("weather")
+        )
+        #expect(
+            Set(run.told) == [
+                "line 2: not JSON at byte 7: the text ends before the object does",
+                "line 4: refused at byte 2: the name \"id\" is reserved: "
+                    + "the gateway writes id, timestamp and clock",
+                "line 5: refused at byte 1: a line is a JSON object, and this is an array",
+                "line 6: not JSON at byte 8: more text after the object",
+                "line 7: too long: 23 bytes, stream weather takes 20 (stream.weather.max_record_bytes)",
+            ]
+        )
+        #expect(run.outcome == IntakeClient.Outcome(accepted: 2, refused: 5))
+        #expect(members(bench) == [#""n":1"#, #""n":8"#])
+    }
+
+    @Test func longInput_isAllThere_inItsOrder() throws {
+        let bench = try IntakeBench()
+        let run = try put(bench, (0..<20_000).map { "{\"n\":\($0)}\n" }.joined())
+        #expect(run.outcome == IntakeClient.Outcome(accepted: 20_000))
+        #expect(members(bench) == (0..<20_000).map { "\"n\":\($0)" })
+    }
+
+    @Test func input_ofAProgramThatGoesOn_isPutAsItComes() throws {
+        let bench = try IntakeBench()
+        let pipe = Pipe()
+        let ended = StateBox(false)
+        let sink = bench.sink
+        Thread.detachNewThread {
+            for number in 1...3 {
+                try? pipe.fileHandleForWriting.write(contentsOf: Data("{\"n\":\(number)}\n".utf8))
+                try? IntakeBench.wait("record \(number)") { sink.kept.count == number }
+            }
+            try? pipe.fileHandleForWriting.close()
+            ended.update { $0 = true }
+        }
+        let run = put(bench, from: pipe.fileHandleForReading.fileDescriptor)
+        #expect(run.outcome == IntakeClient.Outcome(accepted: 3))
+        try IntakeBench.wait("its end") { ended.value }
+    }
+
+    @Test func input_thatCannotBeRead_isNoEmptyInput() throws {
+        let bench = try IntakeBench()
+        let folder = Descriptor(owning: open(bench.folder, O_RDONLY))
+        #expect(
+            put(bench, from: folder.number).failure
+                == "read: Is a directory (errno 21), after line 0"
+        )
+    }
+
+    @Test func gatewayThatIsNotThere_isToldWithTheNextStep() throws {
+        let bench = try IntakeBench()
+        let path = bench.path
+        bench.stop()
+        let run = try put(bench, "{}\n")
+        #expect(run.outcome == nil)
+        #expect(
+            run.failure
+                == "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
+        )
+        // A crash leaves the file of the socket.
+        let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        _ = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
+        close(number)
+        #expect(try put(bench, "{}\n").failure == run.failure)
+    }
+
+    @Test func gatewayThatHasNotReadTheTable_isToldSo() throws {
+        let bench = try IntakeBench()
+        bench.stop()
+        let control = try UnixListener(
+            path: bench.folder + "/control.sock",
+            name: "control socket",
+            waiting: 8
+        )
+        #expect(
+            try put(bench, "{}\n").failure
+                == "the running gateway does not know [stream.weather] yet; `systemctl reload waypost`"
+        )
+        control.remove()
+    }
+
+    @Test func streamThatTheGatewayDoesNotKnow_isToldForEachLine() throws {
+        let bench = try IntakeBench([IntakeBench.stream("door")])
+        let run = try put(bench, "{}\n{}\n")
+        #expect(run.outcome == IntakeClient.Outcome(refused: 2))
+        #expect(
+            run.told.first == "line 1: stream \"weather\" is not declared (declared: door); "
+                + "[stream.weather] in the configuration declares it"
+        )
+    }
+
+    /// Root may connect anywhere, so the words are tried on a folder's worth of errors only where rights count.
+    @Test(.enabled(if: geteuid() != 0)) func userWithoutTheRight_isToldTheGroup() throws {
+        let bench = try IntakeBench()
+        chmod(bench.path, 0)
+        #expect(try put(bench, "{}\n").failure?.contains("usermod -aG waypost") == true)
+    }
+
+    /// A stop between two lines costs nothing; what was on its way is told and never sent twice.
+    @Test func gatewayThatGoes_leavesNoLineUntold() throws {
+        let bench = try IntakeBench(limits: .init(stop: .zero))
+        let pipe = Pipe()
+        let (sink, lane) = (bench.sink, bench.lane)
+        let path = bench.path
+        let input = pipe.fileHandleForWriting
+        let isSent = StateBox(false)
+        let stop = try StopSignal()
+        Thread.detachNewThread {
+            try? input.write(contentsOf: Data("{\"n\":1}\n".utf8))
+            try? IntakeBench.wait("the first") { sink.kept.count == 1 }
+            sink.hold()
+            try? input.write(contentsOf: Data("{\"n\":2}\n{\"n\":3}\n".utf8))
+            try? IntakeBench.wait("the second") { sink.isHolding }
+            isSent.update { $0 = true }
+        }
+        Thread.detachNewThread {
+            try? IntakeBench.wait("the records") { isSent.value }
+            lane.stop()
+            let later = try? IntakeServer(
+                path: path,
+                streams: [IntakeBench.stream("weather")],
+                sink: sink,
+                clock: SystemClock()
+            )
+            sink.release()
+            try? input.write(contentsOf: Data("{\"n\":4}\n".utf8))
+            try? input.close()
+            later?.run(until: stop)
+        }
+        let run = put(bench, from: pipe.fileHandleForReading.fileDescriptor)
+        stop.raise()
+        #expect(run.failure == nil)
+        #expect(run.outcome == IntakeClient.Outcome(accepted: 2, refused: 2))
+        #expect(run.told.allSatisfy { $0.contains("not known whether") || $0.contains("not kept") })
+        #expect(members(bench).filter { $0 == #""n":4"# }.count == 1)
+        #expect(Set(members(bench)).count == members(bench).count)
+    }
+}

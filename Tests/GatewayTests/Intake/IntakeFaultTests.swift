@@ -1,0 +1,213 @@
+// Programs that are slow, gone, silent or hostile, and a gateway that stops or reloads under them.
+import Foundation
+import Glibc
+import Host
+import Streams
+import Testing
+
+@testable import Gateway
+
+@Suite struct IntakeFaultTests {
+    private static let accepted = #"{"accepted": 1}"#
+
+    private static func line(_ number: Int, stream: String = "weather") -> String {
+        #"{"stream":"\#(stream)","data":{"n":\#(number)}}"# + "\n"
+    }
+
+    /// It sends, and goes before it is answered: what it sent stays, to the last line.
+    @Test func vanishedProgram_leavesItsRecords() throws {
+        let bench = try IntakeBench()
+        bench.sink.hold()
+        do {
+            let peer = try bench.connect()
+            try peer.send(
+                (0..<2000).map { Self.line($0) }.joined() + #"{"stream":"weather","data":{}}"#
+            )
+        }
+        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        bench.sink.release()
+        try IntakeBench.wait("all records") { bench.sink.kept.count == 2001 }
+        try IntakeBench.wait("its end") { bench.server.figures.value.clients == 0 }
+        #expect(try bench.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
+    }
+
+    /// It is read no further than 1024 lines ahead of the disk; others are served meanwhile.
+    @Test func programAheadOfTheDisk_waits() throws {
+        let bench = try IntakeBench()
+        let eager = try bench.connect()
+        bench.sink.hold()
+        let lines = Array((0..<50_000).map { Self.line($0) }.joined().utf8)
+        var sent = 0
+        // As much as the socket and the server hold.
+        try IntakeBench.wait("the socket to be full") {
+            let more = eager.trySend(lines[sent...].prefix(64 << 10))
+            sent += more
+            guard more == 0 else { return false }
+            return bench.sink.isHolding
+        }
+        #expect(sent < lines.count)
+        let other = try bench.connect()
+        try other.send("[]\n")
+        #expect(try other.answer()?.contains("refused") == true)
+        #expect(bench.sink.batches.allSatisfy { $0 <= 1024 })
+        bench.sink.release()
+        for _ in 0..<50_000 {
+            sent += max(0, eager.trySend(lines[sent...].prefix(64 << 10)))
+            #expect(try eager.answer() == Self.accepted)
+        }
+        #expect(bench.sink.kept.count == 50_000)
+    }
+
+    @Test func programThatReadsNoAnswers_isNotWaitedFor() throws {
+        let bench = try IntakeBench()
+        let deaf = try bench.connect()
+        let junk = Array(String(repeating: "\n", count: 32 << 10).utf8)[...]
+        let other = try bench.connect()
+        var sent = 0
+        // Full, and so still when the server has been around many times.
+        try IntakeBench.wait("its socket to be full") {
+            let more = deaf.trySend(junk)
+            sent += more
+            for _ in 0..<20 { _ = try other.ask("[]") }
+            return more == 0 && deaf.trySend(junk) == 0
+        }
+        #expect(sent < 2 << 20)
+        try IntakeBench.wait("its end") {
+            bench.clock.advance(by: .seconds(31))
+            _ = try other.ask("[]")
+            return deaf.trySend(junk) < 0
+        }
+    }
+
+    /// A drop of a line at a time, over many programs, and never its end.
+    @Test func halfLines_holdUpNobody() throws {
+        let bench = try IntakeBench()
+        let slow = try (0..<100).map { _ in try bench.connect() }
+        for peer in slow { try peer.send(#"{"stream":"wea"#) }
+        let peer = try bench.connect()
+        for number in 0..<100 {
+            #expect(try peer.ask(String(Self.line(number).dropLast())) == Self.accepted)
+        }
+        for peer in slow { try peer.send(#"ther","data":{}}"# + "\n") }
+        for peer in slow { #expect(try peer.answer() == Self.accepted) }
+    }
+
+    @Test func silentProgram_isClosedInTheEnd_butNotWhileTheDiskIsSlow() throws {
+        let bench = try IntakeBench()
+        let silent = try bench.connect()
+        let waiting = try bench.connect()
+        try IntakeBench.wait("both") { bench.server.figures.value.clients == 2 }
+        bench.sink.hold()
+        try waiting.send(Self.line(1))
+        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        bench.clock.advance(by: .seconds(601))
+        let nudge = try bench.connect()
+        #expect(try silent.answer() == nil)
+        bench.sink.release()
+        #expect(try waiting.answer() == Self.accepted)
+        #expect(try nudge.ask(String(Self.line(2).dropLast())) == Self.accepted)
+    }
+
+    @Test(arguments: [1, 2] as [UInt64])
+    func anyBytes_areAnsweredALineALine(seed: UInt64) throws {
+        let bench = try IntakeBench()
+        let peer = try bench.connect()
+        var state = seed
+        var lines = 0
+        for _ in 0..<200 {
+            var bytes = Array(Self.line(7).utf8.dropLast())
+            for _ in 0..<4 {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                bytes[Int(state >> 33) % bytes.count] = UInt8(truncatingIfNeeded: state >> 25)
+            }
+            lines += bytes.count { $0 == 10 } + 1
+            try peer.send(bytes + [10])
+        }
+        for _ in 0..<lines {
+            let answer = try #require(try peer.answer())
+            let object = try JSONSerialization.jsonObject(with: Data(answer.utf8)) as? [String: Any]
+            #expect(object?.count == 1)
+            #expect(object?["accepted"] as? Int == 1 || object?["error"] is String)
+        }
+    }
+
+    @Test func stop_answersWhatTheDiskHas_andSaysThatTheRestIsNotKept() throws {
+        let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
+        let peer = try bench.connect()
+        bench.sink.hold()
+        try peer.send(Self.line(1))
+        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        try peer.send(Self.line(2) + "[]\n")
+        try IntakeBench.wait("the lines") { bench.server.figures.value.refused == 1 }
+        let sink = bench.sink
+        let path = bench.path
+        Thread.detachNewThread {
+            // The stop has begun when the socket is gone.
+            try? IntakeBench.wait("the stop") { access(path, F_OK) != 0 }
+            sink.release()
+        }
+        bench.stop()
+        #expect(try peer.answer() == Self.accepted)
+        #expect(
+            try peer.answer()
+                == #"{"error": "not kept: the gateway stops; send it again when it is back"}"#
+        )
+        #expect(try peer.answer()?.contains("refused") == true)
+        #expect(try peer.answer() == nil)
+        #expect(bench.sink.kept.count == 1)
+    }
+
+    @Test func stop_waitsForNoDiskForever() throws {
+        let bench = try IntakeBench(limits: .init(stop: .milliseconds(10)))
+        let peer = try bench.connect()
+        bench.sink.hold()
+        try peer.send(Self.line(1))
+        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        bench.stop()
+        #expect(try peer.answer() == nil)
+        // The disk answers all the same, to nobody.
+        bench.sink.release()
+        #expect(bench.sink.kept.count == 1)
+    }
+
+    @Test func reload_changesWhatIsTaken_andProgramsStay() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 10)])
+        let peer = try bench.connect()
+        bench.sink.hold()
+        try peer.send((0..<10).map { Self.line($0) }.joined())
+        try IntakeBench.wait("the records") { bench.sink.isHolding }
+        bench.server.declare([
+            IntakeBench.stream("weather", rate: 10), IntakeBench.stream("door"),
+        ])
+        bench.sink.release()
+        #expect(try peer.answers(10) == Array(repeating: Self.accepted, count: 10))
+        #expect(try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted)
+        // Its rate goes on: a reload is no way around it.
+        #expect(try peer.ask(String(Self.line(1).dropLast()))?.contains("too fast") == true)
+        bench.server.declare([IntakeBench.stream("door")])
+        try IntakeBench.wait("the reload") {
+            try peer.ask(String(Self.line(1).dropLast()))?.contains("not declared") == true
+        }
+    }
+
+    @Test func intake_isThereWhileStreamsAreDeclared() throws {
+        let bench = try IntakeBench()
+        let folder = bench.folder + "/run"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let intake = Intake(directory: folder, sink: bench.sink, clock: bench.clock)
+        let isThere = { access(folder + "/intake", F_OK) == 0 }
+        try intake.declare([])
+        #expect(!isThere())
+        try intake.declare([IntakeBench.stream("weather")])
+        let peer = try IntakePeer(folder + "/intake")
+        #expect(try peer.ask(String(Self.line(1).dropLast())) == Self.accepted)
+        try intake.declare([IntakeBench.stream("weather"), IntakeBench.stream("door")])
+        try IntakeBench.wait("the reload") {
+            try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted
+        }
+        try intake.declare([])
+        #expect(!isThere())
+        #expect(try peer.answer() == nil)
+        #expect(intake.figures == nil)
+    }
+}

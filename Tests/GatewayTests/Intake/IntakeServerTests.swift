@@ -1,0 +1,213 @@
+// The intake socket on real connections: who is answered what, when, and what hostile programs cost.
+import Foundation
+import Glibc
+import Host
+import Streams
+import Testing
+
+@testable import Gateway
+
+@Suite struct IntakeServerTests {
+    private static let accepted = #"{"accepted": 1}"#
+
+    private static func line(_ number: Int, stream: String = "weather") -> String {
+        #"{"stream":"\#(stream)","data":{"n":\#(number)}}"#
+    }
+
+    @Test func record_isAnsweredWhenTheDiskHasIt() throws {
+        let bench = try IntakeBench()
+        let peer = try bench.connect()
+        bench.sink.hold()
+        try peer.send(
+            #"{"stream": "weather", "data": {"t": 21.50}, "timestamp": "2026-01-01T00:00:00Z"}"#
+                + "\n"
+        )
+        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        #expect(bench.sink.kept.isEmpty)
+        bench.sink.release()
+        #expect(try peer.answer() == Self.accepted)
+        #expect(
+            bench.sink.kept == [
+                UserRecord(
+                    stream: "weather",
+                    stamp: bench.clock.stamp(),
+                    given: WallTime(rfc3339: "2026-01-01T00:00:00Z"),
+                    members: Array(#""t":21.50"#.utf8)
+                )
+            ]
+        )
+    }
+
+    @Test func socket_isForTheGroupAlone_andGoesWithTheServer() throws {
+        let bench = try IntakeBench()
+        var status = stat()
+        #expect(stat(bench.path, &status) == 0)
+        #expect(status.st_mode & 0o7777 == 0o660)
+        bench.stop()
+        #expect(access(bench.path, F_OK) != 0)
+        // A socket that a crash left behind is in nobody's way.
+        let again = try IntakeBench()
+        let second = try IntakeServer(
+            path: again.path,
+            streams: [],
+            sink: FakeSink(),
+            clock: again.clock
+        )
+        #expect(access(again.path, F_OK) == 0)
+        second.listener.remove()
+    }
+
+    /// Answers go out in the order of the lines, also where a later line was judged long before.
+    @Test func answers_comeInTheOrderOfTheLines() throws {
+        let bench = try IntakeBench([
+            IntakeBench.stream("weather"), IntakeBench.stream("door", bytes: 16),
+        ])
+        let peer = try bench.connect()
+        bench.sink.hold()
+        try peer.send(
+            [
+                Self.line(1), "nonsense", Self.line(2, stream: "wind"), Self.line(3),
+                #"{"stream":"door","data":{"open":true,"n":1}}"#, "",
+                #"{"stream":"weather","data":{"id":7}}"#, Self.line(4),
+            ].joined(separator: "\n") + "\n"
+        )
+        try IntakeBench.wait("a batch") { bench.sink.isHolding }
+        bench.sink.release()
+        #expect(
+            try peer.answers(8) == [
+                Self.accepted,
+                #"{"error": "not JSON at byte 1: a line is a JSON object with stream and data"}"#,
+                #"{"error": "stream \"wind\" is not declared (declared: weather, door); "#
+                    + #"[stream.wind] in the configuration declares it"}"#,
+                Self.accepted,
+                #"{"error": "too long: 19 bytes, stream door takes 16 (stream.door.max_record_bytes)"}"#,
+                #"{"error": "not JSON at byte 1: the text ends before the object does"}"#,
+                #"{"error": "refused at byte 29: the name \"id\" is reserved: "#
+                    + #"the gateway writes id, timestamp and clock"}"#,
+                Self.accepted,
+            ]
+        )
+        #expect(
+            bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) } == [
+                #""n":1"#, #""n":3"#, #""n":4"#,
+            ]
+        )
+    }
+
+    @Test func lineWithoutItsEnd_isALineWhenTheInputEnds() throws {
+        let bench = try IntakeBench()
+        let peer = try bench.connect()
+        try peer.send(Self.line(1) + "\n" + Self.line(2))
+        #expect(try peer.answer() == Self.accepted)
+        peer.endInput()
+        #expect(try peer.answer() == Self.accepted)
+        #expect(try peer.answer() == nil)
+        #expect(bench.sink.kept.count == 2)
+    }
+
+    @Test func overlongLine_isToldOnce_andTheNextIsTaken() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", bytes: 100)])
+        let peer = try bench.connect()
+        let long = String(repeating: "x", count: 2_000_000)
+        try peer.send(
+            long + "\n" + Self.line(1) + "\n" + String(repeating: " ", count: 1125) + "\n"
+        )
+        let tooLong =
+            #"{"error": "too long: a line takes 1124 bytes at most, by the largest max_record_bytes declared"}"#
+        #expect(try peer.answers(3) == [tooLong, Self.accepted, tooLong])
+    }
+
+    @Test func stream_takesASecondsWorthAtOnce_thenItsRate() throws {
+        let bench = try IntakeBench([
+            IntakeBench.stream("weather", rate: 20), IntakeBench.stream("door", rate: 0.5),
+        ])
+        let peer = try bench.connect()
+        let tooFast =
+            #"{"error": "too fast: stream weather takes 20 records a second "#
+            + #"(stream.weather.max_rate); send it again later"}"#
+        try peer.send((0..<22).map { Self.line($0) + "\n" }.joined())
+        #expect(
+            try peer.answers(22) == Array(repeating: Self.accepted, count: 20) + [tooFast, tooFast]
+        )
+        // Another stream has a rate of its own, all programs share one.
+        #expect(try peer.ask(Self.line(0, stream: "door")) == Self.accepted)
+        #expect(try bench.connect().ask(Self.line(0)) == tooFast)
+        bench.clock.advance(by: .milliseconds(100))
+        try peer.send((0..<3).map { Self.line($0) + "\n" }.joined())
+        #expect(try peer.answers(3) == [Self.accepted, Self.accepted, tooFast])
+    }
+
+    @Test func refusedBatch_isToldWithTheReason_andMayBeTriedAgain() throws {
+        let bench = try IntakeBench()
+        let peer = try bench.connect()
+        bench.sink.refuse("E004 no room\nleft")
+        #expect(
+            try peer.ask(Self.line(1))
+                == #"{"error": "not kept: E004 no room left; send it again later"}"#
+        )
+        bench.sink.refuse(nil)
+        #expect(try peer.ask(Self.line(1)) == Self.accepted)
+        #expect(bench.sink.kept.count == 1)
+    }
+
+    /// What comes while a batch is on its way is the next batch, whoever sent it.
+    @Test func recordsOfAllPrograms_goTogether() throws {
+        let bench = try IntakeBench()
+        let peers = try (0..<50).map { _ in try bench.connect() }
+        bench.sink.hold()
+        try peers[0].send(Self.line(0) + "\n")
+        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        for peer in peers { for number in 0..<10 { try peer.send(Self.line(number) + "\n") } }
+        // All of it was read when a line that is answered at once is.
+        for peer in peers { try peer.send("[]\n") }
+        let figures = { bench.server.figures.value }
+        try IntakeBench.wait("all lines") { figures().refused == 50 }
+        bench.sink.release()
+        for (place, peer) in peers.enumerated() {
+            let count = place == 0 ? 11 : 10
+            #expect(try peer.answers(count) == Array(repeating: Self.accepted, count: count))
+            #expect(try peer.answer()?.hasPrefix(#"{"error": "refused"#) == true)
+        }
+        #expect(bench.sink.batches == [1, 500])
+        let all = IntakeFigures(clients: 50, accepted: 501, refused: 50)
+        try IntakeBench.wait("the figures") { figures() == all }
+    }
+
+    @Test func clients200_areAllServed() throws {
+        let bench = try IntakeBench()
+        let peers = try (0..<200).map { _ in try bench.connect() }
+        for round in 0..<25 {
+            for (place, peer) in peers.enumerated() {
+                try peer.send(Self.line(round * 200 + place) + "\n")
+            }
+        }
+        for peer in peers {
+            #expect(try peer.answers(25) == Array(repeating: Self.accepted, count: 25))
+        }
+        let numbers = bench.sink.kept.compactMap {
+            Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self))
+        }
+        #expect(numbers.count == 5000)
+        #expect(Set(numbers) == Set(0..<5000))
+        // Of one program in the order in which it sent them.
+        for place in 0..<200 {
+            let own = numbers.filter { $0 % 200 == place }
+            #expect(own == own.sorted())
+        }
+    }
+
+    @Test func oneTooMany_isToldSo_andANewOneIsTakenWhenOneGoes() throws {
+        let bench = try IntakeBench(limits: .init(clients: 3))
+        var peers = try (0..<3).map { _ in try bench.connect() }
+        for peer in peers { #expect(try peer.ask(Self.line(1)) == Self.accepted) }
+        let other = try bench.connect()
+        #expect(
+            try other.answer()
+                == #"{"error": "3 programs are connected already; try again later"}"#
+        )
+        #expect(try other.answer() == nil)
+        peers.removeLast()
+        try IntakeBench.wait("room") { bench.server.figures.value.clients == 2 }
+        #expect(try bench.connect().ask(Self.line(1)) == Self.accepted)
+    }
+}

@@ -1,0 +1,202 @@
+// A stream that is declared in one place, and goes through everything without another edit.
+import Board
+import Foundation
+import Host
+import SQLite
+import Streams
+import Testing
+import Upload
+
+@testable import Gateway
+@testable import Queue
+
+/// What a new source costs of the queue's side: this, and a line in the list of streams.
+private struct Tide: PlainRecord {
+    static let kind = StreamKind(
+        Stream(6, "tide"),
+        wire: "harbour_tide",
+        columns: [.number("level_mm", as: "level_m", decimals: 3), .text("gauge")]
+    )
+    var stamp: Stamp
+    var level: Double
+    var values: [ColumnValue] { [.number(level), .text("north")] }
+}
+
+@Suite struct PlainStreamTests {
+    /// A server that keeps the records of what it accepts.
+    private final class Server: Destination {
+        var verdict = Verdict.accepted
+        private(set) var records: [[String: Any]] = []
+
+        func begin() {}
+        func networkChanged() {}
+
+        func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) -> Int64 {
+            min(range.last, range.first + 9)
+        }
+
+        func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+            guard verdict == .accepted else { return Delivery(verdict) }
+            let source = try RecordSource(reader: reader, clockMap: batch.clockMap)
+            try source.forEach(batch.stream, batch.first...batch.last) { _, json in
+                let record = try JSONSerialization.jsonObject(with: Data(json))
+                records.append(try #require(record as? [String: Any]))
+                return true
+            }
+            return Delivery(verdict)
+        }
+
+        var levels: [Double] { records.compactMap { $0["level_m"] as? Double } }
+    }
+
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-plain-" + UUID().uuidString
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_407_000)
+            )
+        )
+        let server = Server()
+        let stop: StopSignal
+        var queue: Queue
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            stop = try StopSignal()
+            queue = try Self.open(folder, clock)
+        }
+
+        deinit {
+            queue.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        static func open(_ folder: String, _ clock: ManualClock) throws -> Queue {
+            var settings = QueueSettings(
+                path: folder + "/queue.sqlite",
+                bootID: "b",
+                clock: clock,
+                appVersion: "1"
+            )
+            settings.moreStreams = [Tide.kind]
+            return try Queue(settings: settings)
+        }
+
+        func reopen() throws {
+            queue.close()
+            queue = try Self.open(folder, clock)
+        }
+
+        func add(_ levels: ClosedRange<Int>) throws {
+            for level in levels {
+                queue.accept(Tide(stamp: clock.stamp(), level: Double(level) / 1000))
+            }
+            try queue.flushed()
+        }
+
+        @discardableResult func sync() -> SyncResult {
+            Sync(
+                settings: UploadSettings(maxAttempts: 1),
+                queue: queue,
+                destination: server,
+                clock: clock,
+                random: { 0.5 },
+                board: Publisher(),
+                stop: stop
+            ).perform(.asked)
+        }
+
+        var figures: StreamStatistics? {
+            queue.statistics().first { $0.stream == Tide.kind.stream }
+        }
+    }
+
+    @Test func acceptUploadCrash() throws {
+        let bench = try Bench()
+        try bench.add(1...25)
+        #expect(bench.figures?.pending == 25)
+        #expect(bench.sync().isDone)
+        #expect(bench.server.levels == (1...25).map { Double($0) / 1000 })
+        let first = try #require(bench.server.records.first)
+        #expect(Set(first.keys) == ["id", "timestamp", "level_m", "gauge", "clock"])
+        // As kill -9 leaves it: the files as they are, without a word to SQLite.
+        try bench.add(26...30)
+        let copy = bench.folder + "-killed"
+        try FileManager.default.copyItem(atPath: bench.folder, toPath: copy)
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        let killed = try Bench.open(copy, bench.clock)
+        #expect(killed.pending(Tide.kind.stream)?.first == 26)
+        #expect(killed.pending(Tide.kind.stream)?.last == 30)
+        killed.close()
+    }
+
+    @Test func refusalQuarantineDrop() throws {
+        let bench = try Bench()
+        try bench.add(1...2)
+        bench.server.verdict = .refused(words: "no tides here")
+        #expect(bench.sync().quarantined == 2)
+        #expect(bench.figures?.quarantined == 2)
+        bench.server.verdict = .accepted
+        try bench.queue.perform { writer in
+            let held = try writer.quarantined()
+            _ = try writer.requeue(try #require(held.first))
+            _ = try writer.drop(try #require(held.last))
+        }
+        bench.sync()
+        #expect(bench.server.levels == [0.001])
+        let losses = try bench.queue.losses().filter { $0.stream == Tide.kind.stream }
+        #expect(losses.map(\.kind) == [.discarded])
+    }
+
+    @Test func evictionRetention() throws {
+        let bench = try Bench()
+        try bench.add(1...20)
+        bench.sync()
+        bench.clock.advance(by: .seconds(3600))
+        bench.queue.purge(retention: .seconds(60))
+        let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+        var rows: Int64 { get throws { try database.integer("SELECT count(*) FROM tide") ?? -1 } }
+        try bench.queue.flushed()
+        while try rows > 0 { try bench.queue.flushed() }
+        try bench.add(21...30)
+        #expect(try bench.queue.perform { try $0.evictPending() })
+        #expect(try rows == 0)
+        let losses = try bench.queue.losses().filter { $0.stream == Tide.kind.stream }
+        #expect(losses.map(\.kind) == [.evicted])
+        #expect(losses.map(\.records) == [10])
+    }
+
+    @Test func salvageStatus() throws {
+        let bench = try Bench()
+        try bench.add(1...30)
+        bench.queue.reportDamage("a reader", generation: bench.queue.generation)
+        try bench.add(31...40)
+        while bench.queue.pending(Tide.kind.stream)?.database != 1 { try bench.queue.flushed() }
+        #expect(bench.sync().isDone)
+        #expect(bench.server.levels == (1...40).map { Double($0) / 1000 })
+        #expect(
+            Set(bench.server.records.compactMap { $0["id"] as? String }).count
+                == bench.server.records.count
+        )
+        var configuration = Configuration()
+        configuration.stateDirectory = bench.folder
+        let report = StatusCollector(
+            board: GatewayBoard(),
+            queue: bench.queue,
+            clock: bench.clock,
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: configuration,
+            deviceID: "d",
+            version: "1",
+            bootID: "b",
+            started: bench.clock.now(),
+            nextSync: { nil }
+        ).report()
+        #expect(report.streams["tide"]?.uploaded == 40)
+        #expect(report.streams["tide"]?.pending == 0)
+    }
+}

@@ -1,0 +1,345 @@
+import Foundation
+import Host
+import SQLite
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// A second fault while the first is being mended.
+@Suite struct FaultsInARowTests {
+    private func settings(_ folder: TemporaryFolder, _ streams: [String] = []) -> QueueSettings {
+        var settings = QueueSettings(
+            path: folder.database,
+            bootID: "boot",
+            commitInterval: .seconds(60),
+            appVersion: "test"
+        )
+        settings.userStreams = streams.map { DeclaredStream(name: $0, wire: $0) }
+        return settings
+    }
+
+    /// Has the database set aside, and waits until the salvage of all that were is over.
+    private func damage(_ queue: Queue) throws {
+        let before = queue.generation
+        queue.reportDamage("for the test", generation: before)
+        try waitUntil("a new database") { queue.generation > before }
+        try salvaged(queue)
+    }
+
+    private func salvaged(_ queue: Queue) throws {
+        try waitUntil("the salvage is over") {
+            let known = try queue.perform { try $0.olderDatabases() }
+            return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
+        }
+    }
+
+    /// Uploads what waits of a stream in older databases; returns how much that was.
+    private func drain(_ queue: Queue, _ stream: Streams.Stream) throws -> Int {
+        var records = 0
+        while let range = queue.pending(stream), range.database > 0 {
+            try queue.perform { writer in
+                let batch = try #require(try writer.freeze(range, through: range.last))
+                try writer.uploaded(batch)
+            }
+            records += Int(range.last - range.first + 1)
+        }
+        return records
+    }
+
+    private func user(_ stream: String, _ value: Int) -> UserRecord {
+        UserRecord(stream: stream, stamp: testStart, members: Array("\"n\":\(value)".utf8))
+    }
+
+    private func put(_ queue: Queue, _ record: UserRecord) throws {
+        let answer = Holder()
+        queue.put([record]) { answer.set($0) }
+        try queue.flushed()
+        #expect(answer.isGood)
+    }
+
+    private final class Holder: @unchecked Sendable {
+        private let lock = NSLock()
+        private var good = false
+
+        func set(_ error: (any Error)?) { lock.withLock { good = error == nil } }
+        var isGood: Bool { lock.withLock { good } }
+    }
+
+    /// The commit before a question finds damage, and the question is refused: that takes no record back.
+    @Test func refusedQuestion_afterAReplacement_losesNoRecord() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        queue.accept(testSighting(0))
+        try queue.flushed()
+        try queue.perform { try $0.checkpoint(waiting: true) }
+        try spoilSequences(folder)
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        #expect(throws: (any Error).self) { try queue.endSurvey() }
+        #expect(queue.generation == 2)
+        #expect(try queue.flushed().newest(.beacons) == 10)
+        queue.close()
+    }
+
+    /// The page of the numbers is not read before the next commit.
+    private func spoilSequences(_ folder: TemporaryFolder) throws {
+        let other = try Connection(path: folder.database, access: .readWrite)
+        let page = try #require(
+            try other.integer("SELECT rootpage FROM sqlite_schema WHERE name='sequences'")
+        )
+        let file = try #require(FileHandle(forUpdatingAtPath: folder.database))
+        try file.seek(toOffset: UInt64((page - 1) * 1024))
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
+        try file.close()
+        // So that the writer does not trust the pages that it remembers.
+        try other.execute("INSERT INTO traffic VALUES (1,1,1)")
+    }
+
+    @Test func drainedDatabase_isNotDrainedAgain_afterAnotherDamage() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        try damage(queue)
+        #expect(try drain(queue, .beacons) == 10)
+        #expect(try drain(queue, .events) == 0)
+        try damage(queue)
+        #expect(queue.setAside.count == 2)
+        #expect(try drain(queue, .beacons) == 0)
+        queue.close()
+    }
+
+    /// A board without a battery for its clock may set the second one aside at an earlier time of day.
+    @Test func secondDamage_withTheClockSetBack_sendsNothingAgain() throws {
+        let folder = try TemporaryFolder()
+        let clock = SetClock()
+        var settings = settings(folder)
+        settings.clock = clock
+        let queue = try Queue(settings: settings)
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        try damage(queue)
+        try queue.perform { writer in
+            let range = PendingRange(
+                stream: .beacons,
+                first: 1,
+                last: 5,
+                clockMap: 0,
+                synced: false,
+                database: 1
+            )
+            try writer.uploaded(try #require(try writer.freeze(range, through: 5)))
+        }
+        clock.setBack()
+        try damage(queue)
+        #expect(try drain(queue, .beacons) == 5)
+        queue.close()
+    }
+
+    /// `status` tells people that they may delete it.
+    @Test func olderDatabaseThatWasDeleted_isEnteredAsLost_andHoldsNothingUp() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        try damage(queue)
+        let range = try #require(queue.pending(.beacons))
+        _ = try queue.perform { try $0.freeze(range, through: 4) }
+        for aside in queue.setAside {
+            try FileManager.default.removeItem(atPath: aside.path)
+        }
+        #expect(throws: (any Error).self) { try queue.reader(of: 1) }
+        queue.accept(testSighting(1))
+        try queue.flushed()
+        #expect(try queue.nextReady(.beacons) == nil)
+        #expect(queue.pending(.beacons)?.database == 0)
+        let lost = try queue.losses().filter { $0.kind == .corrupt && $0.stream == .beacons }
+        #expect(lost.map(\.records) == [10])
+        queue.close()
+    }
+
+    /// What a batch of the first database was frozen with is found in the third, too.
+    @Test func batchOfTheFirstOfThreeDatabases_isDatedTheSame() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.perform { writer in
+            try writer.noteClock(testStart, synced: true)
+            let range = try #require(try writer.pending(.beacons))
+            _ = try #require(try writer.freeze(range, through: 4))
+        }
+        try damage(queue)
+        let own = try #require(try queue.nextReady(.beacons))
+        let range = try #require(queue.pending(.beacons))
+        let later = try queue.perform { try #require(try $0.freeze(range, through: range.last)) }
+        try damage(queue)
+        let ready = try queue.perform { try $0.batches("WHERE state=0 ORDER BY first") }
+        #expect(ready.map(\.key) == [own.key, later.key])
+        #expect(ready.first?.clockMap == own.clockMap)
+        #expect((ready.last?.clockMap ?? 0) > 0)
+        queue.close()
+    }
+
+    /// What was pending in the database before is frozen in the one after it.
+    @Test func staleRange_isFrozenWithAnEntryThatIsThere() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        queue.accept(testSighting(0))
+        try queue.perform { try $0.noteClock(testStart, synced: false) }
+        var range = try #require(queue.pending(.beacons))
+        range.clockMap = 500
+        let stale = range
+        let batch = try #require(try queue.perform { try $0.freeze(stale, through: 1) })
+        #expect(batch.clockMap == 1)
+        queue.close()
+    }
+
+    // MARK: Streams of the user
+
+    /// A database in the place of another numbers the streams anew: a name stays a name.
+    @Test func userStreams_areNotMixed_whenTheDatabaseIsReplacedAtTheStart() throws {
+        let folder = try TemporaryFolder()
+        var queue = try Queue(settings: settings(folder, ["zeta"]))
+        queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
+        try put(queue, user("zeta", 1))
+        try put(queue, user("alpha", 2))
+        queue.close()
+        try spoilHeader(folder)
+        queue = try Queue(settings: settings(folder, ["alpha"]))
+        try salvaged(queue)
+        for (name, value) in [("zeta", 1), ("alpha", 2)] {
+            let stream = try #require(queue.streams[name: name]?.stream)
+            let range = try #require(queue.pending(stream))
+            #expect(range.database == 1)
+            #expect(try members(queue, range) == ["\"n\":\(value)"])
+        }
+        queue.close()
+    }
+
+    /// The number that a stream had in an older database may be that of another one by now.
+    @Test func userStream_whoseNumberIsTaken_isStillUploaded() throws {
+        let folder = try TemporaryFolder()
+        var queue = try Queue(settings: settings(folder, ["zeta"]))
+        try put(queue, user("zeta", 1))
+        queue.close()
+        let aside = folder.path + "/aside"
+        try FileManager.default.moveItem(atPath: folder.database, toPath: aside)
+        queue = try Queue(settings: settings(folder, ["alpha"]))
+        try put(queue, user("alpha", 2))
+        queue.close()
+        let name = folder.database + ".corrupt-20260101T000000Z"
+        try FileManager.default.moveItem(atPath: aside, toPath: name)
+        queue = try Queue(settings: settings(folder, ["alpha"]))
+        try salvaged(queue)
+        for (name, value, database) in [("zeta", 1, 1), ("alpha", 2, 0)] {
+            let stream = try #require(queue.streams[name: name]?.stream)
+            let range = try #require(queue.pending(stream))
+            #expect(range.database == database)
+            #expect(try members(queue, range) == ["\"n\":\(value)"])
+        }
+        queue.close()
+    }
+
+    @Test func userStreams_ofTheOpenTransaction_areNotMixed_whenTheDatabaseIsReplaced() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder, ["zeta", "gone"]))
+        queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
+        queue.put([user("zeta", 1)]) { _ in }
+        queue.put([user("alpha", 2)]) { _ in }
+        try damage(queue)
+        try queue.flushed()
+        for (name, value) in [("zeta", 1), ("alpha", 2)] {
+            let stream = try #require(queue.streams[name: name]?.stream)
+            var range = try #require(queue.pending(stream))
+            if range.database > 0 {
+                _ = try drain(queue, stream)
+                range = try #require(queue.pending(stream))
+            }
+            #expect(try members(queue, range) == ["\"n\":\(value)"])
+        }
+        queue.close()
+    }
+
+    private func members(_ queue: Queue, _ range: PendingRange) throws -> [String] {
+        let reader = try queue.reader(of: range.database)
+        var found: [String] = []
+        try reader.rows(reader.kind(of: range.stream), range.first...range.last) { stored in
+            _ = try reader.ids(range.stream, stored.sequence...stored.sequence).id(stored.sequence)
+            if case .bytes(let bytes) = stored.record.values[1] {
+                found.append(String(decoding: bytes, as: UTF8.self))
+            }
+        }
+        return found
+    }
+
+    private func spoilHeader(_ folder: TemporaryFolder) throws {
+        // A page that nothing needs, so that the check finds damage and all can be read.
+        let other = try Connection(path: folder.database, access: .readWrite)
+        try other.execute("CREATE TABLE junk(a); INSERT INTO junk VALUES (1)")
+        let page = try #require(
+            try other.integer("SELECT rootpage FROM sqlite_schema WHERE name='junk'")
+        )
+        _ = try other.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+        let file = try #require(FileHandle(forUpdatingAtPath: folder.database))
+        try file.seek(toOffset: UInt64((page - 1) * 1024))
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
+        try file.close()
+    }
+
+    // MARK: Numbers that cannot be
+
+    @Test(arguments: [
+        "UPDATE gone SET first=1, last=9223372036854775807",
+        "INSERT INTO gone VALUES (0,3,-9223372036854775808,9223372036854775807)",
+        "INSERT INTO gone VALUES (0,3,5,4611686018427387904)",
+        "UPDATE batches SET first=-9223372036854775807, last=9223372036854775807",
+        "UPDATE batches SET last=9223372036854775807",
+        "UPDATE sequences SET next=9223372036854775807",
+        "UPDATE sequences SET next=-9223372036854775808",
+        "UPDATE chunks SET frames=9223372036854775807",
+        "UPDATE chunks SET first_segment=9223372036854775807",
+        "UPDATE chunks SET first_segment=9223372036854775807, segments=9223372036854775807",
+        "UPDATE segments SET frames=9223372036854775807",
+        "UPDATE runs SET rate=-9223372036854775808, chunked=9223372036854775807",
+        "UPDATE runs SET overlap_segments=9223372036854775807, preskip=9223372036854775807",
+        "INSERT INTO sightings SELECT 9223372036854775807,1,1,1,1,1,NULL",
+        "INSERT INTO chunks SELECT 9223372036854775807,run,1,1,1,1,0,1,1,1,1 FROM chunks LIMIT 1",
+        "UPDATE boots SET id=9223372036854775807",
+        "INSERT INTO clock_map VALUES (9223372036854775807,1,9223372036854775807,-9,1,'kernel')",
+        "UPDATE clock_map SET boottime=9223372036854775807, wall=-9223372036854775808, synced=1",
+    ])
+    func numbersFromADamagedDatabase_stopNothing(_ damage: String) throws {
+        let folder = try TemporaryFolder()
+        var queue = try Queue(settings: settings(folder))
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        record(queue, segments: 20, bytes: 100)
+        try queue.perform { writer in
+            try writer.noteClock(testStart, synced: false)
+            let range = try #require(try writer.pending(.beacons))
+            _ = try #require(try writer.freeze(range, through: 2))
+        }
+        queue.close()
+        do {
+            let other = try Connection(path: folder.database, access: .readWrite)
+            try other.execute(damage)
+        }
+        try spoilHeader(folder)
+        queue = try Queue(settings: settings(folder))
+        try salvaged(queue)
+        queue.accept(testSighting(0))
+        #expect(try queue.flushed().newest(.beacons) == 1)
+        queue.close()
+    }
+}
+
+/// A clock whose time of day can be set back.
+private final class SetClock: HostClock, @unchecked Sendable {
+    private let lock = NSLock()
+    private var offset: Int64 = 0
+
+    func setBack() { lock.withLock { offset = -400 * 86_400_000 } }
+    func now() -> BootInstant { SystemClock().now() }
+    func wall() -> WallTime {
+        WallTime(milliseconds: SystemClock().wall().milliseconds + lock.withLock { offset })
+    }
+}

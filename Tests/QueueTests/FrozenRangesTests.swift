@@ -1,0 +1,56 @@
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+@Suite struct FrozenRangesTests {
+    /// The slow way to say the same.
+    private struct Model {
+        var frozen: Set<Int64> = []
+
+        func pending(upTo newest: Int64) -> [Int64] {
+            guard newest > 0 else { return [] }
+            return (1...newest).filter { !frozen.contains($0) }
+        }
+    }
+
+    @Test func newestFirst_leavesTheOlderPending() {
+        var frozen = FrozenRanges(through: 10, [])
+        frozen.insert(91...100)
+        #expect(frozen.through == 10)
+        #expect(frozen.oldest(upTo: 120) == 11...90)
+        #expect(frozen.newest(upTo: 120) == 101...120)
+        #expect(frozen.newest(upTo: 100) == 11...90)
+        #expect(frozen.pending(upTo: 120) == 100)
+        #expect(!frozen.isPending(90...91))
+        frozen.insert(11...90)
+        #expect(frozen.through == 100)
+        #expect(frozen.islands.isEmpty)
+        #expect(frozen.oldest(upTo: 100) == nil)
+        #expect(frozen.newest(upTo: 100) == nil)
+    }
+
+    @Test func anyOrder_agreesWithCountingEachNumber() {
+        var numbers = SystemRandomNumberGenerator()
+        for _ in 0..<300 {
+            var frozen = FrozenRanges()
+            var model = Model()
+            for _ in 0..<20 {
+                let first = Int64.random(in: 1...60, using: &numbers)
+                let range = first...(first + Int64.random(in: 0...12, using: &numbers))
+                #expect(frozen.isPending(range) == range.allSatisfy { !model.frozen.contains($0) })
+                frozen.insert(range)
+                model.frozen.formUnion(range)
+                let pending = model.pending(upTo: 80)
+                #expect(frozen.pending(upTo: 80) == Int64(pending.count))
+                #expect(frozen.oldest(upTo: 80)?.lowerBound == pending.first)
+                #expect(frozen.newest(upTo: 80)?.upperBound == pending.last)
+                let again = FrozenRanges(
+                    through: frozen.through,
+                    frozen.islands.reversed()
+                )
+                #expect(again == frozen)
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Board
+import Foundation
+import Host
+import Synchronization
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// The journal stays small whoever reads, and one who keeps it from that is named.
+@Suite struct JournalTests {
+    private func journal(_ folder: TemporaryFolder) -> Int64 {
+        FileSpace.size(folder.database + "-wal")
+    }
+
+    @Test func shortReaders_neverLetTheJournalGrow() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(commitInterval: .milliseconds(2))
+        let isOver = Mutex(false)
+        // Always in a transaction, each a short one, like an upload of a backlog.
+        let reading = Thread {
+            guard let reader = try? queue.reader() else { return }
+            while !isOver.withLock({ $0 }) { try? reader.sightingsThere(1...256) { _ in } }
+        }
+        queue.accept(testSighting(0))
+        _ = try queue.perform { _ in true }
+        reading.start()
+        var largest: Int64 = 0
+        for round in 0..<60 {
+            record(queue, segments: 30, bytes: 20_000, from: round * 30)
+            _ = try queue.perform { _ in true }
+            largest = max(largest, journal(folder))
+        }
+        isOver.withLock { $0 = true }
+        // 36 MB were written.
+        #expect(largest < 16 << 20)
+        #expect(largest > 0)
+        queue.close()
+    }
+
+    @Test func readerThatStays_isNamed() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(limits: StorageLimits(maxSize: 20_000_000))
+        queue.accept(testSighting(0))
+        _ = try queue.perform { _ in true }
+        // Another process, because a process is told of others' locks only.
+        let other = Process()
+        other.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        other.arguments = [
+            "python3", "-c",
+            """
+            import sqlite3, sys
+            database = sqlite3.connect(sys.argv[1])
+            database.execute("BEGIN")
+            database.execute("SELECT count(*) FROM sightings").fetchall()
+            print("reading", flush=True)
+            sys.stdin.read()
+            """, folder.database,
+        ]
+        let (input, output) = (Pipe(), Pipe())
+        other.standardInput = input
+        other.standardOutput = output
+        try other.run()
+        defer { other.terminate() }
+        #expect(!output.fileHandleForReading.availableData.isEmpty)
+        try waitUntil("the reader is named") {
+            record(queue, segments: 30, bytes: 10_000)
+            _ = try queue.perform { _ in true }
+            return queue.storage.state.value?.detail.contains("process \(other.processIdentifier)")
+                ?? false
+        }
+        try input.fileHandleForWriting.close()
+        other.waitUntilExit()
+        try waitUntil("the journal is small again") {
+            queue.checkStorage()
+            _ = try queue.perform { _ in true }
+            return journal(folder) < 4 << 20
+        }
+        queue.close()
+    }
+
+    @Test func locks_areReadAsTheKernelWritesThem() {
+        let locks = """
+            1: POSIX  ADVISORY  READ 1 fe:01:131 120 120
+            2: FLOCK  ADVISORY  WRITE 1 fe:01:131 0 EOF
+            2: -> POSIX  ADVISORY  READ 1 fe:01:131 124 124
+            3: POSIX  ADVISORY  READ \(getpid()) fe:01:131 124 124
+            4: POSIX  ADVISORY  READ 1 fe:01:132 124 124
+            """
+        #expect(JournalHolder.find(inode: 131, in: locks) == nil)
+        #expect(JournalHolder.find(inode: 132, in: locks)?.pid == 1)
+        #expect(JournalHolder.find(inode: 131, in: "") == nil)
+    }
+}

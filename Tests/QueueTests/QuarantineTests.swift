@@ -1,0 +1,155 @@
+import Board
+import Foundation
+import Host
+@testable import Queue
+import SQLite
+import Streams
+import Testing
+
+/// Records in quarantine: listed, sent again, dropped; the sums hold after each step and after a restart.
+@Suite struct QuarantineTests {
+    /// Freezes the first records of a stream and quarantines them in batches of `size`.
+    private func quarantine(
+        _ queue: Queue,
+        _ stream: Streams.Stream,
+        _ sizes: [Int64],
+        words: String = "HTTP 422: bad"
+    ) throws -> [Batch] {
+        try queue.perform { writer in
+            var batches: [Batch] = []
+            for size in sizes {
+                let range = try #require(try writer.pending(stream))
+                let batch = try #require(try writer.freeze(range, through: range.first + size - 1))
+                try writer.refused(batch, words: words)
+                try writer.quarantine(batch, words: words)
+                batches.append(batch)
+            }
+            return batches
+        }
+    }
+
+    private func figures(_ queue: Queue, _ stream: Streams.Stream) throws -> [Int] {
+        let all = try queue.flushed().statistics()
+        let figures = try #require(all.first { $0.stream == stream })
+        return [figures.accepted, figures.pending, figures.quarantined, figures.evicted]
+    }
+
+    @Test func list_showsEachBatchWithTimeWordsAndFirstID_inPages() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        for number in 0..<9 { queue.accept(testSighting(number)) }
+        clock.advance(by: .seconds(100))
+        let batches = try quarantine(queue, .beacons, [4, 2])
+        let page = try queue.perform { try $0.quarantine(limit: 1) }
+        #expect(page.map(\.batch.key) == [batches[0].key])
+        #expect(page.first?.batch.attempts == 1)
+        #expect(page.first?.batch.error == "HTTP 422: bad")
+        #expect(page.first?.at == testStart.wall + .seconds(100))
+        let id = try queue.perform { try $0.id(.beacons, 1) }
+        #expect(page.first?.firstID == id)
+        let rest = try queue.perform { try $0.quarantine(after: batches[0].id, limit: 9) }
+        #expect(rest.map(\.batch.key) == [batches[1].key])
+        queue.close()
+    }
+
+    @Test func requeue_makesAFreshBatchOfTheSameRecords() throws {
+        let folder = try TemporaryFolder()
+        var queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        let held = try #require(try quarantine(queue, .beacons, [4]).first)
+        #expect(try figures(queue, .beacons) == [10, 6, 4, 0])
+        let fresh = try #require(try queue.perform { try $0.requeue(held) })
+        #expect(fresh.key != held.key)
+        #expect([fresh.first, fresh.last] == [1, 4])
+        #expect(fresh.attempts == 0)
+        #expect(fresh.error == nil)
+        #expect(try queue.nextReady(.beacons) == fresh)
+        #expect(try figures(queue, .beacons) == [10, 10, 0, 0])
+        try checkSum(folder, queue)
+        // It is not there any more: a second request changes nothing.
+        #expect(try queue.perform { try $0.requeue(held) } == nil)
+        #expect(try !queue.perform { try $0.drop(held) })
+        queue.close()
+        queue = try folder.queue()
+        #expect(try queue.nextReady(.beacons) == fresh)
+        try queue.perform { try $0.uploaded(fresh) }
+        #expect(try figures(queue, .beacons) == [10, 6, 0, 0])
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func drop_deletes_counts_andTells() throws {
+        let folder = try TemporaryFolder()
+        var queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        let batches = try quarantine(queue, .beacons, [4, 3])
+        #expect(try queue.perform { try $0.drop(batches[0]) })
+        #expect(try figures(queue, .beacons) == [10, 3, 3, 4])
+        try checkSum(folder, queue)
+        let losses = try queue.flushed().losses()
+        #expect(losses.map(\.kind) == [.discarded])
+        #expect(losses.map(\.records) == [4])
+        var told: [String] = []
+        try queue.reader().events(1...100) { _, kind, source, detail in
+            if kind == "evicted" { told.append("\(source) \(detail)") }
+        }
+        #expect(told.count == 1)
+        #expect(told.first?.contains(#""kind":"discarded","records":4,"#) == true)
+        #expect(told.first?.contains("HTTP 422: bad") == true)
+        // Those of the second batch, which come after, are untouched; a restart changes no count.
+        queue.close()
+        queue = try folder.queue()
+        #expect(try figures(queue, .beacons) == [10, 3, 3, 4])
+        try checkSum(folder, queue)
+        queue.accept(testSighting(11))
+        #expect(try queue.flushed().pending(.beacons)?.last == 11)
+        queue.close()
+    }
+
+    @Test func dropOfSound_keepsWhatItsNeighboursNeed() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        record(queue, segments: 43)
+        let chunks = try queue.perform { try #require(try $0.pending(.audio)).last }
+        #expect(chunks == 3)
+        let batches = try quarantine(queue, .audio, [1, 1, 1])
+        #expect(try queue.perform { try $0.drop(batches[1]) })
+        try checkSum(folder, queue)
+        let reader = try queue.reader()
+        var needed: [Int64] = []
+        try reader.chunksThere(1...3) { chunk in
+            let first = chunk.record.firstSegment
+            needed += (0..<Int64(chunk.record.segments)).map { first + $0 }
+        }
+        #expect(needed.count == 30)
+        for segment in needed { #expect(try reader.segment(segment) != nil, "\(segment)") }
+        queue.close()
+    }
+
+    @Test func traffic_isCountedByDay_andKeptForAWeek() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        var queue = try folder.queue(clock: clock)
+        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        for day in 0..<10 {
+            if day > 0 { clock.advance(by: .seconds(86_400)) }
+            try queue.perform { try $0.note(Traffic(sent: 100, received: 10)) }
+            try queue.perform { try $0.note(Traffic(sent: Int64(day), received: 0)) }
+        }
+        queue.close()
+        queue = try folder.queue(clock: clock)
+        let days = try queue.flushed().traffic()
+        let last = testStart.wall.utcDay + 9
+        #expect(days.map(\.day) == [0, 1, 2, 3, 4, 5, 6].map { last - $0 })
+        #expect(days.first?.traffic == Traffic(sent: 109, received: 10))
+        // A clock that jumps back without anybody vouching for it deletes nothing.
+        clock.stepWall(to: WallTime(milliseconds: 0))
+        #expect(try queue.flushed().traffic().isEmpty)
+        clock.stepWall(to: testStart.wall + .seconds(9 * 86_400))
+        #expect(try queue.flushed().traffic().count == 7)
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM traffic") == 7)
+    }
+}

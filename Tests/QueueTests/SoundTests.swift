@@ -1,0 +1,184 @@
+import Foundation
+import Host
+@testable import Queue
+import SQLite
+import Streams
+import Testing
+
+@Suite struct SoundTests {
+    private static let start = Stamp(
+        boot: BootInstant(nanoseconds: 5_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
+
+    /// Chunks of 4 segments of 2 s with one shared, to keep the tests short.
+    private func run(_ queue: Queue, minimumLevel: Double? = nil) -> AudioRun {
+        AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "test",
+            chunkSegments: 4,
+            overlapSegments: 1,
+            minimumLevel: minimumLevel
+        )
+    }
+
+    private func segment(
+        _ run: AudioRun,
+        _ number: Int,
+        frames: Int = 32_000,
+        meanSquare: Double = 0.01
+    ) -> Segment {
+        Segment(
+            run: run.id,
+            frames: frames,
+            start: Self.start.advanced(by: .seconds(2 * number)),
+            meanSquare: meanSquare,
+            data: [UInt8](repeating: UInt8(number), count: 8)
+        )
+    }
+
+    private func chunks(_ queue: Queue) throws -> [[Int64]] {
+        _ = try queue.flushed().pending(.audio)
+        var chunks: [[Int64]] = []
+        try queue.reader().chunksThere(1...100) {
+            let chunk = $0.record
+            chunks.append([chunk.firstSegment, Int64(chunk.segments), Int64(chunk.overlapFrames)])
+        }
+        return chunks
+    }
+
+    @Test func chunks_shareASegmentWithTheirNeighbour() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<10 { queue.accept(segment(run, number)) }
+        #expect(try chunks(queue) == [[1, 4, 0], [4, 4, 32_000], [7, 4, 32_000]])
+        queue.close()
+    }
+
+    @Test func endOfRun_keepsTheShortTail_andTheNextRunStartsWithoutOverlap() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let first = run(queue)
+        queue.begin(first)
+        for number in 0..<5 { queue.accept(segment(first, number)) }
+        queue.accept(segment(first, 5, frames: 100))
+        queue.end(run: first.id)
+        let second = run(queue)
+        queue.begin(second)
+        for number in 10..<14 { queue.accept(segment(second, number)) }
+        #expect(try chunks(queue) == [[1, 4, 0], [4, 3, 32_000], [7, 4, 0]])
+        queue.close()
+    }
+
+    /// A device whose clock is 1000 ppm slow: a segment of 2 s of frames takes 2002 ms.
+    @Test func span_isRealTime_whereDurationIsFrames() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<4 {
+            var segment = segment(run, number)
+            segment.start = Self.start.advanced(by: .milliseconds(2002 * number))
+            queue.accept(segment)
+        }
+        _ = try queue.flushed().pending(.audio)
+        var spans: [[Int64?]] = []
+        try queue.reader().chunksThere(1...100) {
+            spans.append([$0.record.duration, $0.record.span])
+        }
+        #expect(spans == [[8000, 8006]])
+        queue.close()
+    }
+
+    @Test func endOfRun_withNothingNew_makesNoChunk() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<4 { queue.accept(segment(run, number)) }
+        queue.end(run: run.id)
+        #expect(try chunks(queue) == [[1, 4, 0]])
+        queue.close()
+    }
+
+    @Test func crash_leavesSegmentsThatBecomeAChunkAtTheNextStart() throws {
+        let folder = try TemporaryFolder()
+        var queue = try folder.queue()
+        let run = run(queue)
+        queue.begin(run)
+        for number in 0..<6 { queue.accept(segment(run, number)) }
+        // Closing without an end of the run is what a crash looks like to the database.
+        queue.close()
+        queue = try folder.queue()
+        #expect(try chunks(queue) == [[1, 4, 0], [4, 3, 32_000]])
+        queue.close()
+    }
+
+    @Test func quietChunks_areCountedAndNotKept() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue, minimumLevel: -10)
+        queue.begin(run)
+        for number in 0..<4 { queue.accept(segment(run, number)) }
+        #expect(try chunks(queue) == [])
+        queue.close()
+        let queue2 = try folder.queue()
+        #expect(try queue2.flushed().statistics().map(\.notKept) == [0, 0, 0, 0, 1])
+        queue2.close()
+    }
+
+    @Test func chunkAfterAQuietOne_hasNoOverlap() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = run(queue, minimumLevel: -30)
+        queue.begin(run)
+        // Chunks of segments 1…4, 4…7, 7…10, 10…13: loud, quiet, loud, loud.
+        for number in 0..<13 {
+            queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
+        }
+        #expect(try chunks(queue) == [[1, 4, 0], [7, 4, 0], [10, 4, 32_000]])
+        // Nothing of the quiet chunk is left but what its neighbours share or decode from.
+        #expect(try segments(folder) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13])
+        queue.close()
+    }
+
+    @Test func quietTail_isNotKept_andACrashAfterAQuietChunk_keepsWhatCameAfterIt() throws {
+        let folder = try TemporaryFolder()
+        var queue = try folder.queue()
+        let run = run(queue, minimumLevel: -30)
+        queue.begin(run)
+        for number in 0..<9 {
+            queue.accept(segment(run, number, meanSquare: (3...6).contains(number) ? 0 : 0.01))
+        }
+        // A crash: segments 8 and 9 are in no chunk, 5 is gone with the quiet one.
+        queue.close()
+        queue = try folder.queue()
+        let found = try chunks(queue)
+        #expect(found.count == 2)
+        #expect(found.first == [1, 4, 0])
+        let tail = try #require(found.last)
+        #expect(tail[0] + tail[1] - 1 == 9)
+        #expect(tail[2] == 0)
+        let present = try segments(folder)
+        for id in tail[0]..<(tail[0] + tail[1]) { #expect(present.contains(id)) }
+        queue.close()
+    }
+
+    private func segments(_ folder: TemporaryFolder) throws -> [Int64] {
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let rows = try database.prepare("SELECT id FROM segments ORDER BY id")
+        var ids: [Int64] = []
+        while try rows.step() { ids.append(rows.required(0)) }
+        return ids
+    }
+
+    @Test func level_ofAFullScaleSquareIsZero_andSilenceHasAFloor() {
+        #expect(SoundLevel.decibels(1) == 0)
+        #expect(abs(SoundLevel.decibels(0.01) + 20) < 1e-9)
+        #expect(SoundLevel.decibels(0) == -120)
+    }
+}

@@ -1,0 +1,373 @@
+import Board
+import Foundation
+import Host
+@testable import Queue
+import SQLite
+import Streams
+import Synchronization
+import Testing
+
+/// What goes when space ends, in which order, and that it is told.
+@Suite struct StorageTests {
+    /// Free space that a test sets.
+    private final class Disk: Sendable {
+        private let bytes: Mutex<Int64>
+
+        init(free: Int64) { bytes = Mutex(free) }
+
+        var free: Int64 {
+            get { bytes.withLock { $0 } }
+            set { bytes.withLock { $0 = newValue } }
+        }
+    }
+
+    private func figures(_ queue: Queue, _ stream: Streams.Stream) throws -> StreamStatistics {
+        try #require(try queue.flushed().statistics().first { $0.stream == stream })
+    }
+
+    private func freeze(_ queue: Queue, _ stream: Streams.Stream, _ count: Int64) throws -> Batch {
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(stream))
+            return try #require(try writer.freeze(range, through: range.first + count - 1))
+        }
+    }
+
+    @Test func maxSize_isKept_andTheOldestOfTheLargestStreamGoes() throws {
+        let folder = try TemporaryFolder()
+        let limits = StorageLimits(maxSize: 4_000_000, warnFree: 0, criticalFree: 0)
+        let queue = try folder.queue(commitInterval: .milliseconds(5), limits: limits)
+        queue.accept(testSighting(0))
+        var largest: Int64 = 0
+        for round in 0..<40 {
+            record(queue, segments: 30, from: round * 30)
+            _ = try queue.perform { _ in true }
+            let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
+            largest = max(largest, size)
+        }
+        #expect(largest <= 4_200_000)
+        let sound = try figures(queue, .audio)
+        #expect(sound.evicted > 0)
+        #expect(sound.pending > 0)
+        // Little was heard of beacons: that is not what filled the disk.
+        #expect(try figures(queue, .beacons).evicted == 0)
+        try waitUntil("the board says so") { queue.storage.state.value?.level == .full }
+        try checkSum(folder, queue)
+        let evicted = try figures(queue, .audio).evicted
+        let losses = try queue.losses()
+        let loss = try #require(losses.first)
+        #expect(loss.kind == .evicted)
+        #expect(loss.stream == .audio)
+        #expect(loss.records == evicted)
+        #expect(loss.from == testStart.wall)
+        queue.close()
+
+        // The events add up to what was evicted.
+        let again = try folder.queue(limits: limits)
+        let reader = try again.reader()
+        let final = try figures(again, .audio).evicted
+        var told = 0
+        try reader.events(1...1000) { _, kind, _, detail in
+            guard kind == "evicted" else { return }
+            let object = try #require(
+                try JSONSerialization.jsonObject(with: Data(detail.utf8)) as? [String: Any]
+            )
+            #expect(object["stream"] as? String == "audio")
+            told += try #require(object["records"] as? Int)
+        }
+        #expect(told == final)
+        again.close()
+    }
+
+    @Test func maxSize_isKept_byAFloodInTheFirstTurn() throws {
+        let folder = try TemporaryFolder()
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.limits = StorageLimits(maxSize: 500_000, warnFree: 0, criticalFree: 0)
+        settings.isTurnedByHand = true
+        let queue = try Queue(settings: settings)
+        var largest: Int64 = 0
+        for turn in 1...3 {
+            for number in 0..<Queue.mailboxLimit { queue.accept(testSighting(number)) }
+            _ = try queue.perform { _ in true }
+            let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
+            largest = max(largest, size)
+            #expect(try figures(queue, .beacons).accepted == turn * Queue.mailboxLimit)
+        }
+        #expect(largest <= 525_000)
+        #expect(try figures(queue, .beacons).evicted > 0)
+        try checkSum(folder, queue)
+        // What comes last before the end is written, too.
+        for number in 0..<Queue.mailboxLimit { queue.accept(testSighting(number)) }
+        queue.close()
+        let again = try Queue(settings: settings)
+        #expect(try figures(again, .beacons).accepted == 4 * Queue.mailboxLimit)
+        #expect(try again.losses().allSatisfy { $0.kind == .evicted })
+        again.close()
+    }
+
+    @Test func eviction_takesUploadedThenQuarantinedThenPending_andNeverWhatIsFrozen() throws {
+        let folder = try TemporaryFolder()
+        let disk = Disk(free: 1_000_000_000)
+        let queue = try folder.queue(
+            limits: StorageLimits(warnFree: 20_000_000, criticalFree: 10_000_000),
+            freeSpace: { _ in disk.free }
+        )
+        record(queue, segments: 600, bytes: 20_000)
+        let uploaded = try freeze(queue, .audio, 5)
+        try queue.perform { try $0.uploaded(uploaded) }
+        let refused = try freeze(queue, .audio, 5)
+        try queue.perform { try $0.quarantine(refused, words: "bad") }
+        let frozen = try freeze(queue, .audio, 5)
+        let before = try figures(queue, .audio)
+
+        // A little too little: what was uploaded is enough.
+        disk.free = 18_800_000
+        queue.checkStorage()
+        #expect(try queue.nextReady(.audio) == frozen)
+        #expect(try figures(queue, .audio).evicted == 0)
+        #expect(try queue.perform { try $0.quarantined() }.count == 1)
+        #expect(queue.soundRefusal == nil)
+        let reader = try queue.reader()
+        var kept: [Int64] = []
+        try reader.chunksThere(1...10) { kept.append($0.sequence) }
+        #expect(kept == [6, 7, 8, 9, 10])
+
+        // Far too little: all of the order, down to the goal.
+        disk.free = 0
+        queue.checkStorage()
+        _ = try queue.perform { _ in true }
+        let refusal = try #require(queue.soundRefusal)
+        #expect(refusal.code == .storageFull)
+        try waitUntil("half of the database is free") {
+            try figures(queue, .audio).evicted > before.quarantined + 5
+        }
+        #expect(try queue.perform { try $0.quarantined() }.isEmpty)
+        #expect(try queue.nextReady(.audio) == frozen)
+        #expect(try figures(queue, .audio).pending > 5)
+        try checkSum(folder, queue)
+
+        // Space is back: sound again, without a restart.
+        disk.free = 1_000_000_000
+        queue.checkStorage()
+        _ = try queue.perform { _ in true }
+        #expect(queue.soundRefusal == nil)
+        queue.close()
+    }
+
+    @Test func othersFillTheDisk_atMostHalfOfTheDatabaseIsGiven() throws {
+        let folder = try TemporaryFolder()
+        let disk = Disk(free: 1_000_000_000)
+        let queue = try folder.queue(freeSpace: { _ in disk.free })
+        record(queue, segments: 600, bytes: 20_000)
+        _ = try queue.perform { _ in true }
+        disk.free = 0
+        for _ in 0..<20 {
+            queue.checkStorage()
+            _ = try queue.perform { _ in true }
+        }
+        let sound = try figures(queue, .audio)
+        #expect(sound.evicted > 0)
+        #expect(sound.pending > sound.accepted / 4)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func purge_goesOnBehindWhatIsInQuarantine() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        for number in 0..<30 { queue.accept(testSighting(number)) }
+        let bad = try freeze(queue, .beacons, 10)
+        try queue.perform { try $0.quarantine(bad, words: "bad") }
+        let good = try freeze(queue, .beacons, 10)
+        try queue.perform { try $0.uploaded(good) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
+        try checkSum(folder, queue)
+        let reader = try queue.reader()
+        var kept: [Int64] = []
+        try reader.sightingsThere(1...30) { kept.append($0.sequence) }
+        #expect(kept == Array(1...10) + Array(21...30))
+        queue.close()
+        let reopened = try folder.queue(clock: clock)
+        #expect(try reopened.flushed().pending(.beacons)?.first == 21)
+        try checkSum(folder, reopened)
+        reopened.close()
+    }
+
+    @Test func purgedSound_leavesTheSegmentsThatItsNeighbourNeeds() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        record(queue, segments: 43)
+        let first = try freeze(queue, .audio, 1)
+        try queue.perform { try $0.uploaded(first) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.audio, retention: .seconds(60)) } == 1)
+        let reader = try queue.reader()
+        var chunks: [Chunk] = []
+        try reader.chunksThere(2...3) { chunks.append($0.record) }
+        #expect(chunks.count == 2)
+        for chunk in chunks {
+            // All its own, and the one before for the decoder's pre-roll.
+            for id in (chunk.firstSegment - 1)..<(chunk.firstSegment + Int64(chunk.segments)) {
+                #expect(try reader.segment(id) != nil)
+            }
+        }
+        #expect(try reader.segment(1) == nil)
+        let rest = try freeze(queue, .audio, 2)
+        try queue.perform { try $0.uploaded(rest) }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.audio, retention: .seconds(60)) } == 2)
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM segments") == 0)
+        queue.close()
+    }
+
+    @Test func overrun_isCountedAndTold() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let isHeld = Mutex(true)
+        let holder = Thread {
+            // The writer is busy with something for a while.
+            _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
+        }
+        holder.start()
+        try waitUntil("the writer is held") {
+            for number in 0..<25_000 { queue.accept(testSighting(number)) }
+            return !queue.newLosses.isEmpty
+        }
+        isHeld.withLock { $0 = false }
+        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        let losses = try queue.flushed().losses()
+        #expect(losses.map(\.kind) == [.overrun])
+        #expect(losses.first?.stream == .beacons)
+        try checkSum(folder, queue)
+        queue.close()
+        let reader = try folder.queue().reader()
+        var events: [String] = []
+        try reader.events(1...100) { _, kind, _, detail in events.append("\(kind) \(detail)") }
+        #expect(
+            events.contains { $0.hasPrefix("gap {\"stream\":\"beacons\",\"kind\":\"overrun\"") }
+        )
+    }
+
+    /// What a source never understood has no number; nothing else may be needed to have it entered.
+    @Test func lossOfASource_isEnteredAndTold_withNoRecordAfterIt() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let stamp = SystemClock().stamp()
+        queue.note(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
+        queue.note(Loss(.missed, .beacons, records: 4, from: stamp, to: stamp))
+        try waitUntil("the loss is entered") { queue.newLosses.isEmpty }
+        let losses = try queue.flushed().losses()
+        #expect(losses.map(\.kind) == [.missed])
+        #expect(losses.map(\.records) == [7])
+        try checkSum(folder, queue)
+        queue.close()
+        let reader = try folder.queue().reader()
+        var events: [String] = []
+        try reader.events(1...100) { _, kind, _, detail in events.append("\(kind) \(detail)") }
+        #expect(
+            events.contains { $0.hasPrefix("gap {\"stream\":\"beacons\",\"kind\":\"missed\"") }
+        )
+    }
+
+    @Test func muchAtOnce_isNotGivenUpWhileTheDiskWorks() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let isHeld = Mutex(true)
+        let holder = Thread {
+            _ = try? queue.perform { _ in while isHeld.withLock({ $0 }) { usleep(500) } }
+        }
+        holder.start()
+        // More sound and more sightings than memory holds for a disk that refuses.
+        record(queue, segments: 600, bytes: 20_000)
+        for number in 0..<15_000 { queue.accept(testSighting(number)) }
+        isHeld.withLock { $0 = false }
+        #expect(try figures(queue, .audio).accepted == 43)
+        #expect(try figures(queue, .beacons).accepted == 15_000)
+        #expect(try queue.flushed().losses().isEmpty)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func work_thatFails_leavesNothingBehind() throws {
+        struct Refused: Error {}
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<100 { queue.accept(testSighting(number)) }
+        let batch = try freeze(queue, .beacons, 64)
+        #expect(throws: Refused.self) {
+            try queue.perform { writer in
+                try writer.split(batch)
+                throw Refused()
+            }
+        }
+        #expect(try queue.nextReady(.beacons) == batch)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func lowerLimit_shrinksTheFile() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(commitInterval: .milliseconds(5))
+        record(queue, segments: 1000, bytes: 12_000)
+        _ = try queue.perform { _ in true }
+        queue.limit(StorageLimits(maxSize: 5_000_000, warnFree: 0, criticalFree: 0))
+        try waitUntil("the file is small") {
+            queue.checkStorage()
+            let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
+            return size <= 5_250_000
+        }
+        #expect(try figures(queue, .audio).evicted > 0)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
+    @Test func newestFirst_leavesTheBacklogPending_throughPurgeEvictionAndRestart() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        var queue = try folder.queue(clock: clock)
+        for number in 0..<100 { queue.accept(testSighting(number)) }
+        let newest = try queue.perform { writer in
+            var range = try #require(try writer.pending(.beacons, newest: true))
+            range.first = 91
+            return try #require(try writer.freeze(range, through: 100))
+        }
+        try queue.perform { try $0.uploaded(newest) }
+        for number in 100..<120 { queue.accept(testSighting(number)) }
+        #expect(try queue.flushed().pending(.beacons)?.last == 90)
+        #expect(try queue.perform { try $0.pending(.beacons, newest: true)?.first } == 101)
+        try checkSum(folder, queue)
+
+        // Purged, its numbers must not look pending again.
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
+        try checkSum(folder, queue)
+        queue.close()
+        queue = try folder.queue(clock: clock)
+        #expect(try figures(queue, .beacons).pending == 110)
+        #expect(try queue.flushed().pending(.beacons)?.last == 90)
+        try checkSum(folder, queue)
+
+        // The backlog goes up, and is purged: nothing of it is left, not the mark either.
+        for _ in 0..<2 {
+            try queue.perform { writer in
+                let range = try #require(try writer.pending(.beacons))
+                try writer.uploaded(try #require(try writer.freeze(range, through: range.last)))
+            }
+        }
+        clock.advance(by: .seconds(61))
+        while try queue.perform({ try $0.purge(.beacons, retention: .seconds(60)) }) > 0 {}
+        try checkSum(folder, queue)
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM batches") == 0)
+        #expect(try database.integer("SELECT count(*) FROM sightings") == 0)
+        queue = try folder.queue(clock: clock)
+        queue.accept(testSighting(1))
+        #expect(try queue.flushed().pending(.beacons)?.first == 121)
+        queue.close()
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import Host
+@testable import Queue
+import SQLite
+import Streams
+import Testing
+
+/// A folder of a test's own, gone with it.
+final class TemporaryFolder {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "waypost-test-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    var database: String { path + "/queue.sqlite" }
+
+    func queue(
+        commitInterval: Duration = .seconds(1),
+        bootID: String = "boot",
+        clock: any HostClock = SystemClock(),
+        limits: StorageLimits = StorageLimits(),
+        freeSpace: (@Sendable (String) -> Int64)? = nil
+    ) throws -> Queue {
+        var settings = QueueSettings(
+            path: database,
+            bootID: bootID,
+            commitInterval: commitInterval,
+            clock: clock,
+            appVersion: "test"
+        )
+        settings.limits = limits
+        if let freeSpace { settings.freeSpace = freeSpace }
+        return try Queue(settings: settings)
+    }
+
+    /// Names of the files in it, sorted.
+    var files: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
+    }
+}
+
+/// What was waited for did not happen.
+struct NeverHappened: Error {
+    var what: String
+}
+
+/// Waits for a condition, not for a time.
+func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool)
+    throws
+{
+    let clock = SystemClock()
+    let deadline = clock.now() + limit
+    while try !condition() {
+        guard clock.now() < deadline else { throw NeverHappened(what: what) }
+        usleep(2000)
+    }
+}
+
+/// A moment that tests start from.
+let testStart = Stamp(
+    boot: BootInstant(nanoseconds: 1_000_000_000_000),
+    wall: WallTime(milliseconds: 1_795_235_407_000)
+)
+
+/// The sighting of one of ten beacons.
+func testSighting(_ number: Int, rssi: Int = -60) -> Sighting {
+    Sighting(
+        identity: BeaconIdentity(
+            kind: .iBeacon,
+            beaconID: "f7826da6/1/\(number % 10)",
+            address: BluetoothAddress(value: UInt64(number % 10)),
+            addressType: .randomStatic,
+            txPower: -59
+        ),
+        rssi: rssi,
+        stamp: testStart.advanced(by: .milliseconds(Int64(number)))
+    )
+}
+
+/// A run of sound and `count` segments of it, each `bytes` long.
+func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number: Int = 0) {
+    let run = AudioRun(id: queue.newRunID(), codec: .opus, rate: 16_000, device: "mic")
+    queue.begin(run)
+    for index in 0..<count {
+        queue.accept(
+            Segment(
+                run: run.id,
+                frames: 32_000,
+                start: testStart.advanced(by: .seconds(2 * (number + index))),
+                meanSquare: 0.01,
+                data: [UInt8](repeating: UInt8(truncatingIfNeeded: number + index), count: bytes)
+            )
+        )
+    }
+    queue.end(run: run.id)
+}
+
+/// What holds of each stream at any time: nothing accepted is unaccounted for, and the rows are there.
+func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
+    let figures = try queue.liveStatistics()
+    let database = try Connection(path: folder.database, access: .readOnly)
+    for stream in figures {
+        let table = queue.streams[stream.stream]?.table ?? ""
+        let id = Int64(stream.stream.number)
+        let next = try database.integer(
+            "SELECT next FROM sequences WHERE database=0 AND stream=?",
+            id
+        )
+        #expect(stream.accepted == Int((next ?? 0) - 1), "\(stream)")
+        #expect(
+            stream.accepted
+                == stream.uploaded + stream.pending + stream.quarantined + stream.evicted
+        )
+        // Rows that are not uploaded: pending and quarantined, each there.
+        let rows =
+            try database.integer(
+                """
+                SELECT count(*) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+                WHERE stream=? AND state=1 AND r.id BETWEEN first AND last)
+                """,
+                id
+            ) ?? 0
+        #expect(Int(rows) == stream.pending + stream.quarantined, "\(stream)")
+    }
+}

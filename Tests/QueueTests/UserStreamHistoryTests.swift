@@ -1,0 +1,120 @@
+import Foundation
+import Host
+import SQLite
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// Streams of the user over a database that is replaced: what was put into one is never another's.
+@Suite struct UserStreamHistoryTests {
+    private func queue(
+        _ folder: TemporaryFolder,
+        _ names: [String],
+        byHand: Bool = false
+    ) throws -> Queue {
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.userStreams = names.map { DeclaredStream(name: $0, wire: $0) }
+        settings.isTurnedByHand = byHand
+        return try Queue(settings: settings)
+    }
+
+    private func put(_ queue: Queue, _ stream: String, _ count: Int) {
+        let records = (1...count).map {
+            UserRecord(
+                stream: stream,
+                stamp: testStart,
+                members: Array(#""\#(stream)":\#($0)"#.utf8)
+            )
+        }
+        queue.put(records) { _ in }
+    }
+
+    /// The members of what waits in a stream, as an upload would find it.
+    private func waiting(_ queue: Queue, _ name: String) throws -> [String] {
+        let stream = try #require(queue.streams[name: name]?.stream)
+        guard let range = queue.pending(stream) else { return [] }
+        let reader = try queue.reader(of: range.database)
+        var found: [String] = []
+        try reader.rows(reader.kind(of: range.stream), range.first...range.last) { stored in
+            if case .bytes(let bytes) = stored.record.values[1] {
+                found.append(String(decoding: bytes, as: UTF8.self))
+            }
+        }
+        return found
+    }
+
+    private func waitForSalvage(_ queue: Queue, _ name: String) throws {
+        try waitUntil("the salvage", limit: .seconds(5)) {
+            guard let stream = queue.streams[name: name]?.stream else { return false }
+            return queue.pending(stream)?.database == 1
+        }
+    }
+
+    /// A stream goes from the configuration, the database is damaged: both are still what they were.
+    @Test func damage_mixesNoStreams_andForgetsNone() throws {
+        let folder = try TemporaryFolder()
+        let before = try queue(folder, ["air", "bees"])
+        put(before, "air", 3)
+        put(before, "bees", 2)
+        try before.flushed()
+        before.close()
+        let after = try queue(folder, ["bees"])
+        defer { after.close() }
+        after.reportDamage("a test", generation: after.generation)
+        try waitUntil("the new database") { !after.setAside.isEmpty }
+        try waitForSalvage(after, "bees")
+        #expect(try waiting(after, "bees") == [#""bees":1"#, #""bees":2"#])
+        try waitForSalvage(after, "air")
+        #expect(try waiting(after, "air") == [#""air":1"#, #""air":2"#, #""air":3"#])
+    }
+
+    /// The same, with damage that is found at the start.
+    @Test func damageAtTheStart_mixesNoStreams_andForgetsNone() throws {
+        let folder = try TemporaryFolder()
+        let before = try queue(folder, ["air", "bees"])
+        put(before, "air", 3)
+        put(before, "bees", 2)
+        before.accept(Event(.started, source: "gateway", stamp: testStart))
+        try before.flushed()
+        before.close()
+        try damage(folder, "events")
+        let after = try queue(folder, ["bees", "cold"])
+        defer { after.close() }
+        #expect(after.setAside.count == 1)
+        put(after, "cold", 1)
+        try after.flushed()
+        try waitForSalvage(after, "bees")
+        #expect(try waiting(after, "bees") == [#""bees":1"#, #""bees":2"#])
+        #expect(try waiting(after, "air") == [#""air":1"#, #""air":2"#, #""air":3"#])
+        #expect(try waiting(after, "cold") == [#""cold":1"#])
+    }
+
+    private func damage(_ folder: TemporaryFolder, _ table: String) throws {
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let size = Int(try #require(try database.integer("PRAGMA page_size")))
+        let page = try database.integer(
+            "SELECT pageno FROM dbstat WHERE name='\(table)' LIMIT 1"
+        )
+        let start = (Int(try #require(page)) - 1) * size
+        var data = try Data(contentsOf: URL(fileURLWithPath: folder.database))
+        for index in start..<(start + size) { data[index] = 0xA5 }
+        try data.write(to: URL(fileURLWithPath: folder.database))
+    }
+
+    /// What waited in memory when the database was replaced goes where it belongs, and holds up nothing.
+    @Test func recordsInMemory_goIntoTheirOwnStream() throws {
+        let folder = try TemporaryFolder()
+        let before = try queue(folder, ["air", "bees"])
+        try before.flushed()
+        before.close()
+        let after = try queue(folder, ["bees"], byHand: true)
+        defer { after.close() }
+        put(after, "bees", 1)
+        after.reportDamage("a test", generation: after.generation)
+        after.turn()
+        after.turn()
+        #expect(after.isAllOnDisk)
+        #expect(try waiting(after, "bees") == [#""bees":1"#])
+    }
+}

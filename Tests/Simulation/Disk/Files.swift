@@ -1,0 +1,108 @@
+// Plain files on a simulated disk, for what a program does beside SQLite, and damage to them.
+internal import CSimulatedDisk
+
+/// An operation on a simulated disk that failed, with its errno.
+package struct DiskError: Error, Equatable, CustomStringConvertible {
+    package var code: Int32
+
+    package init(code: Int32) {
+        self.code = code
+    }
+
+    package var description: String { "simulated disk: errno \(code)" }
+}
+
+extension SimulatedDisk {
+    // MARK: Looking, which is no operation and never fails
+
+    /// All names, sorted.
+    package var files: [String] {
+        var names: [String] = []
+        while let name = waypost_disk_file(disk, names.count) {
+            names.append(String(cString: name))
+        }
+        return names.sorted()
+    }
+
+    /// What lies directly in a folder: the last parts of the names, sorted.
+    package func names(in folder: String) -> [String] {
+        let prefix = folder.hasSuffix("/") ? folder : folder + "/"
+        return files.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
+            .filter { !$0.contains("/") }
+    }
+
+    package func exists(_ path: String) -> Bool { waypost_disk_size(disk, path) >= 0 }
+
+    package func size(_ path: String) -> Int64? {
+        let bytes = waypost_disk_size(disk, path)
+        return bytes >= 0 ? bytes : nil
+    }
+
+    /// All bytes of a file as they read, synced or not.
+    package func contents(_ path: String) -> [UInt8]? {
+        guard let size = size(path) else { return nil }
+        // Safe because the bytes are copied before anything can change them.
+        let bytes = UnsafeRawBufferPointer(start: waypost_disk_bytes(disk, path), count: Int(size))
+        return Array(bytes)
+    }
+
+    // MARK: Operations
+
+    /// Handles stay with the file, whatever its name is; a file under the new name is replaced.
+    package func rename(_ path: String, to other: String) throws(DiskError) {
+        try check(waypost_disk_rename(disk, path, other))
+    }
+
+    package func remove(_ path: String) throws(DiskError) {
+        try check(waypost_disk_remove(disk, path))
+    }
+
+    /// Cuts a file, or grows it with zeros that take no room.
+    package func truncate(_ path: String, to bytes: Int64) throws(DiskError) {
+        try check(waypost_disk_truncate(disk, path, bytes))
+    }
+
+    /// Takes room for a file, made if need be, as `posix_fallocate` does: ENOSPC leaves an empty file.
+    package func allocate(_ path: String, bytes: Int64) throws(DiskError) {
+        try check(waypost_disk_allocate(disk, path, bytes))
+    }
+
+    /// As many bytes as there are, up to `count`.
+    package func read(_ path: String, at offset: Int64, count: Int) throws(DiskError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var length: Int64 = 0
+        try check(waypost_disk_read(disk, path, offset, &bytes, Int64(count), &length))
+        return Array(bytes.prefix(Int(length)))
+    }
+
+    /// Writes into a file, made if need be.
+    package func write(_ path: String, at offset: Int64, _ bytes: [UInt8]) throws(DiskError) {
+        try check(waypost_disk_write(disk, path, offset, bytes, Int64(bytes.count)))
+    }
+
+    /// Makes the file durable, and all names that changed before.
+    package func sync(_ path: String) throws(DiskError) {
+        try check(waypost_disk_sync(disk, path))
+    }
+
+    // MARK: Damage: at once and durable, as is what was written to the file before
+
+    /// Puts other bytes in the place of what was there.
+    package func damage(_ path: String, at offset: Int64, with bytes: [UInt8]) throws(DiskError) {
+        try check(waypost_disk_damage(disk, path, offset, bytes, Int64(bytes.count)))
+    }
+
+    /// Cuts a file; 0 empties it.
+    package func damage(_ path: String, cutTo bytes: Int64) throws(DiskError) {
+        try check(waypost_disk_damage_size(disk, path, bytes))
+    }
+
+    /// A file is gone.
+    package func damage(removing path: String) throws(DiskError) {
+        try check(waypost_disk_damage_remove(disk, path))
+    }
+
+    private func check(_ code: Int32) throws(DiskError) {
+        guard code == 0 else { throw DiskError(code: code) }
+    }
+}

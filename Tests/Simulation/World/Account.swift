@@ -1,0 +1,72 @@
+// The account of one device: what it accepted, and what may have become of it.
+
+/// What one device took, by the number of the stream; a value, so that copies and rollbacks are easy.
+struct Account {
+    /// Serial numbers of records that it was given.
+    var taken: [Int: [Int]] = [:]
+    /// Records that a source said were lost.
+    var noted: [Int: Int] = [:]
+    /// Records, and losses, since everything was on the disk: a crash may cost them.
+    var uncertain: [Int: Int] = [:]
+    /// All that crashes may have cost.
+    var cost: Int { gap.values.reduce(0) { $0 + max(0, $1) } }
+    /// The same of programs that have vanished, until it is seen what they left.
+    var atRisk: [Int: Int] = [:]
+    /// Records that are nowhere and not in the ledger: what crashes have cost so far.
+    var gap: [Int: Int] = [:]
+    /// Serial numbers of segments that it was given.
+    var segments: [Int] = []
+    /// Segments that crashes have cost.
+    var segmentGap = 0
+    var uncertainSegments = 0
+    var segmentsAtRisk = 0
+    /// Records that are at the server, as the device was told.
+    var acknowledged: Set<Int> = []
+    /// Records of which the device may not know that the server has them.
+    var ambiguous: Set<Int> = []
+    /// The database was changed from outside: what is lost cannot all be known.
+    var isDamaged = false
+    /// Bytes of it were changed: what a record says may be anything, for SQLite has no checksums.
+    var isGarbled = false
+    /// What could still be read after its file was cut.
+    var readable: Set<Int> = []
+    var readableSegments: Set<Int> = []
+
+    mutating func take(_ serial: Int, _ stream: Int) {
+        taken[stream, default: []].append(serial)
+        uncertain[stream, default: 0] += 1
+    }
+
+    mutating func takeSegment(_ serial: Int) {
+        segments.append(serial)
+        uncertainSegments += 1
+    }
+
+    mutating func note(_ records: Int, _ stream: Int) {
+        noted[stream, default: 0] += records
+        uncertain[stream, default: 0] += records
+    }
+
+    /// The program is gone: what was not on the disk may be lost, or not.
+    mutating func vanish() {
+        for (stream, records) in uncertain { atRisk[stream, default: 0] += records }
+        segmentsAtRisk += uncertainSegments
+        settle()
+    }
+
+    /// A sync has failed: what is seen after it need not be on the disk (fsync(2), Linux since 4.13).
+    var hasFailedSync = false
+
+    /// What vanished programs left has been seen.
+    mutating func look() {
+        if hasFailedSync { return }
+        atRisk.removeAll(keepingCapacity: true)
+        segmentsAtRisk = 0
+    }
+
+    /// Everything is on the disk.
+    mutating func settle() {
+        uncertain.removeAll(keepingCapacity: true)
+        uncertainSegments = 0
+    }
+}

@@ -1,0 +1,74 @@
+// What people and timers do to the program.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+internal import Upload
+
+extension World {
+    func takeCommand(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+        guard let queue = device.queue else { return }
+        switch step.kind {
+        case .sync:
+            let reasons: [SyncReason] = [.asked, .asked, .tick, .tick, .retry, .network]
+            try device.syncer?.perform(chance.one(of: reasons), server)
+        case .health: try health(device, queue)
+        case .maintain: _ = queue.turnMaintenance()
+        case .requeue, .drop: judgeQuarantine(step, device, queue, &chance)
+        case .limits:
+            device.limits = Plan.limits(&chance)
+            queue.limit(device.limits)
+        case .declare: declare(device, queue, &chance)
+        case .stop:
+            queue.close()
+            device.vanish()
+            try start(device)
+        case .kill:
+            device.vanish()
+            device.disk.kill()
+            try start(device)
+        default: try reboot(device, queue, &chance)
+        }
+    }
+
+    private func health(_ device: Device, _ queue: Queue) throws {
+        queue.purge(retention: plan.retention)
+        queue.checkStorage()
+        try device.turn()
+        try checkRetention(device)
+    }
+
+    private func judgeQuarantine(
+        _ step: Step,
+        _ device: Device,
+        _ queue: Queue,
+        _ chance: inout Chance
+    ) {
+        guard let held = try? queue.perform({ try $0.quarantine(limit: 100) }), !held.isEmpty else {
+            return
+        }
+        let batch = chance.one(of: held).batch
+        log?("  \(step.kind) \(batch.stream) \(batch.first)...\(batch.last)")
+        _ = try? queue.perform { writer in
+            if step.kind == .requeue {
+                _ = try writer.requeue(batch)
+            } else {
+                _ = try writer.drop(batch)
+            }
+        }
+    }
+
+    private func declare(_ device: Device, _ queue: Queue, _ chance: inout Chance) {
+        let names = ["weather", "soil", "door"].prefix(chance.number(1...3))
+        device.userStreams = names.map { DeclaredStream(name: $0, wire: $0) }
+        queue.declare(device.userStreams)
+    }
+
+    private func reboot(_ device: Device, _ queue: Queue, _ chance: inout Chance) throws {
+        if chance.isOne(in: 2) { queue.close() }
+        device.vanish()
+        device.disk.kill()
+        restart(device, &chance)
+        try start(device)
+    }
+}

@@ -1,0 +1,120 @@
+// One simulated device: disk, clocks, the gateway's queue, and its sources.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+
+/// Random numbers for the program on a device.
+final class RandomBox: @unchecked Sendable {
+    // Unchecked because a simulated world has one thread.
+    private var chance: Chance
+
+    init(_ seed: UInt64) { chance = Chance(seed) }
+
+    func next() -> UInt64 { chance.next() }
+}
+
+/// A run of sound that is being captured.
+struct SoundSource {
+    var run: AudioRun
+    var number: Int
+    var index = 0
+    /// When its next segment begins.
+    var next: Stamp
+    var truth: Int64
+    /// Frames are so many parts of a million longer than they should be.
+    var drift: Int64
+}
+
+/// One device of a world.
+final class Device {
+    static let path = "/state/queue.sqlite"
+
+    let number: Int
+    let disk: SimulatedDisk
+    let random: RandomBox
+    var account = Account()
+    private(set) var clock = ManualClock(
+        Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
+    )
+    /// Which boot it is, in `Truth.boots`.
+    private(set) var boot = 0
+    var queue: Queue?
+    var limits = StorageLimits()
+    var memoryLimit = 1000
+    var userStreams: [DeclaredStream] = []
+    var sound: SoundSource?
+    var syncer: Syncer?
+    private(set) var starts = 0
+
+    init(_ number: Int, _ disk: SimulatedDisk, seed: UInt64) {
+        self.number = number
+        self.disk = disk
+        random = RandomBox(seed)
+    }
+
+    /// The machine starts: a new boot, with a wall clock that may be anything.
+    func boot(_ truth: inout Truth, at now: Int64, offset: Int64, uptime: Int64) {
+        boot = truth.boots.count
+        truth.boots.append(Boot(name: "boot-\(number)-\(boot)"))
+        clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: uptime * 1_000_000),
+                wall: WallTime(milliseconds: now + offset)
+            )
+        )
+    }
+
+    func settings(of truth: Truth) -> QueueSettings {
+        var settings = QueueSettings(
+            path: Self.path,
+            bootID: truth.boots[boot].name,
+            commitInterval: .seconds(1),
+            clock: clock,
+            appVersion: "sim"
+        )
+        settings.isTurnedByHand = true
+        settings.disk = DiskAdapter(disk: disk)
+        settings.limits = limits
+        settings.memoryLimit = memoryLimit
+        settings.userStreams = userStreams
+        settings.reserveBytes = 16_384
+        let random = random
+        settings.random = { random.next() }
+        return settings
+    }
+
+    /// The program starts; it may find that it cannot, and is started again later.
+    func start(_ truth: Truth) {
+        starts += 1
+        sound = nil
+        queue = try? Queue(settings: settings(of: truth))
+    }
+
+    /// The program is gone without a word.
+    func vanish() {
+        queue = nil
+        syncer = nil
+        // The end of what is lost of it nobody can tell.
+        if let open = sound { account.segmentsAtRisk += open.index }
+        sound = nil
+        account.vanish()
+    }
+
+    /// Turns the writer and the maintenance until they have nothing to do.
+    func turn() throws {
+        guard let queue else { return }
+        for _ in 0..<10_000 {
+            let delay = queue.turn()
+            let isBusy = queue.turnMaintenance()
+            if queue.isAllOnDisk { account.settle() }
+            guard isBusy || delay.map({ $0 <= .milliseconds(1) }) ?? false else { return }
+        }
+        throw Violation("busy", "device \(number) never comes to rest")
+    }
+
+    var now: (boottime: Int64, wall: Int64) {
+        let stamp = clock.stamp()
+        return (stamp.boot.milliseconds, stamp.wall.milliseconds)
+    }
+}

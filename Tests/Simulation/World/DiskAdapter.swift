@@ -1,0 +1,42 @@
+// The simulated disk as the queue sees it.
+internal import Queue
+internal import SimulatedDisk
+
+/// What the queue does with files beside SQLite, done on a simulated disk.
+struct DiskAdapter: QueueDisk {
+    let disk: SimulatedDisk
+
+    var vfs: String? { disk.vfs }
+
+    func exists(_ path: String) -> Bool { disk.exists(path) }
+
+    func size(_ path: String) -> Int64 { disk.size(path) ?? 0 }
+
+    func rename(_ path: String, to other: String) throws -> Bool {
+        guard disk.exists(path) else { return false }
+        try disk.rename(path, to: other)
+        return true
+    }
+
+    func remove(_ path: String) -> Bool { (try? disk.remove(path)) != nil }
+
+    func names(in folder: String) -> [String] { disk.names(in: folder) }
+
+    func read(_ path: String, at place: Int64, count: Int) -> [UInt8] {
+        (try? disk.read(path, at: place, count: count)) ?? []
+    }
+
+    func extend(_ path: String, to bytes: Int64) { try? disk.truncate(path, to: bytes) }
+
+    func reserve(_ path: String, bytes: Int64) -> Bool {
+        do {
+            try disk.allocate(path, bytes: bytes)
+            return true
+        } catch {
+            try? disk.remove(path)
+            return false
+        }
+    }
+
+    func free(_ folder: String) -> Int64 { min(1 << 40, disk.freeBytes) }
+}

@@ -1,0 +1,99 @@
+// What happens to the power and to the disk.
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+
+extension World {
+    func takeFault(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+        let disk = device.disk
+        switch step.kind {
+        case .powerCut: try cutPower(device, &chance)
+        case .powerOff: disk.powerOff(after: chance.scale(1...300))
+        case .full: disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
+        case .failWrites:
+            disk.fail(.writes, after: chance.scale(0...30), times: chance.scale(1...30))
+        case .failSyncs:
+            device.account.hasFailedSync = true
+            disk.fail(.syncs, after: chance.scale(0...6), times: chance.scale(1...4))
+        case .failReads: disk.fail(.reads, after: chance.scale(0...60), times: chance.scale(1...10))
+        case .readOnly: disk.isReadOnly = true
+        case .faultsEnd:
+            disk.clearFaults()
+            disk.isReadOnly = false
+            disk.capacity = nil
+        case .snapshot:
+            guard !device.account.hasFailedSync else { return }
+            server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+            snapshots[device.number] = (disk.snapshot(), device.account)
+        case .rollback: try rollBack(device, &chance)
+        case .copy: try copy(device, &chance)
+        default: try damage(step, device, &chance)
+        }
+    }
+
+    private func cutPower(_ device: Device, _ chance: inout Chance) throws {
+        device.vanish()
+        device.disk.crash(using: &chance, chance.isOne(in: 2) ? .harsh : .mild)
+        restart(device, &chance)
+        try start(device)
+    }
+
+    /// The whole file system is again what it was, while the machine was off.
+    private func rollBack(_ device: Device, _ chance: inout Chance) throws {
+        guard let (snapshot, account) = snapshots[device.number] else { return }
+        device.vanish()
+        device.disk.restore(snapshot)
+        device.account = account
+        device.account.vanish()
+        restart(device, &chance)
+        try start(device)
+    }
+
+    /// Its state on a second device, which goes on by itself.
+    private func copy(_ device: Device, _ chance: inout Chance) throws {
+        // A copy has what a failed sync gave up, and its device writes that once more.
+        guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync else { return }
+        server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+        let second = Device(
+            devices.count,
+            device.disk.copy(seed: chance.next()),
+            seed: chance.next()
+        )
+        add(second)
+        second.limits = device.limits
+        second.userStreams = device.userStreams
+        second.account = device.account
+        second.account.vanish()
+        restart(second, &chance)
+        try start(second)
+    }
+
+    private func damage(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+        guard plan.allowsDamage else { return }
+        let disk = device.disk
+        let file = Device.path + (chance.isOne(in: 4) ? "-wal" : "")
+        guard let size = disk.size(file), size > 0 else { return }
+        // Its program is gone before, so that nobody writes the damage over by chance.
+        device.vanish()
+        disk.kill()
+        device.account.isDamaged = true
+        // Large records have pages of their own: zeros in one nobody can tell from what was there.
+        if plan.padding > 100 { device.account.isGarbled = true }
+        switch step.kind {
+        case .damage:
+            device.account.isGarbled = true
+            let bytes = (0..<chance.scale(1...2000)).map { _ in
+                UInt8(truncatingIfNeeded: chance.next())
+            }
+            try? disk.damage(file, at: Int64(chance.number(0...Int(size - 1))), with: bytes)
+        case .cut: try? disk.damage(file, cutTo: Int64(chance.number(0...Int(size / 1024))) * 1024)
+        default: try? disk.damage(file, cutTo: 0)
+        }
+        if !device.account.isGarbled {
+            let left = Presence(disk, streams: StreamList.builtIn)
+            device.account.readable = left.records
+            device.account.readableSegments = left.segments
+        }
+        try start(device)
+    }
+}

@@ -1,0 +1,18 @@
+// Databases of earlier versions, as the first state of a device.
+internal import SimulatedDisk
+
+/// The recorded databases beside the tests.
+enum Fixture {
+    /// The bytes of a version's database; nil where it is not there.
+    static func bytes(_ version: Int) -> [UInt8]? {
+        let here = #filePath
+        let tests = here.split(separator: "/").dropLast(3).joined(separator: "/")
+        return PlainFile.read("/\(tests)/Fixtures/store/version\(version).sqlite")
+    }
+
+    static func install(_ version: Int, on disk: SimulatedDisk) {
+        guard let bytes = bytes(version) else { return }
+        try? disk.write(Device.path, at: 0, bytes)
+        try? disk.sync(Device.path)
+    }
+}

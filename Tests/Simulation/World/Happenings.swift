@@ -1,0 +1,208 @@
+// What the steps of a history do.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+
+extension World {
+    func take(_ step: Step) throws {
+        let device = devices[step.device % devices.count]
+        var chance = Chance(step.draw)
+        switch step.kind {
+        case .wait: try pass(Self.span(step.amount, &chance))
+        case .night: try pass(plan.retention.milliseconds + 120_000)
+        case .gap: try sleep(Self.span(step.amount, &chance) * 10)
+        case .clockSync, .clockNote, .clockStep, .clockRight: try takeClock(step, device, &chance)
+        case .sightings, .beacons, .fixes, .events, .put, .lossNoted:
+            takeRecords(step, device, &chance)
+        case .soundStart, .sound, .soundHole, .soundEnd: try takeSound(step, device, &chance)
+        case .surveyStart, .surveyStop: takeSurvey(step, device, &chance)
+        case .sync, .health, .maintain, .requeue, .drop, .limits, .declare, .stop, .kill, .reboot:
+            try takeCommand(step, device, &chance)
+        case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .readOnly,
+            .faultsEnd,
+            .damage, .cut, .empty, .snapshot, .rollback, .copy:
+            try takeFault(step, device, &chance)
+        case .server:
+            server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.allCases)
+            server.limit = chance.number(1...6)
+            log?("  server: \(server.mode) \(server.limit)")
+        }
+    }
+
+    /// Milliseconds from a moment to some days.
+    private static func span(_ amount: Int, _ chance: inout Chance) -> Int64 {
+        let unit = chance.one(of: [100, 1000, 1000, 60_000, 600_000, 3_600_000])
+        return Int64(unit * (amount + 1))
+    }
+
+    // MARK: Time
+
+    /// Time passes for all; programs do what is due meanwhile.
+    func pass(_ span: Int64) throws {
+        var left = span
+        for part in [1100, 60_000, .max] as [Int64] where left > 0 {
+            let some = min(left, part)
+            try sleep(some)
+            for device in devices { try device.turn() }
+            left -= some
+        }
+    }
+
+    /// Nothing runs: the board is suspended.
+    private func sleep(_ span: Int64) throws {
+        now += span
+        for device in devices { device.clock.advance(by: .milliseconds(span)) }
+    }
+
+    private func takeClock(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
+        let offset: Int64
+        switch step.kind {
+        case .clockStep:
+            offset = Int64(chance.scale(0...4_000_000)) * (chance.isOne(in: 2) ? 1 : -1)
+            device.clock.stepWall(to: WallTime(milliseconds: now + offset))
+        case .clockRight: device.clock.stepWall(to: WallTime(milliseconds: now))
+        case .clockSync:
+            device.clock.stepWall(to: WallTime(milliseconds: now))
+            try note(device, synced: true)
+        default: try note(device, synced: false)
+        }
+    }
+
+    private func note(_ device: Device, synced: Bool) throws {
+        let stamp = device.clock.stamp()
+        if synced { truth.boots[device.boot].syncs.append(stamp.boot.milliseconds) }
+        try? device.queue?.perform { writer in
+            try writer.noteClock(stamp, synced: synced)
+            try writer.pruneClockMap()
+        }
+    }
+
+    // MARK: Records
+
+    private func takeRecords(_ step: Step, _ device: Device, _ chance: inout Chance) {
+        guard let queue = device.queue else { return }
+        switch step.kind {
+        case .lossNoted:
+            let stamp = device.clock.stamp()
+            device.account.note(step.amount + 1, Stream.beacons.number)
+            queue.note(
+                Loss(.missed, .beacons, records: Int64(step.amount + 1), from: stamp, to: stamp)
+            )
+        case .beacons:
+            // A beacon goes and another one comes.
+            let place = chance.number(0...(truth.identities.count - 1))
+            var identity = truth.identities[place]
+            identity.address = BluetoothAddress(value: chance.next())
+            truth.identities.append(identity)
+        case .put: put(step.amount % 12 + 1, device, queue, &chance)
+        default:
+            for _ in 0...step.amount { takeRecord(step.kind, device, queue, &chance) }
+        }
+    }
+
+    private func known(_ stream: Stream, _ device: Device) -> Known {
+        let (boottime, wall) = device.now
+        return Known(
+            stream: stream.number,
+            boot: device.boot,
+            boottime: boottime,
+            wall: wall,
+            truth: now
+        )
+    }
+
+    private func takeRecord(
+        _ kind: Step.Kind,
+        _ device: Device,
+        _ queue: Queue,
+        _ chance: inout Chance
+    ) {
+        let stamp = device.clock.stamp()
+        switch kind {
+        case .sightings:
+            var record = known(.beacons, device)
+            let newest = truth.identities.count
+            record.beacon = chance.number(max(0, newest - plan.beacons)...(newest - 1))
+            let serial = truth.add(record)
+            device.account.take(serial, Stream.beacons.number)
+            queue.accept(
+                Sighting(
+                    identity: truth.identities[record.beacon],
+                    rssi: -40 - serial % 50,
+                    data: Serial.bytes(serial, padding: chance.scale(0...plan.padding)),
+                    stamp: stamp
+                )
+            )
+        case .fixes:
+            let serial = truth.add(known(.location, device))
+            device.account.take(serial, Stream.location.number)
+            let fix = Fix(
+                stamp: stamp,
+                mode: .threeDimensional,
+                latitude: Double(serial) / 1e7,
+                longitude: Double(serial * 2) / 1e7
+            )
+            queue.note(place: fix)
+            queue.accept(fix)
+        default:
+            let serial = truth.add(known(.events, device))
+            device.account.take(serial, Stream.events.number)
+            queue.accept(
+                Event(
+                    .sourceLost,
+                    source: "sim",
+                    detail: [("n", .integer(Int64(serial)))],
+                    stamp: stamp
+                )
+            )
+        }
+    }
+
+    private func put(_ count: Int, _ device: Device, _ queue: Queue, _ chance: inout Chance) {
+        guard let name = device.userStreams.isEmpty ? nil : chance.one(of: device.userStreams).name,
+            let stream = queue.streams[name: name]?.stream
+        else { return }
+        var records: [UserRecord] = []
+        var serials: [Int] = []
+        for _ in 0..<count {
+            var record = known(stream, device)
+            if chance.isOne(in: 3) { record.given = now - Int64(chance.scale(0...100_000)) }
+            let serial = truth.add(record)
+            serials.append(serial)
+            let filler = String(repeating: "x", count: chance.scale(0...(plan.padding * 2)))
+            records.append(
+                UserRecord(
+                    stream: name,
+                    stamp: device.clock.stamp(),
+                    given: record.given.map { WallTime(milliseconds: $0) },
+                    members: Array("\"n\":\(serial),\"text\":\"\(filler)\"".utf8)
+                )
+            )
+        }
+        let box = device.promise(serials, stream.number)
+        queue.put(records) { box.answer($0) }
+    }
+
+    // MARK: Surveys
+
+    private func takeSurvey(_ step: Step, _ device: Device, _ chance: inout Chance) {
+        guard let queue = device.queue else { return }
+        if step.kind == .surveyStart {
+            try? queue.startSurvey("open")
+            return
+        }
+        guard let end = (try? queue.endSurvey())?.end else { return }
+        let number = Stream.surveys.number
+        var record = known(.surveys, device)
+        if end.stamp.boot.milliseconds != record.boottime {
+            // It ended before, and a crash came between: when is not known here any more.
+            record.given = .min
+        }
+        let serial = truth.add(record)
+        device.account.take(serial, number)
+        let report = "{\"track\":{},\"beacons\":[],\"n\":\(serial)}"
+        guard (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil else { return }
+        device.account.uncertain[number, default: 0] -= 1
+    }
+}

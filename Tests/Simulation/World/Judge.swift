@@ -1,0 +1,181 @@
+// What must be true of each device, whatever happened.
+internal import Host
+internal import Queue
+internal import SQLite
+internal import SimulatedDisk
+internal import Streams
+internal import Upload
+
+extension World {
+    /// The most segments that a chunk has.
+    static let chunkLimit = 6
+
+    /// Compares what a device took with what is on its disk, at the server, and in its ledger.
+    ///
+    /// `isStart`: the program has just started, and what was uncertain is seen to be there or not.
+    func audit(_ device: Device, isStart: Bool = false) throws {
+        guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff else { return }
+        audits += 1
+        let streams = queue.streams.kinds
+        let presence = Presence(device.disk, streams: streams)
+        guard presence.isComplete else {
+            throw Violation("readable", "device \(device.number): the database cannot be read")
+        }
+        if audits % 4 == 0 || isStart { try compareWithReload(device) }
+        if !device.account.isGarbled { try TableAudit(device, streams).check() }
+        if isStart {
+            device.account.ambiguous.formUnion(presence.ready.intersection(server.serials))
+        }
+        for kind in streams where kind.stream != .audio {
+            try balance(device, kind.stream, presence)
+        }
+        try balanceSound(device, presence)
+        device.account.look()
+    }
+
+    private func balance(
+        _ device: Device,
+        _ stream: Stream,
+        _ presence: Presence
+    ) throws {
+        let number = stream.number
+        let taken = device.account.taken[number] ?? []
+        let missing = taken.filter {
+            !presence.records.contains($0) && !server.serials.contains($0)
+        }
+        let silent = taken.count {
+            server.serials.contains($0) && !presence.records.contains($0)
+                && (!device.account.acknowledged.contains($0)
+                    || device.account.ambiguous.contains($0))
+        }
+        let told = presence.ledger[number] ?? 0
+        let gap = missing.count + (device.account.noted[number] ?? 0) - told
+        let before = device.account.gap[number] ?? 0
+        let uncertain = device.account.atRisk[number] ?? 0
+        let words = { [truth] in
+            "device \(device.number), \(stream): \(taken.count) taken, missing \(missing.suffix(9)) "
+                + "(\(missing.count)), \(told) told, gap \(before) before, \(uncertain) uncertain; "
+                + missing.suffix(2).map { "\($0): \(truth.records[$0])" }.joined(separator: ", ")
+        }
+        if !device.account.isDamaged, gap > before + uncertain {
+            throw Violation("lost untold", words())
+        }
+        // Events of the program are told, too, when they go.
+        // Where the books are gone as well, what was uploaded before may be told.
+        let least = device.account.isDamaged ? -taken.count : before
+        if stream != .events, gap < least - silent, !presence.hasOlder {
+            throw Violation("told and not lost", words())
+        }
+        if uncertain > 0 || device.account.isDamaged { device.account.gap[number] = gap }
+    }
+
+    private func balanceSound(
+        _ device: Device,
+        _ presence: Presence
+    ) throws {
+        let number = Stream.audio.number
+        let here = { [server] in presence.segments.contains($0) || server.segments.contains($0) }
+        // A hole is told when the next segment shows it.
+        let newest = device.account.segments.last(where: here) ?? -1
+        let open = device.sound?.number ?? -1
+        let missing = device.account.segments.filter {
+            !here($0) && (truth.segments[$0].run != open || $0 < newest)
+        }
+        let told = presence.ledger[number] ?? 0
+        let uncertain = device.account.segmentsAtRisk
+        // A chunk that is told has at most so many of its own.
+        let covered = told * Self.chunkLimit + device.account.segmentGap + uncertain
+        if !device.account.isDamaged, missing.count > covered {
+            throw Violation(
+                "sound lost untold",
+                "device \(device.number): \(missing.count) segments, \(told) chunks told: \(missing.suffix(9))"
+            )
+        }
+        if uncertain > 0 {
+            device.account.segmentGap = max(
+                device.account.segmentGap,
+                missing.count - told * Self.chunkLimit
+            )
+        }
+    }
+
+    // MARK: Peace
+
+    /// Faults end, the server is good, and time passes: everything must have arrived or be told.
+    func findPeace() throws {
+        server.mode = plan.peace
+        for device in devices {
+            if let open = device.sound { device.queue?.end(run: open.run.id) }
+            device.sound = nil
+            device.disk.clearFaults()
+            device.disk.capacity = nil
+            device.disk.isReadOnly = false
+        }
+        for round in 0..<12 {
+            try pass(round < 6 ? 20_000 : 3_600_000)
+            for device in devices {
+                try settlePower(device)
+                if device.queue == nil { try start(device) }
+                try device.turn()
+                try device.syncer?.perform(round % 2 == 0 ? .asked : .tick, server)
+                try device.turn()
+            }
+        }
+        for device in devices { try checkPeace(device) }
+    }
+
+    /// What could be read after a damage has arrived, or is told.
+    private func checkSalvaged(_ device: Device) throws {
+        guard !device.account.isGarbled, let queue = device.queue else { return }
+        let presence = Presence(device.disk, streams: queue.streams.kinds)
+        let told = presence.ledger.values.reduce(0, +)
+        let missing = device.account.readable.subtracting(server.serials)
+            .subtracting(presence.records)
+        guard missing.count <= told + device.account.cost else {
+            throw Violation("not salvaged", "device \(device.number): \(missing), \(told) told")
+        }
+        let sound = device.account.readableSegments.subtracting(server.segments)
+            .subtracting(presence.segments)
+        let covered = (presence.ledger[Stream.audio.number] ?? 0) * Self.chunkLimit
+        guard sound.count <= covered + device.account.segmentGap else {
+            throw Violation("not salvaged", "device \(device.number): segments \(sound)")
+        }
+    }
+
+    /// What was uploaded long ago does not stay.
+    func checkRetention(_ device: Device) throws {
+        guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff else { return }
+        let copy = device.disk.copy(seed: 3)
+        let due = device.now.boottime - plan.retention.milliseconds - 60_000
+        let late = withExtendedLifetime(copy) {
+            try? Connection(path: Device.path, access: .readWrite, vfs: copy.vfs).integer(
+                """
+                SELECT count(*) FROM batches WHERE state=1 AND database=0 AND done_boottime<?
+                AND done_boot=(SELECT id FROM boots WHERE boot_id='\(truth.boots[device.boot].name)')
+                AND NOT EXISTS (SELECT 1 FROM open_survey WHERE stream=3)
+                """,
+                due
+            )
+        }
+        if let late = late ?? nil, late > 0 {
+            throw Violation("retention", "\(late) batches are there that should be gone")
+        }
+    }
+
+    private func checkPeace(_ device: Device) throws {
+        guard let queue = device.queue, queue.isAllOnDisk else {
+            throw Violation("no peace", "device \(device.number) does not come to rest")
+        }
+        try audit(device)
+        if device.account.isDamaged { try checkSalvaged(device) }
+        for figures in queue.statistics() where figures.pending > 0 {
+            let range = queue.pending(figures.stream)
+            let batch = try? queue.nextReady(figures.stream)
+            log?("  failures \(device.syncer?.failures ?? []), files \(device.disk.files)")
+            throw Violation(
+                "no peace",
+                "device \(device.number): \(String(describing: range)), \(String(describing: batch)), \(figures.pending) of \(figures.stream) still pending"
+            )
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// A history drawn from a seed: which faults there are at all, and then what happens.
+package import Queue
+
+/// Everything that decides what happens in a world.
+package struct Plan {
+    package var seed: UInt64
+    package var steps: [Step]
+    package var beacons = 4
+    /// Of a body.
+    package var batchBytes = 2000
+    package var maxAttempts = 3
+    /// The version of the database that the first device begins with; 0: none.
+    package var fixture = 0
+    /// How the server is in the end: in ways that take everything.
+    var peace = ServerMode.good
+    package var memoryLimit = 1000
+    package var auditEvery = 8
+    package var limits = StorageLimits()
+    package var retention = Duration.seconds(3600)
+    /// The most bytes that fill a record up.
+    package var padding = 20
+    /// Whether bytes of the database may change.
+    package var allowsDamage = true
+
+    package init(seed: UInt64, length: Int = 120) {
+        self.seed = seed
+        steps = []
+        var chance = Chance(seed)
+        beacons = chance.scale(1...12)
+        batchBytes = 1024 + chance.scale(1...6000)
+        maxAttempts = chance.number(1...5)
+        peace = chance.one(of: [.good, .good, .good, .good, .good, .good, .saysDuplicates, .echoes])
+        memoryLimit = chance.isOne(in: 3) ? chance.number(5...100) : 1000
+        limits = Self.limits(&chance)
+        retention = .seconds(chance.scale(10...20_000))
+        padding = chance.isOne(in: 2) ? 20 : 2000
+        fixture = chance.isOne(in: 10) ? chance.number(1...4) : 0
+        let weights = Self.weights(&chance)
+        let sum = weights.reduce(0) { $0 + $1.weight }
+        for _ in 0..<length {
+            var place = chance.number(0...(sum - 1))
+            let kind =
+                weights.first {
+                    place -= $0.weight; return place < 0
+                }?.kind ?? .wait
+            steps.append(
+                Step(
+                    kind,
+                    device: chance.number(0...2),
+                    amount: chance.scale(0...40),
+                    draw: chance.next()
+                )
+            )
+        }
+        if chance.isOne(in: 6) {
+            steps.insert(contentsOf: Self.night(&chance), at: chance.number(0...steps.count))
+        }
+    }
+
+    /// What happens to a device that is started anew in the evening and hears nothing until the morning: rare by
+    /// chance, and where numbers of rows that are gone would come again.
+    private static func night(_ chance: inout Chance) -> [Step] {
+        let kinds: [Step.Kind] = [
+            .faultsEnd, .sightings, .fixes, .wait, chance.one(of: [.stop, .kill, .reboot]), .sync,
+            .sync,
+            .night, .health, .beacons, .sightings, .wait, .sync,
+        ]
+        return kinds.map { Step($0, amount: chance.number(0...8), draw: chance.next()) }
+    }
+
+    static func limits(_ chance: inout Chance) -> StorageLimits {
+        StorageLimits(
+            maxSize: chance.isOne(in: 2) ? 2_000_000_000 : Int64(chance.number(300_000...600_000)),
+            warnFree: Int64(chance.scale(0...200_000)),
+            criticalFree: Int64(chance.scale(0...100_000))
+        )
+    }
+
+    /// What always happens, with its weight.
+    private static let ordinary: [(kind: Step.Kind, weight: Int)] = [
+        (.wait, 20), (.sightings, 14), (.fixes, 5), (.events, 4), (.put, 5), (.sync, 10),
+        (.clockSync, 3), (.health, 5), (.night, 1),
+    ]
+
+    /// What some histories have.
+    private static let special: [Step.Kind] = [
+        .gap, .clockNote, .clockStep, .clockRight, .beacons, .lossNoted, .soundStart, .sound,
+        .soundEnd,
+        .soundHole, .surveyStart, .surveyStop, .maintain, .requeue, .drop, .limits, .declare,
+        .stop, .kill, .reboot, .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads,
+        .readOnly, .damage, .cut, .empty, .snapshot, .rollback, .copy, .server,
+    ]
+
+    private static func weights(_ chance: inout Chance) -> [(kind: Step.Kind, weight: Int)] {
+        var weights = ordinary
+        let isCalm = chance.isOne(in: 10)
+        for kind in special {
+            let isThere = chance.number(0...99) < (isCalm ? 5 : 40)
+            guard isThere else { continue }
+            weights.append((kind, chance.number(1...6)))
+        }
+        if weights.contains(where: { $0.kind == .sound }) {
+            weights.append((.soundStart, 3))
+            weights.append((.sound, 10))
+        }
+        weights.append((.faultsEnd, 4))
+        return weights
+    }
+}
+
+extension Plan: CustomStringConvertible {
+    package var description: String {
+        let settings =
+            "seed \(seed): \(beacons) beacons, batches of \(batchBytes) bytes, \(maxAttempts) attempts, "
+            + "memory for \(memoryLimit), retention \(retention), \(limits), padding \(padding), "
+            + "schema \(fixture), server \(peace.rawValue) in the end"
+        return ([settings] + steps.enumerated().map { "\($0): \($1)" }).joined(separator: "\n")
+    }
+}

@@ -1,0 +1,134 @@
+// What the databases of a device hold, read from a copy of its disk without the gateway's code.
+internal import SQLite
+internal import SimulatedDisk
+internal import Streams
+
+/// The serial numbers of records and segments that are on a disk, and what the ledger says.
+struct Presence {
+    var records: Set<Int> = []
+    var segments: Set<Int> = []
+    /// Records in the ledger, by the number of the stream.
+    var ledger: [Int: Int] = [:]
+    /// Records in batches that are frozen and not judged.
+    var ready: Set<Int> = []
+    /// A database that was set aside is there, and not done with.
+    var hasOlder = false
+    /// All of it could be read.
+    var isComplete = true
+
+    init(_ disk: SimulatedDisk, streams: [StreamKind]) {
+        let copy = disk.copy(seed: 1)
+        // Without its disk a connection is dead.
+        withExtendedLifetime(copy) { read(copy, streams) }
+    }
+
+    private mutating func read(_ copy: SimulatedDisk, _ streams: [StreamKind]) {
+        do {
+            let live = try Connection(path: Device.path, access: .readWrite, vfs: copy.vfs)
+            // Of a damaged database as much as there is.
+            for kind in streams {
+                do { try read(kind, live, isLive: true) } catch { isComplete = false }
+            }
+            try readLedger(live)
+            hasOlder = try live.integer("SELECT count(*) FROM databases WHERE state<2") ?? 0 > 0
+        } catch {
+            isComplete = false
+        }
+        let prefix = Device.path + ".corrupt-"
+        for path in copy.files
+        where path.hasPrefix(prefix) && !path.hasSuffix("-wal") && !path.hasSuffix("-shm") {
+            hasOlder = true
+            guard let older = try? Connection(path: path, access: .readWrite, vfs: copy.vfs) else {
+                continue
+            }
+            for kind in streams { try? read(kind, older, isLive: false) }
+        }
+    }
+
+    private mutating func readLedger(_ live: borrowing Connection) throws {
+        let rows = try live.prepare("SELECT stream, sum(records) FROM losses GROUP BY stream")
+        while try rows.step() { ledger[Int(rows.required(0))] = Int(rows.required(1)) }
+    }
+
+    /// Of the live database only what is neither gone nor uploaded counts.
+    private mutating func read(
+        _ kind: StreamKind,
+        _ connection: borrowing Connection,
+        isLive: Bool
+    ) throws {
+        if case .sound = kind.shape { return try readSound(connection) }
+        let column =
+            switch kind.stream {
+            case .beacons: "payload"
+            case .location: "latitude_e7"
+            case .events: "detail"
+            case .surveys: "report"
+            default: "data"
+            }
+        let rows = try connection.prepare(
+            """
+            SELECT \(column), id FROM \(kind.table) ORDER BY id
+            """
+        )
+        var batches = try Self.batches(kind.stream.number, connection)[...]
+        while try rows.step() {
+            while let batch = batches.first, batch.last < rows.required(1) { batches.removeFirst() }
+            let state = batches.first.flatMap { $0.first <= rows.required(1) ? $0.state : nil }
+            // Uploaded, and kept for its retention.
+            if state == 1 { continue }
+            guard let serial = Self.serial(kind.stream, rows), serial < 100_000_000 else {
+                continue
+            }
+            records.insert(serial)
+            if state == 0 { ready.insert(serial) }
+        }
+    }
+
+    private typealias BatchRange = (first: Int64, last: Int64, state: Int64)
+
+    /// The batches of a stream by their first numbers.
+    private static func batches(
+        _ stream: Int,
+        _ connection: borrowing Connection
+    ) throws -> [BatchRange] {
+        let rows = try connection.prepare(
+            "SELECT first, last, state FROM batches WHERE database=0 AND stream=? ORDER BY first"
+        )
+        try rows.bind(Int64(stream), at: 1)
+        var batches: [BatchRange] = []
+        while try rows.step() {
+            batches.append((rows.required(0), rows.required(1), rows.required(2)))
+        }
+        return batches
+    }
+
+    private static func serial(_ stream: Stream, _ row: borrowing Statement) -> Int? {
+        switch stream {
+        case .beacons:
+            let payload = row.data(0)
+            return Serial.read(payload.first == 0 ? payload.dropFirst() : payload[...])
+        case .location: return Int(row.required(0))
+        case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
+        case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
+        default:
+            let members = row.isText(0) ? Array(row.text(0).utf8) : row.data(0)
+            return WireJSON(Array("{".utf8) + members + Array("}".utf8))?["n"]?.integer
+        }
+    }
+
+    /// Segments that a chunk has, or that will be in one.
+    private mutating func readSound(_ connection: borrowing Connection) throws {
+        let rows = try connection.prepare(
+            """
+            SELECT s.data FROM segments s WHERE
+            EXISTS (SELECT 1 FROM chunks c WHERE s.run=c.run AND s.id>=c.first_segment
+                AND s.id<c.first_segment+c.segments AND NOT EXISTS (SELECT 1 FROM batches b
+                WHERE b.state=1 AND b.database=0 AND b.stream=2 AND c.id BETWEEN b.first AND b.last))
+            OR (s.run=(SELECT max(id) FROM runs) AND s.id>(SELECT chunked FROM runs WHERE id=s.run))
+            """
+        )
+        while try rows.step() {
+            if let serial = Serial.read(rows.data(0)) { segments.insert(serial) }
+        }
+    }
+}

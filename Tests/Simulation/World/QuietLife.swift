@@ -1,0 +1,68 @@
+// A quiet device, hour by hour: what a year of it comes to.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+internal import Upload
+
+extension World {
+    /// Beacons each minute, a fix each five, a sync each five, the clock each hour; a mishap now and then.
+    package func live(hours: Int) -> Violation? {
+        var chance = Chance(plan.seed ^ 0x11FE)
+        plan.batchBytes = 1 << 20
+        do {
+            try start(devices[0])
+            for hour in 0..<hours {
+                for _ in 0..<12 { try fiveMinutes(&chance) }
+                try take(Step(.clockSync))
+                if chance.isOne(in: 24) { try mishap(&chance) }
+                if hour % 24 == 23 { try audit(devices[0]) }
+                devices[0].account.forget(server)
+            }
+            try findPeace()
+            return nil
+        } catch {
+            return error as? Violation ?? Violation("error", "\(error)")
+        }
+    }
+
+    private func fiveMinutes(_ chance: inout Chance) throws {
+        let device = devices[0]
+        try take(Step(.sightings, amount: 4, draw: chance.next()))
+        try take(Step(.fixes, draw: chance.next()))
+        try pass(300_000)
+        try settlePower(device)
+        if device.queue == nil { try start(device) }
+        try device.syncer?.perform(.tick, server)
+        device.queue?.purge(retention: .seconds(3 * 86_400))
+        device.queue?.checkStorage()
+        try device.turn()
+        try settlePower(device)
+        if let found = server.found { throw found }
+    }
+
+    private func mishap(_ chance: inout Chance) throws {
+        let kinds: [Step.Kind] = [
+            .powerCut, .powerOff, .kill, .reboot, .stop, .server, .full, .failWrites, .failReads,
+            .faultsEnd, .clockStep, .faultsEnd, .faultsEnd,
+        ]
+        try take(Step(chance.one(of: kinds), amount: chance.scale(0...20), draw: chance.next()))
+    }
+
+    /// What there was.
+    package var summary: String {
+        "\(truth.records.count) records, \(server.requests) requests, \(audits) audits"
+    }
+}
+
+extension Account {
+    /// What has arrived, as the device was told, is not looked for any more.
+    mutating func forget(_ server: Server) {
+        for stream in taken.keys {
+            guard let serials = taken[stream], serials.count > 2000 else { continue }
+            taken[stream] = serials.filter {
+                !server.serials.contains($0) || !acknowledged.contains($0) || ambiguous.contains($0)
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// The server of a simulated world: behaves well or badly, forgets nothing, and checks what it gets.
+internal import Host
+internal import Streams
+internal import Upload
+
+/// Shared by all devices.
+final class Server {
+    /// A record that was stored.
+    private struct Entry: Equatable {
+        /// Of all but its dates.
+        var content: UInt64
+        var stream: String
+    }
+
+    var mode = ServerMode.good
+    /// Of the mode: how many records are too many, which serial numbers are poison.
+    var limit = 2
+    var chance: Chance
+    /// Serial numbers of records, and of segments of sound, that are here.
+    private(set) var serials: Set<Int> = []
+    private(set) var segments: Set<Int> = []
+    private var entries: [String: Entry] = [:]
+    private var idOfSerial: [Int: String] = [:]
+    /// The chunk in which a segment is that it shares with none before.
+    private var chunkOfSegment: [Int: String] = [:]
+    /// What came with a key.
+    private var bodies: [String: UInt64] = [:]
+    /// Sound that no chunk had when its device was copied: each copy makes a chunk of it.
+    var endsOfCopies: Set<Int> = []
+    private var longAnswers: [Int: Answer] = [:]
+    private var isGarbled = false
+    private var busy: Set<String> = []
+    private(set) var requests = 0
+    /// What the devices did, for the judge.
+    var log: ((String) -> Void)?
+
+    init(_ seed: UInt64) { chance = Chance(seed) }
+
+    /// Ids that were stored, of all devices.
+    var storedIDs: Int { entries.count }
+
+    func has(id: String) -> Bool { entries[id] != nil }
+
+    // MARK: Requests
+
+    /// One request; nil where no answer comes back.
+    ///
+    /// Throws a Violation for what no gateway may send.
+    func post(_ body: [UInt8], key: String, _ truth: Truth, from device: Device) throws -> Answer? {
+        requests += 1
+        let records: [WireRecord]
+        do {
+            records = try check(body, key, truth)
+        } catch let violation as Violation {
+            guard device.account.isGarbled else { throw violation }
+            log?("  garbled: \(violation)")
+            return Answer(status: 200)
+        }
+        log?(
+            "  request \(key.prefix(8)) of \(device.number): \(records.count) \(records[0].stream), \(mode)"
+        )
+        switch mode {
+        case .good: return accept(records, device)
+        case .echoes: return accept(records, device, isLong: true)
+        case .saysDuplicates: return accept(records, device, isKnown: true)
+        case .losesAnswers:
+            let answer = accept(records, device)
+            guard chance.isOne(in: 2) else { return answer }
+            device.account.ambiguous.formUnion(records.compactMap(\.serial))
+            return nil
+        case .losesRequests: return chance.isOne(in: 2) ? nil : accept(records, device)
+        case .stalls: return nil
+        case .poison:
+            if records.contains(where: isPoison) {
+                return Answer(status: 422, body: Array("{}".utf8))
+            }
+            return accept(records, device)
+        case .refusesAll: return Answer(status: 400)
+        case .tooLarge:
+            return records.count > limit ? Answer(status: 413) : accept(records, device)
+        case .failing: return Answer(status: 503)
+        case .tokenRefused: return Answer(status: 401)
+        case .wrongEndpoint: return Answer(status: 404)
+        case .busyFirst:
+            return busy.insert(key).inserted ? Answer(status: 409) : accept(records, device)
+        }
+    }
+
+    private func accept(
+        _ records: [WireRecord],
+        _ device: Device,
+        isLong: Bool = false,
+        isKnown: Bool = false
+    ) -> Answer {
+        let duplicates = store(records, device)
+        device.account.acknowledged.formUnion(records.compactMap(\.serial))
+        let count = isKnown ? records.count : duplicates
+        guard isLong else { return Self.accepted(count, ids: 0) }
+        let answer = longAnswers[count] ?? Self.accepted(count, ids: 1_100_000)
+        longAnswers[count] = answer
+        return answer
+    }
+
+    private static func accepted(_ duplicates: Int, ids: Int) -> Answer {
+        let ids = [UInt8](repeating: UInt8(ascii: "x"), count: ids)
+        return Answer(
+            status: 200,
+            contentType: "application/json",
+            body: Array("{\"ids\":\"".utf8) + ids + Array("\",\"duplicates\":\(duplicates)}".utf8)
+        )
+    }
+
+    private func isPoison(_ record: WireRecord) -> Bool {
+        guard let serial = record.serial ?? record.segments.first else { return false }
+        return serial % 7 == limit % 7
+    }
+
+    // MARK: Checks
+
+    private func check(_ body: [UInt8], _ key: String, _ truth: Truth) throws -> [WireRecord] {
+        let print = Fingerprint.of(body)
+        if let before = bodies[key], before != print {
+            throw Violation("same bytes", "batch \(key) came with other bytes at another try")
+        }
+        bodies[key] = print
+        guard let json = WireJSON(body), let data = json["data"]?.list,
+            let stream = json["stream_name"]?.text, let metadata = json["batch_metadata"]
+        else {
+            throw Violation(
+                "body",
+                "not what a body should be: \(String(decoding: body.prefix(300), as: UTF8.self))"
+            )
+        }
+        guard metadata["total_records"]?.integer == data.count, !data.isEmpty else {
+            throw Violation(
+                "body",
+                "\(data.count) records, and total_records \(String(describing: metadata["total_records"]))"
+            )
+        }
+        guard metadata["batch_id"]?.text == key else {
+            throw Violation("body", "batch \(key) says it is another")
+        }
+        return try data.map { try WireRecord($0, stream, truth) }
+    }
+
+    /// Stores what is new; returns how many were there.
+    private func store(_ records: [WireRecord], _ device: Device) -> Int {
+        // What one device garbled, its copy has as it was.
+        isGarbled = isGarbled || device.account.isGarbled
+        defer { if isGarbled { found = nil } }
+        var duplicates = 0
+        for record in records where !store(record) { duplicates += 1 }
+        return duplicates
+    }
+
+    private func store(_ record: WireRecord) -> Bool {
+        if let entry = entries[record.id] {
+            if entry.content != record.content.fingerprint || entry.stream != record.stream {
+                found =
+                    found
+                    ?? Violation(
+                        "id used twice",
+                        "\(record.id) of \(record.stream) is \(record.content), and was another of \(entry.stream)"
+                    )
+            }
+            return false
+        }
+        entries[record.id] = Entry(content: record.content.fingerprint, stream: record.stream)
+        if let serial = record.serial {
+            if let other = idOfSerial[serial] {
+                found =
+                    found
+                    ?? Violation(
+                        "record twice",
+                        "record \(serial) of \(record.stream) came as \(other) and as \(record.id)"
+                    )
+            }
+            idOfSerial[serial] = record.id
+            serials.insert(serial)
+        }
+        for segment in record.segments.dropFirst(record.sharedSegments) {
+            if let other = chunkOfSegment[segment], !endsOfCopies.contains(segment) {
+                found =
+                    found
+                    ?? Violation(
+                        "sound twice",
+                        "segment \(segment) is in \(other) and in \(record.id)"
+                    )
+            }
+            chunkOfSegment[segment] = record.id
+        }
+        segments.formUnion(record.segments)
+        return true
+    }
+
+    /// What was found wrong as records were stored.
+    private(set) var found: Violation?
+}

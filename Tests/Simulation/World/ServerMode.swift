@@ -1,0 +1,26 @@
+// How the simulated server behaves.
+
+/// One way to behave, for a while.
+enum ServerMode: String, CaseIterable {
+    case good
+    /// Stores, and the answer is lost.
+    case losesAnswers
+    /// Never hears of some requests.
+    case losesRequests
+    /// No answer at all: as `losesRequests`, always.
+    case stalls
+    /// Refuses single records, by their content.
+    case poison
+    case refusesAll
+    /// 413 above some records.
+    case tooLarge
+    case failing
+    case tokenRefused
+    case wrongEndpoint
+    /// A long answer with an id for each record.
+    case echoes
+    /// Stores, and says that all of it was there already.
+    case saysDuplicates
+    /// 409 at the first try of each key.
+    case busyFirst
+}

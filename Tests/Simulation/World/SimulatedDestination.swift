@@ -1,0 +1,74 @@
+// The server of a simulated world as the uploader sees it.
+internal import Board
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+internal import Upload
+
+/// Stands where the network and a server would: bodies are the real ones, verdicts too.
+final class SimulatedDestination: Destination {
+    private unowned let device: Device
+    private let server: Server
+    private let truth: () -> Truth
+    private let wires: [Stream: String]
+    private var draft: (body: BodyDraft, reader: Reader)?
+    /// What was wrong with a request.
+    private(set) var found: Violation?
+
+    init(_ device: Device, _ server: Server, truth: @escaping () -> Truth) {
+        self.device = device
+        self.server = server
+        self.truth = truth
+        let kinds = device.queue?.streams.kinds ?? []
+        wires = Dictionary(uniqueKeysWithValues: kinds.map { ($0.stream, $0.wire) })
+    }
+
+    func begin() throws { draft = nil }
+
+    func networkChanged() {}
+
+    func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
+        let draft = try BodyDraft(
+            range,
+            limit: limit,
+            envelope: envelope(range.stream),
+            compression: .none,
+            reader: reader
+        )
+        self.draft = (draft, reader)
+        return draft.last
+    }
+
+    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+        let body = try body(of: batch, reader)
+        var bytes: [UInt8] = []
+        while case let piece = try body.read(atMost: 1 << 16), !piece.isEmpty { bytes += piece }
+        var delivery = Delivery()
+        delivery.bytes = bytes.count
+        do {
+            let answer = try server.post(bytes, key: batch.key, truth(), from: device)
+            delivery.verdict = answer.map { Verdict($0) } ?? .unreachable(Failure("no answer"))
+            delivery.duplicates = answer?.reply.duplicates ?? 0
+        } catch let violation as Violation {
+            found = violation
+        }
+        return delivery
+    }
+
+    private func envelope(_ stream: Stream) -> Envelope {
+        Envelope(streamName: wires[stream] ?? "\(stream)", deviceID: "device")
+    }
+
+    private func body(of batch: Batch, _ reader: Reader) throws -> any RequestBody {
+        let draft = draft.flatMap { $0.reader === reader ? $0.body : nil }
+        self.draft = nil
+        if let body = try draft?.body(of: batch, .none) { return body }
+        return try BatchBody(
+            batch: batch,
+            envelope: envelope(batch.stream),
+            compression: .none,
+            reader: reader
+        ).request()
+    }
+}

@@ -1,0 +1,67 @@
+// Uploads of a device, turned by hand and watched.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// The uploader of one program.
+final class Syncer {
+    private let sync: Sync
+    private let destination: SimulatedDestination
+    private let queue: Queue
+    private let board = Publisher<UploadReport>()
+
+    /// The failures that a person would see.
+    var failures: [String] {
+        (board.state.value?.streams ?? [:]).compactMap { stream, upload in
+            upload.lastError.map { "\(stream): \($0.failure)" }
+        }
+    }
+
+    init(_ device: Device, _ queue: Queue, _ world: World) throws {
+        destination = SimulatedDestination(device, world.server) { [unowned world] in world.truth }
+        self.queue = queue
+        let random = device.random
+        sync = Sync(
+            settings: UploadSettings(
+                maxBatchBytes: world.plan.batchBytes,
+                maxAttempts: world.plan.maxAttempts,
+                clockPatience: .seconds(10)
+            ),
+            queue: queue,
+            destination: destination,
+            clock: device.clock,
+            random: { Double(random.next() >> 11) / Double(1 << 53) },
+            board: board,
+            stop: try StopSignal()
+        )
+    }
+
+    var retryDelay: Duration? { sync.retryDelay }
+
+    /// One sync, and what must be true of any.
+    func perform(_ reason: SyncReason, _ server: Server) throws {
+        // What was accepted before is not of this sync.
+        _ = try? queue.flushed()
+        let (requests, events) = (server.requests, queue.newest(.events))
+        let others = queue.statistics().count { $0.stream != .events && $0.pending > 0 }
+        let result = sync.perform(reason)
+        if let found = destination.found ?? server.found { throw found }
+        if server.mode == .refusesAll, server.requests - requests > 40 {
+            throw Violation(
+                "bounded",
+                "\(server.requests - requests) requests to a server that refuses everything"
+            )
+        }
+        let born = Int(queue.newest(.events) - events)
+        let allowed = server.mode == .refusesAll ? others : 2 * others + 1
+        if born > allowed, (try? queue.losses())?.isEmpty ?? false, queue.setAside.isEmpty {
+            throw Violation("bounded", "a sync of \(others) streams made \(born) events")
+        }
+        guard result.left == 0 else { return }
+        for figures in queue.statistics() where figures.pending > 0 && figures.stream != .events {
+            throw Violation("said done", "\(figures.pending) of \(figures.stream) are pending")
+        }
+    }
+}

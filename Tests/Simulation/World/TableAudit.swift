@@ -1,0 +1,186 @@
+// What must be true of the tables of a database, said in SQL over a copy of it.
+internal import SQLite
+internal import SimulatedDisk
+internal import Streams
+
+/// Looks at one database; throws a Violation for what does not fit together.
+struct TableAudit {
+    private let connection: ConnectionBox
+    private let streams: [StreamKind]
+
+    /// A box, because a connection cannot be copied.
+    private final class ConnectionBox {
+        let connection: Connection
+        /// Without its disk a connection is dead.
+        private let disk: SimulatedDisk
+
+        init(_ connection: consuming Connection, _ disk: SimulatedDisk) {
+            self.connection = connection
+            self.disk = disk
+        }
+    }
+
+    init(_ device: Device, _ streams: [StreamKind]) throws {
+        let copy = device.disk.copy(seed: 2)
+        self.streams = streams
+        connection = ConnectionBox(
+            try Connection(path: Device.path, access: .readWrite, vfs: copy.vfs),
+            copy
+        )
+    }
+
+    func check() throws {
+        try checkNumbers()
+        for kind in streams { try check(kind) }
+        try checkSound()
+        try none(
+            "a sighting without its beacon",
+            "SELECT s.id FROM sightings s LEFT JOIN beacons b ON b.id=s.beacon WHERE b.id IS NULL"
+        )
+        try none(
+            "told more than lost",
+            "SELECT stream FROM losses WHERE told>records OR records<=0"
+        )
+        try none(
+            "two batches with one key",
+            "SELECT uuid FROM batches GROUP BY uuid HAVING count(*)>1"
+        )
+        try none(
+            "a batch of a clock map to come",
+            "SELECT id FROM batches WHERE clock_map>(SELECT ifnull(max(id), 0) FROM clock_map)"
+        )
+    }
+
+    /// Numbers that rows are given next are above all there are.
+    private func checkNumbers() throws {
+        let tables = [
+            ("segments", "segments"), ("runs", "runs"), ("beacons", "beacons"),
+            ("batches", "batches"), ("databases", "databases"),
+        ]
+        for (name, table) in tables {
+            try none(
+                "the next of \(name) is there already",
+                """
+                SELECT id FROM \(table) WHERE id>=(SELECT next FROM numbers WHERE name='\(name)')
+                """
+            )
+        }
+    }
+
+    // MARK: One stream
+
+    private func check(_ kind: StreamKind) throws {
+        let number = kind.stream.number
+        let rows = try ranges("SELECT id, id FROM \(kind.table)")
+        for database in try partitions(number) {
+            let next =
+                try integer(
+                    "SELECT next FROM sequences WHERE database=\(database) AND stream=\(number)"
+                ) ?? 1
+            let key = "database=\(database) AND stream=\(number)"
+            let gone = try ranges("SELECT first, last FROM gone WHERE \(key)")
+            let batches = try ranges("SELECT first, last FROM batches WHERE \(key)")
+            try apart(gone + batches, "\(kind.stream) of \(database)", below: next)
+            guard database == 0 else { continue }
+            try checkRows(rows, gone: gone, below: next, kind)
+        }
+    }
+
+    private func partitions(_ stream: Int) throws -> [Int64] {
+        let rows = try connection.connection.prepare(
+            "SELECT database FROM sequences WHERE stream=\(stream)"
+        )
+        var found: [Int64] = []
+        while try rows.step() { found.append(rows.required(0)) }
+        return found
+    }
+
+    /// Ranges that neither overlap nor reach numbers that were not given out.
+    private func apart(_ ranges: [ClosedRange<Int64>], _ name: String, below next: Int64) throws {
+        var end: Int64 = 0
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            guard range.lowerBound > end else {
+                throw Violation("tables", "\(name): \(range) is in two places (up to \(end))")
+            }
+            end = range.upperBound
+        }
+        guard end < next else {
+            throw Violation("tables", "\(name): \(end) is settled, and \(next) comes next")
+        }
+    }
+
+    /// Each number below `next` has a row, or is gone.
+    private func checkRows(
+        _ rows: [ClosedRange<Int64>],
+        gone: [ClosedRange<Int64>],
+        below next: Int64,
+        _ kind: StreamKind
+    ) throws {
+        var expected: Int64 = 1
+        for range in (rows + gone).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            guard range.lowerBound == expected else {
+                let words =
+                    range.lowerBound < expected ? "is gone, and has a row" : "comes after a hole"
+                throw Violation("tables", "\(kind.stream): \(range) \(words), expected \(expected)")
+            }
+            expected = range.upperBound + 1
+        }
+        guard expected == next else {
+            throw Violation("tables", "\(kind.stream): rows up to \(expected - 1), next is \(next)")
+        }
+        try none(
+            "a record of \(kind.stream) without a seed for its id",
+            """
+            SELECT id FROM \(kind.table) WHERE id<ifnull((SELECT min(first) FROM id_seeds
+            WHERE stream=\(kind.stream.number)), 1 << 60)
+            """
+        )
+    }
+
+    // MARK: Sound
+
+    private func checkSound() throws {
+        try none(
+            "a chunk without all its segments",
+            """
+            SELECT c.id FROM chunks c WHERE c.segments<>(SELECT count(*) FROM segments s
+            WHERE s.run=c.run AND s.id>=c.first_segment AND s.id<c.first_segment+c.segments)
+            """
+        )
+        try none(
+            "a chunk of a run that is not there",
+            "SELECT c.id FROM chunks c LEFT JOIN runs r ON r.id=c.run WHERE r.id IS NULL"
+        )
+        // Two more than those of chunks may stay: what the next chunk shares, and a pre-roll.
+        try none(
+            "sound that no chunk has",
+            """
+            SELECT s.run FROM segments s WHERE s.run<>(SELECT max(id) FROM runs)
+            AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.run=s.run AND s.id>=c.first_segment-1
+            AND s.id<c.first_segment+c.segments) GROUP BY s.run HAVING count(*)>3
+            """
+        )
+    }
+
+    // MARK: SQL
+
+    private func integer(_ sql: String) throws -> Int64? { try connection.connection.integer(sql) }
+
+    private func ranges(_ sql: String) throws -> [ClosedRange<Int64>] {
+        let rows = try connection.connection.prepare(sql)
+        var ranges: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            guard rows.required(0) <= rows.required(1) else {
+                throw Violation("tables", "an empty range: \(sql)")
+            }
+            ranges.append(rows.required(0)...rows.required(1))
+        }
+        return ranges
+    }
+
+    private func none(_ words: String, _ sql: String) throws {
+        let rows = try connection.connection.prepare(sql)
+        guard try rows.step() else { return }
+        throw Violation("tables", "\(words): \(rows.text(0))")
+    }
+}

@@ -1,0 +1,90 @@
+// What really happened: every record that sources made, with what they heard, and every boot.
+internal import Host
+internal import Streams
+
+/// A record as its source made it; its serial number is its place in `Truth.records`.
+struct Known {
+    /// The stream's number.
+    var stream: Int
+    /// Which beacon; -1 for what is no sighting.
+    var beacon = -1
+    /// Which boot of which device.
+    var boot: Int
+    /// In ms: boot time, the wall clock that the device saw, and the time it really was.
+    var boottime: Int64
+    var wall: Int64
+    var truth: Int64
+    /// The time that its program gave for it.
+    var given: Int64?
+}
+
+/// A segment of sound, numbered as records are.
+struct KnownSegment {
+    /// The run of its source, and its place in it.
+    var run: Int
+    var index: Int
+    var frames: Int
+    var boot: Int
+    var boottime: Int64
+    var wall: Int64
+    var truth: Int64
+}
+
+/// A boot of a device.
+struct Boot {
+    var name: String
+    /// Boot times (ms) at which somebody vouched for the wall clock.
+    var syncs: [Int64] = []
+}
+
+/// All of it, for all devices of a world.
+struct Truth {
+    var records: [Known] = []
+    var segments: [KnownSegment] = []
+    var runs = 0
+    var boots: [Boot] = []
+    var identities: [BeaconIdentity] = []
+    /// The first database held records that no source of this world made.
+    var hasStrangers = false
+
+    mutating func add(_ record: Known) -> Int {
+        records.append(record)
+        return records.count - 1
+    }
+
+    mutating func add(_ segment: KnownSegment) -> Int {
+        segments.append(segment)
+        return segments.count - 1
+    }
+
+    /// How far a date may be off, in ms; nil where nobody ever vouched for a clock in that boot.
+    func bound(_ boot: Int, _ boottime: Int64) -> Int64? {
+        let syncs = boots[boot].syncs
+        guard let first = syncs.first else { return nil }
+        let before = syncs.last { $0 <= boottime } ?? first
+        // The map keeps one note in six hours of those that agree.
+        let distance = abs(boottime - before) + ClockMap.spacing
+        return 1100 + distance / 5000
+    }
+}
+
+/// Serial numbers as they stand in records: three bytes after a mark.
+enum Serial {
+    private static let mark: UInt8 = 0x5A
+
+    static func bytes(_ serial: Int, padding: Int = 0) -> [UInt8] {
+        let head = [16, 8, 0].map { UInt8(truncatingIfNeeded: serial >> $0) }
+        return [mark] + head + [UInt8](repeating: UInt8(truncatingIfNeeded: serial), count: padding)
+    }
+
+    static func read(_ bytes: some Sequence<UInt8>) -> Int? {
+        let head = Array(bytes.prefix(4))
+        guard head.count == 4, head[0] == mark else { return nil }
+        return head.dropFirst().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    static func read(hex: String) -> Int? {
+        guard hex.count >= 8, let number = UInt32(hex.prefix(8), radix: 16) else { return nil }
+        return number >> 24 == mark ? Int(number & 0xFF_FFFF) : nil
+    }
+}

@@ -1,0 +1,229 @@
+// A record as it came over the wire, checked against what really happened.
+internal import Host
+internal import Streams
+
+/// One element of `data`.
+struct WireRecord {
+    var id: String
+    var stream: String
+    /// All but its dates, which may become better.
+    var content: WireJSON
+    /// Of a record that a source made; nil for events of the program.
+    var serial: Int?
+    /// Of a chunk of sound.
+    var segments: [Int] = []
+    /// How many of them it has in common with the chunk before.
+    var sharedSegments = 0
+
+    /// Throws a Violation where it does not say what was heard.
+    init(_ json: WireJSON, _ stream: String, _ truth: Truth) throws {
+        guard case .object(let members) = json, let id = json["id"]?.text else {
+            throw Violation("record", "no id in \(json)")
+        }
+        self.id = id
+        self.stream = stream
+        let dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
+        content = .object(members.filter { !dates.contains($0.key) })
+        switch stream {
+        case "linux_alsa_audio": try readSound(json, truth)
+        default: try readPlain(json, truth)
+        }
+    }
+
+    // MARK: Records with a serial number
+
+    private mutating func readPlain(_ json: WireJSON, _ truth: Truth) throws {
+        serial = Self.serial(of: json, stream)
+        guard let serial else {
+            // The program's own events.
+            if stream == "waypost_events" || truth.hasStrangers { return }
+            throw Violation("record", "no serial number in \(stream): \(json)")
+        }
+        guard truth.records.indices.contains(serial) else {
+            throw Violation("invented", "record \(serial) of \(stream) was never made")
+        }
+        let known = truth.records[serial]
+        if known.beacon >= 0 { try checkBeacon(json, truth.identities[known.beacon]) }
+        if known.stream == Stream.location.number { try checkPlace(json, serial) }
+        if known.given == .min { return }
+        if let given = known.given {
+            guard Self.time(json["timestamp"]) == given else {
+                throw Violation(
+                    "date",
+                    "record \(serial) is not dated as its program said: \(json)"
+                )
+            }
+            return
+        }
+        try Self.checkDate(
+            json,
+            at: "timestamp",
+            (known.boot, known.boottime, known.wall, known.truth),
+            truth
+        )
+    }
+
+    private static func serial(of json: WireJSON, _ stream: String) -> Int? {
+        switch stream {
+        case "linux_bluez_beacons": return json["data"]?.text.flatMap { Serial.read(hex: $0) }
+        case "linux_gpsd_location":
+            // Nobody else is so near to the equator.
+            return json["latitude"]?.number.map { Int(($0 * 1e7).rounded()) }
+                .flatMap { $0 < 100_000_000 ? $0 : nil }
+        case "waypost_events": return json["detail"]?["n"]?.integer
+        default: return json["n"]?.integer
+        }
+    }
+
+    private func checkBeacon(_ json: WireJSON, _ identity: BeaconIdentity) throws {
+        let isIt =
+            json["kind"]?.text == identity.kind.name
+            && json["beacon_id"]?.text ?? "" == identity.beaconID
+            && json["address"]?.text == identity.address.description
+            && json["address_type"]?.text == identity.addressType.name
+            && json["tx_power"]?.integer == identity.txPower
+        guard isIt else {
+            throw Violation("other beacon", "heard from \(identity), came as \(json)")
+        }
+    }
+
+    private func checkPlace(_ json: WireJSON, _ serial: Int) throws {
+        guard json["longitude"]?.number.map({ Int(($0 * 1e7).rounded()) }) == serial * 2 else {
+            throw Violation("values", "a place that was not: \(json)")
+        }
+    }
+
+    // MARK: Dates
+
+    static func time(_ value: WireJSON?) -> Int64? {
+        value?.text.flatMap { WallTime(rfc3339: $0)?.milliseconds }
+    }
+
+    private typealias Moment = (boot: Int, boottime: Int64, wall: Int64, truth: Int64)
+
+    private static func checkDate(
+        _ json: WireJSON,
+        at key: String,
+        _ moment: Moment,
+        _ truth: Truth
+    ) throws {
+        guard let time = time(json[key]), let clock = json["clock"]?.text else {
+            throw Violation("date", "no date in \(json)")
+        }
+        if clock == "unsynced" {
+            guard time == moment.wall else {
+                throw Violation("date", "not as the clock was (\(moment.wall)): \(json)")
+            }
+            return
+        }
+        let bound = truth.bound(moment.boot, moment.boottime)
+        guard let bound, abs(time - moment.truth) <= bound else {
+            throw Violation(
+                "date",
+                "off by \(time - moment.truth) ms, allowed \(String(describing: bound)): \(json)"
+            )
+        }
+    }
+
+    // MARK: Sound
+
+    private mutating func readSound(_ json: WireJSON, _ truth: Truth) throws {
+        guard let text = json["audio_data"]?.text, let file = Base64Text.decode(text) else {
+            throw Violation("sound", "no sound in \(json)")
+        }
+        if truth.hasStrangers, json["device"]?.text?.hasPrefix("hw:") != true || file.count < 44 {
+            return
+        }
+        var rest = file.dropFirst(44)
+        var frames = 0
+        while !rest.isEmpty {
+            guard let serial = Serial.read(rest), truth.segments.indices.contains(serial) else {
+                throw Violation("sound", "bytes that nobody recorded")
+            }
+            segments.append(serial)
+            frames += truth.segments[serial].frames
+            rest = rest.dropFirst(truth.segments[serial].frames * 2)
+        }
+        try checkRun(truth)
+        try checkTimes(json, frames, truth)
+    }
+
+    private func checkRun(_ truth: Truth) throws {
+        for (left, right) in zip(segments, segments.dropFirst()) {
+            let (before, after) = (truth.segments[left], truth.segments[right])
+            guard before.run == after.run, before.index + 1 == after.index else {
+                throw Violation("hole", "a chunk has \(before) and then \(after)")
+            }
+        }
+    }
+
+    private mutating func checkTimes(_ json: WireJSON, _ frames: Int, _ truth: Truth) throws {
+        guard let first = segments.first.map({ truth.segments[$0] }),
+            let rate = json["sample_rate"]?.integer, let duration = json["duration"]?.number,
+            let overlap = json["overlap_duration"]?.number
+        else { throw Violation("sound", "an empty chunk") }
+        guard abs(duration - Double(frames) / Double(rate)) < 0.002 else {
+            throw Violation("sound", "\(frames) frames, \(duration) s")
+        }
+        var shared = Int((overlap * Double(rate)).rounded())
+        while shared > 0, sharedSegments < segments.count {
+            shared -= truth.segments[segments[sharedSegments]].frames
+            sharedSegments += 1
+        }
+        guard shared == 0, sharedSegments < segments.count else {
+            throw Violation("sound", "an overlap of \(overlap) s in \(segments.count) segments")
+        }
+        let moment = (first.boot, first.boottime, first.wall, first.truth)
+        try Self.checkDate(json, at: "timestamp_start", moment, truth)
+        guard let start = Self.time(json["timestamp_start"]),
+            let end = Self.time(json["timestamp_end"]),
+            abs(Double(end - start) - duration * 1000) <= duration * 50 + 2
+        else { throw Violation("date", "a chunk of \(duration) s that ends when it should not") }
+    }
+}
+
+/// Base64 as RFC 4648 has it.
+enum Base64Text {
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: 255, count: 256)
+        for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+        return values
+    }()
+
+    static func decode(_ text: String) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var (bits, count): (UInt32, Int) = (0, 0)
+        for character in text.utf8 where character != UInt8(ascii: "=") {
+            let value = values[Int(character)]
+            guard value < 64 else { return nil }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            }
+        }
+        return bytes
+    }
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(bytes.count, start + 3)]
+            let bits = (0..<3).reduce(UInt32(0)) { sum, place in
+                sum << 8 | (start + place < bytes.count ? UInt32(bytes[start + place]) : 0)
+            }
+            for place in 0..<4 {
+                let isPadding = place > group.count
+                text.append(
+                    isPadding
+                        ? UInt8(ascii: "=") : alphabet[Int(bits >> UInt32(18 - place * 6) & 63)]
+                )
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

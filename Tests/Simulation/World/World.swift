@@ -1,0 +1,118 @@
+// A world: devices, a server, and time, turned step by step.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+
+/// Runs one history on one thread.
+package final class World {
+    var plan: Plan
+    var truth = Truth()
+    var devices: [Device] = []
+    let server: Server
+    /// The time it really is, in ms since 1970.
+    var now: Int64 = 1_780_000_000_000
+    var snapshots: [Int: (SimulatedDisk.Snapshot, Account)] = [:]
+    /// Called with a line for whatever happens.
+    package var log: ((String) -> Void)? {
+        didSet { server.log = log }
+    }
+    /// How often the databases were looked through.
+    var audits = 0
+
+    package init(_ plan: Plan) {
+        self.plan = plan
+        SimulatedDisk.seedSQLite(UInt32(truncatingIfNeeded: plan.seed &* 2_654_435_761 | 1))
+        server = Server(plan.seed ^ 0x5E4E)
+        var chance = Chance(plan.seed ^ 0x1D)
+        truth.identities = (0..<plan.beacons).map { Self.identity($0, &chance) }
+        let device = Device(0, SimulatedDisk(seed: plan.seed), seed: plan.seed ^ 0xDE)
+        add(device)
+        if plan.fixture > 0 { Fixture.install(plan.fixture, on: device.disk) }
+        truth.hasStrangers = plan.fixture > 0
+        device.boot(&truth, at: now, offset: 0, uptime: 4000)
+    }
+
+    func add(_ device: Device) {
+        devices.append(device)
+        device.limits = plan.limits
+        device.memoryLimit = plan.memoryLimit
+        device.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
+    }
+
+    private static func identity(_ number: Int, _ chance: inout Chance) -> BeaconIdentity {
+        let kinds: [BeaconKind] = [.iBeacon, .eddystoneUID, .manufacturer, .altBeacon]
+        return BeaconIdentity(
+            kind: kinds[number % kinds.count],
+            beaconID: number % 3 == 0 ? "" : "beacon-\(number)",
+            address: BluetoothAddress(value: chance.next()),
+            addressType: number % 2 == 0 ? .public : .randomStatic,
+            txPower: number % 4 == 0 ? nil : -50 - number % 20
+        )
+    }
+
+    /// Runs a history to its end and then to its peace; what was found wrong, with the place of the step.
+    package func run() -> (Violation, step: Int)? {
+        var place = -1
+        do {
+            try start(devices[0])
+            for (number, step) in plan.steps.enumerated() {
+                place = number
+                log?("\(number): \(step)")
+                try take(step)
+                try look(number)
+            }
+            place = plan.steps.count
+            try findPeace()
+            return nil
+        } catch let violation as Violation {
+            return (violation, place)
+        } catch {
+            return (Violation("error", "\(error)"), place)
+        }
+    }
+
+    private func look(_ number: Int) throws {
+        for device in devices {
+            try settlePower(device)
+            if device.queue == nil { try start(device) }
+            try device.turn()
+            try settlePower(device)
+        }
+        if let found = server.found { throw found }
+        if number % plan.auditEvery == plan.auditEvery - 1 {
+            for device in devices { try audit(device) }
+        }
+    }
+
+    /// The power went in the midst of something: what is left is seen at the next start.
+    func settlePower(_ device: Device) throws {
+        guard device.disk.isOff else { return }
+        var chance = Chance(plan.seed ^ UInt64(truth.boots.count))
+        device.vanish()
+        device.disk.crash(using: &chance)
+        restart(device, &chance)
+        try start(device)
+    }
+
+    /// A new boot, with a clock that is right, or was kept, or knows nothing.
+    func restart(_ device: Device, _ chance: inout Chance) {
+        let offsets: [Int64] = [0, 0, Int64(-chance.scale(0...3_000_000)), -now, 86_400_000]
+        device.boot(
+            &truth,
+            at: now,
+            offset: chance.one(of: offsets),
+            uptime: Int64(chance.number(1000...20_000))
+        )
+    }
+
+    /// The program starts, and what is on the disk is compared with what was known before.
+    func start(_ device: Device) throws {
+        device.start(truth)
+        guard let queue = device.queue else { return }
+        device.syncer = try Syncer(device, queue, self)
+        try device.turn()
+        if device.disk.isOff { return }
+        try audit(device, isStart: true)
+    }
+}

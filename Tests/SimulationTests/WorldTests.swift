@@ -1,0 +1,33 @@
+import Simulation
+import Testing
+
+/// Histories of whole devices; `deploy/simulate` runs more, and longer ones.
+@Suite struct WorldTests {
+    @Test func shortHistories_keepThePromise() {
+        for seed in 1...200 as ClosedRange<UInt64> {
+            let plan = Plan(seed: seed, length: 24)
+            guard let (violation, step) = World(plan).run() else { continue }
+            let short = Shrink.shortest(plan, violation, step: step, tries: 200)
+            Issue.record("seed \(seed), step \(step): \(violation)\n\(short)")
+        }
+    }
+
+    @Test func sameSeed_doesTheSame() {
+        #expect(log(of: 7) == log(of: 7))
+    }
+
+    private func log(of seed: UInt64) -> [String] {
+        var lines: [String] = []
+        let world = World(Plan(seed: seed, length: 60))
+        world.log = { lines.append($0) }
+        _ = world.run()
+        return lines
+    }
+
+    @Test func json_isReadAsItIsWritten() {
+        let json = WireJSON(Array(#"{"a":[1,-2.5,"x\"y",null,true],"b":{}}"#.utf8))
+        #expect(json?["a"]?.list?.count == 5)
+        #expect(json?["a"]?.list?[1].number == -2.5)
+        #expect(WireJSON(Array("{".utf8)) == nil)
+    }
+}

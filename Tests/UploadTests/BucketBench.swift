@@ -1,0 +1,167 @@
+// A queue and uploads to a bucket.
+import Board
+import Foundation
+import Host
+import Queue
+import Streams
+import Testing
+
+@testable import Upload
+
+/// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
+final class BucketBench {
+    let folder = NSTemporaryDirectory() + "waypost-bucket-" + UUID().uuidString
+    let queue: Queue
+    let board = Publisher<UploadReport>()
+    let settings: BenchSettings
+    private var uploader: Uploader?
+    private var stop: StopSignal?
+    private var lane: Lane?
+
+    init(
+        url: String,
+        keys: String = "id:secret",
+        compression: Compression = .zstd,
+        maxBatchBytes: Int = 8 << 20
+    ) throws {
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        queue = try Queue(
+            settings: QueueSettings(
+                path: folder + "/queue.sqlite",
+                bootID: "boot",
+                appVersion: "1.2.3"
+            )
+        )
+        settings = BenchSettings(
+            upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+            destination: DestinationSettings(
+                transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
+                bucket: BucketSettings(region: "us-east-1"),
+                deviceID: "device-1",
+                streamNames: [
+                    .location: "places", .beacons: "beacons", .audio: "audio",
+                    .events: "events",
+                ],
+                compression: compression,
+                token: { keys }
+            )
+        )
+        try start()
+    }
+
+    func start() throws {
+        let uploader = settings.uploader(queue, board)
+        let stop = try StopSignal()
+        (self.uploader, self.stop) = (uploader, stop)
+        lane = try Lane("uploader") { try? uploader.run(until: stop) }
+    }
+
+    func end() {
+        uploader?.stop()
+        stop?.raise()
+        if let lane = lane.take() { lane.join() }
+    }
+
+    func finish() {
+        end()
+        queue.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Fixes a second apart from a moment on.
+    func add(_ count: Int, from start: String = "2026-11-21T23:59:50.000Z") throws {
+        let wall = try #require(WallTime(rfc3339: start))
+        for number in 0..<count {
+            let stamp = Stamp(
+                boot: SystemClock().now(),
+                wall: wall + .milliseconds(Int64(number) * 1000)
+            )
+            queue.accept(
+                Fix(
+                    stamp: stamp,
+                    mode: .threeDimensional,
+                    latitude: 46.5,
+                    longitude: Double(number) / 1e6
+                )
+            )
+        }
+    }
+
+    /// Chunks of sound of two seconds, in a run of their own, from a moment on.
+    func addChunks(_ count: Int, from start: String) throws {
+        let wall = try #require(WallTime(rfc3339: start))
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "test",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        let first = Stamp(boot: SystemClock().now(), wall: wall)
+        for number in 0..<count {
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 32_000,
+                    start: first.advanced(by: .seconds(number * 2)),
+                    meanSquare: 0.1,
+                    data: [UInt8](repeating: 7, count: 64_000)
+                )
+            )
+        }
+        queue.end(run: run.id)
+    }
+
+    /// Chunks of 4 s of sound.
+    func addSound(_ codec: AudioCodec, chunks: Int, segmentBytes: Int) {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: codec,
+            rate: 16_000,
+            device: "test",
+            chunkSegments: 2,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        for number in 0..<(chunks * 2) {
+            var data: [UInt8] = []
+            if codec == .opus {
+                for _ in 0..<101 { data += [3, 0, 8, UInt8(number), 1] }
+            } else {
+                data = (0..<segmentBytes).map { _ in UInt8.random(in: 0...255) }
+            }
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 32_000,
+                    start: SystemClock().stamp().advanced(by: .seconds(number * 2)),
+                    meanSquare: 0.1,
+                    data: data
+                )
+            )
+        }
+    }
+
+    func tick() { uploader?.tick() }
+
+    /// One sync; whether nothing was left.
+    func sync() throws -> Bool {
+        let answer = Locked<Bool?>(nil)
+        uploader?.sync { result in answer.update { $0 = result.isDone } }
+        try waitUntil("the sync ends") { answer.value != nil }
+        return answer.value ?? false
+    }
+
+    func figures(_ stream: Streams.Stream) throws -> StreamStatistics {
+        try #require(queue.flushed().statistics().first { $0.stream == stream })
+    }
+
+    func error(_ stream: Streams.Stream) -> Failure? {
+        board.state.value?.streams[stream]?.lastError?.failure
+    }
+}

@@ -1,0 +1,97 @@
+// Records that are sent for the first time and that the server has already.
+import Foundation
+import Host
+import Queue
+import Streams
+import Testing
+import Upload
+
+@Suite struct DuplicateTests {
+    private static let known = Behaviour.answer(
+        status: 200,
+        body: #"{"accepted": 1, "rejected": 0, "duplicates": 2}"#
+    )
+
+    private func told(_ bench: UploadBench) throws -> [String] {
+        try eventDetails(bench.queue, .unexpectedDuplicates)
+    }
+
+    @Test func firstTryThatIsADuplicate_isToldOnceASync() throws {
+        let bench = try UploadBench(maxBatchBytes: 16 << 10) { _ in Self.known }
+        defer { bench.finish() }
+        bench.add(3)
+        #expect(try bench.sync())
+        let key = try SentBatch(try #require(bench.server.requests.first)).key
+        let batch = key.filter { $0 != "\"" }
+        #expect(
+            try told(bench) == [
+                #"{"stream":"location","records":3,"duplicates":2,"batch_id":"\#(batch)"}"#
+            ]
+        )
+        // Many batches of one sync are one event; the event itself, which is a duplicate, too, is told once.
+        bench.add(500)
+        _ = try bench.sync()
+        #expect(try told(bench).filter { $0.contains("location") }.count == 2)
+        for _ in 0..<5 { _ = try bench.sync() }
+        #expect(try told(bench).count == 3)
+    }
+
+    @Test(arguments: [
+        Behaviour.hangUp, .answer(status: 503, body: ""), .answer(status: 409, body: ""),
+        .answer(status: 415, body: ""),
+    ])
+    func retry_mayBeADuplicate(fault: Behaviour) throws {
+        let isFaulty = Locked(true)
+        let bench = try UploadBench { _ in
+            let wasFaulty = isFaulty.update { faulty -> Bool in
+                defer { faulty = false }
+                return faulty
+            }
+            return wasFaulty ? fault : Self.known
+        }
+        defer { bench.finish() }
+        bench.add(3)
+        _ = try bench.sync()
+        _ = try bench.sync()
+        #expect(bench.figures?.uploaded == 3)
+        #expect(try told(bench).isEmpty)
+    }
+
+    @Test func halvesAndWhatAPersonSendsAgain_mayBeDuplicates() throws {
+        let isRefusing = Locked(true)
+        let bench = try UploadBench(change: { $0.maxAttempts = 1 }) { request in
+            let batch = try? SentBatch(request)
+            if batch.map({ $0.last > $0.first }) ?? false { return .answer(status: 422, body: "") }
+            return isRefusing.value && batch?.first == 1
+                ? .answer(status: 422, body: "") : Self.known
+        }
+        defer { bench.finish() }
+        bench.add(2)
+        _ = try bench.sync()
+        let set = try #require(try bench.queue.perform { try $0.quarantined() }.first)
+        isRefusing.update { $0 = false }
+        _ = try bench.queue.perform { try $0.requeue(set) }
+        _ = try bench.sync()
+        #expect(bench.figures?.uploaded == 2)
+        #expect(try told(bench).filter { $0.contains("location") }.isEmpty)
+    }
+
+    /// libcurl sends a request again when a connection that it kept is closed: the server may have had the first.
+    @Test func requestThatLibcurlSentTwice_mayBeADuplicate() throws {
+        let count = Locked(0)
+        let bench = try UploadBench { _ in
+            let number = count.update { count -> Int in
+                count += 1
+                return count
+            }
+            return number == 1 ? .ok : number == 2 ? .hangUp : Self.known
+        }
+        defer { bench.finish() }
+        bench.add(1)
+        #expect(try bench.sync())
+        bench.add(1)
+        #expect(try bench.sync())
+        #expect(bench.server.requests.count == 3)
+        #expect(try told(bench).isEmpty)
+    }
+}
