@@ -64,6 +64,33 @@ struct Backlog {
         return jobs
     }
 
+    /// What is lost if none of them will ever be written; the givers of `put` are told themselves.
+    var losses: [Loss] {
+        var tally = LossTally()
+        var run = openRun?.run
+        var (count, sound) = (Int64(0), Loss?.none)
+        func endRun() {
+            let share = Int64(max(1, (run?.chunkSegments ?? 1) - (run?.overlapSegments ?? 0)))
+            sound?.records = (count + share - 1) / share
+            if let sound { tally.add(sound) }
+            (count, sound) = (0, nil)
+        }
+        for job in jobs {
+            switch job {
+            case .begin(let next):
+                endRun()
+                run = next
+            case .segment(let segment):
+                count += 1
+                let from = sound?.from ?? segment.start
+                sound = Loss(.dropped, .audio, records: 0, from: from, to: segment.start)
+            default: if let loss = job.loss { tally.add(loss) }
+            }
+        }
+        endRun()
+        return tally.all
+    }
+
     /// All of them are on the disk.
     mutating func clear() {
         jobs.removeAll(keepingCapacity: jobs.capacity < 4096)

@@ -58,9 +58,10 @@ final class Books: Sendable {
     var memory: WriterMemory { content.withLock { $0.memory } }
 
     /// The oldest records of a stream that no batch has yet, those of older databases first; or the newest.
-    func pending(_ stream: Stream, newest: Bool) -> PendingRange? {
+    func pending(_ stream: Stream, newest: Bool, unreadable: Set<Int64>) -> PendingRange? {
         content.withLock { content in
-            let older = newest ? [] : content.memory.draining.sorted()
+            let draining = content.memory.draining.subtracting(unreadable)
+            let older = newest ? [] : draining.sorted()
             for database in older + [0] {
                 let partition = Partition(stream, of: database)
                 let counters = content.memory[partition]
@@ -97,15 +98,24 @@ final class Books: Sendable {
     }
 
     /// A frozen batch of a stream, of older databases first, that has no verdict yet.
-    func ready(_ stream: Stream, _ condition: String) throws -> Batch? {
+    func ready(
+        _ stream: Stream,
+        _ condition: String,
+        _ order: String,
+        _ unreadable: Set<Int64>
+    ) throws -> Batch? {
         let (memory, streams) = content.withLock { ($0.memory, $0.streams) }
         let isThere =
             memory[Partition(stream)].ready > 0
             || memory.older.contains { $0.key.stream == stream && $0.value.ready > 0 }
         guard isThere else { return nil }
+        let left = unreadable.map { "\($0)" }.joined(separator: ",")
         return try ask { reader in
             try reader.batches(
-                "WHERE state=0 AND stream=\(stream.number) AND \(condition) LIMIT 1",
+                """
+                WHERE state=0 AND stream=\(stream.number) AND database NOT IN (\(left))
+                AND \(condition) \(order) LIMIT 1
+                """,
                 streams,
                 memory
             ).first

@@ -69,18 +69,20 @@ package final class Queue: Sendable {
 
     /// Commits what there is, ends the writer and closes the database.
     ///
-    /// The queue takes no more after it.
-    package func close() {
+    /// The queue takes no more after it. Returns what was lost and is not in the ledger, as the disk refuses:
+    /// records that waited in memory for it, too. The next start is to `note` it.
+    @discardableResult package func close() -> [Loss] {
         if let hand {
             _ = core.mailbox.post(.stop, urgent: true)
-            return hand.turn()
+            hand.turn()
+        } else if let care = threads.withLock({ $0.maintenance.take() }) {
+            maintenance.stop()
+            care.join()
+            guard let writer = threads.withLock({ $0.writer.take() }) else { return [] }
+            _ = core.mailbox.post(.stop, urgent: true)
+            writer.join()
         }
-        guard let care = threads.withLock({ $0.maintenance.take() }) else { return }
-        maintenance.stop()
-        care.join()
-        guard let writer = threads.withLock({ $0.writer.take() }) else { return }
-        _ = core.mailbox.post(.stop, urgent: true)
-        writer.join()
+        return core.unentered.withLock { $0 }
     }
 
     /// A name for a new run of sound, unique in this process.
@@ -192,21 +194,32 @@ package final class Queue: Sendable {
     package var streams: StreamList { core.books.streams }
 
     /// The oldest records of a stream that no batch has yet, or the newest ones; all of them are committed.
-    package func pending(_ stream: Stream, newest: Bool = false) -> PendingRange? {
-        core.books.pending(stream, newest: newest)
+    ///
+    /// `unreadable`: older databases whose records are left where they are for now.
+    package func pending(
+        _ stream: Stream,
+        newest: Bool = false,
+        unreadable: Set<Int64> = []
+    ) -> PendingRange? {
+        core.books.pending(stream, newest: newest, unreadable: unreadable)
     }
 
     /// The batch of a stream that is to be sent next: of the frozen ones that with the oldest records.
     ///
     /// Not a record that stands alone and was refused: `nextRefused` has those.
-    package func nextReady(_ stream: Stream) throws -> Batch? {
-        let condition = "NOT (attempts>0 AND first=last) ORDER BY database=0, database, first"
-        return try core.books.ready(stream, condition)
+    package func nextReady(_ stream: Stream, unreadable: Set<Int64> = []) throws -> Batch? {
+        let order = "ORDER BY database=0, database, first"
+        return try core.books.ready(stream, "NOT (attempts>0 AND first=last)", order, unreadable)
     }
 
     /// The next batch, numbered above `number`, of a record that stands alone and was refused.
-    package func nextRefused(_ stream: Stream, after number: Int64 = 0) throws -> Batch? {
-        try core.books.ready(stream, "attempts>0 AND first=last AND id>\(number) ORDER BY id")
+    package func nextRefused(
+        _ stream: Stream,
+        after number: Int64 = 0,
+        unreadable: Set<Int64> = []
+    ) throws -> Batch? {
+        let condition = "attempts>0 AND first=last AND id>\(number)"
+        return try core.books.ready(stream, condition, "ORDER BY id", unreadable)
     }
 
     /// The number of the newest record of a stream; 0 before the first.

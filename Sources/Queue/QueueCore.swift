@@ -46,6 +46,8 @@ final class QueueCore: Sendable {
     let mailbox: Mailbox<Job>
     let storage = Publisher<StorageReport>()
     let losses = Mutex(LossTally())
+    /// Losses that the end of the queue found no disk for.
+    let unentered = Mutex<[Loss]>([])
     let soundIsHeld = Atomic(false)
     let isSurveying = Atomic(false)
     /// Counts databases: readers of an older one must be opened again.
@@ -68,9 +70,13 @@ final class QueueCore: Sendable {
         books = Books(settings)
     }
 
+    /// Called by the writer's thread before it opens a database, or has another file take its place: what
+    /// is read from now on is of a new generation.
+    func beginGeneration() { generation.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+
     /// Called by the writer's thread for each database it opens.
     func opened(_ database: DatabaseFile.Opened, maintenance: Maintenance) {
-        let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        let number = generation.load(ordering: .acquiring)
         isSurveying.store(database.writer.survey?.isOpen ?? false, ordering: .relaxed)
         books.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: number) }

@@ -153,7 +153,8 @@ enum Schema {
     /// database (0: this one) and stream the next number and what became of those before it. `gone`: numbers that
     /// are over and in no batch. `id_seeds`: which random number ids are made of from `first` on, in the
     /// layout of this version (2) or of those before it (1), and the row that `first` had there. `runs.chunked`: the
-    /// last segment that was in a chunk.
+    /// last segment that was in a chunk. `sequences.wire`: the name on the wire that a stream of the user was
+    /// declared with last.
     private static let version5 = """
         CREATE TABLE numbers(name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
         INSERT INTO numbers VALUES
@@ -171,9 +172,9 @@ enum Schema {
         UPDATE numbers SET next=1+(SELECT ifnull(max(id), 0) FROM databases) WHERE name='databases';
         CREATE TABLE sequences(database INTEGER NOT NULL, stream INTEGER NOT NULL,
             name TEXT NOT NULL, next INTEGER NOT NULL DEFAULT 1, uploaded INTEGER NOT NULL DEFAULT 0,
-            evicted INTEGER NOT NULL DEFAULT 0, not_kept INTEGER NOT NULL DEFAULT 0,
+            evicted INTEGER NOT NULL DEFAULT 0, not_kept INTEGER NOT NULL DEFAULT 0, wire TEXT,
             PRIMARY KEY(database, stream)) WITHOUT ROWID;
-        INSERT INTO sequences SELECT 0, s.id, n.name,
+        INSERT INTO sequences(database, stream, name, next, uploaded, evicted, not_kept) SELECT 0, s.id, n.name,
             1 + max(s.purged_through, n.newest,
                 ifnull((SELECT max(last) FROM batches WHERE stream=s.id), 0)),
             s.uploaded, s.evicted, s.not_kept FROM streams s JOIN (

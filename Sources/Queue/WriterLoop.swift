@@ -47,6 +47,7 @@ final class WriterLoop {
     /// Throws for what time will not mend.
     static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
         let loop = WriterLoop(core, maintenance)
+        core.beginGeneration()
         do {
             loop.begin(try DatabaseFile.open(core.settings, loop.userStreams))
             core.storage.loaded(StorageReport(path: core.settings.path))
@@ -354,6 +355,7 @@ final class WriterLoop {
     }
 
     private func reopen() {
+        core.beginGeneration()
         do {
             // The old connection goes last: as long as one is there, the journal's index is as of the last
             // commit, and a transaction that failed as it was synced is not found in the journal again.
@@ -377,6 +379,7 @@ final class WriterLoop {
 
     /// Sets the damaged database aside and goes on with a new one.
     private func replace(_ words: String) {
+        core.beginGeneration()
         do {
             writer?.connection.keepJournal()
             writer = nil
@@ -395,6 +398,10 @@ final class WriterLoop {
         core.books.closed()
         writer = nil
         core.mailbox.close(into: &jobs)
+        losses.add(core.losses.withLock { $0.take() })
+        losses.add(backlog.losses + jobs.compactMap(\.loss))
+        let losses = losses.all
+        core.unentered.withLock { $0 = losses }
         for job in jobs {
             switch job {
             case .work(let work): work.finish(QueueClosed())

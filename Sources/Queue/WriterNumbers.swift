@@ -10,7 +10,8 @@ extension Writer {
     /// `known`: numbers that streams had in a database before this one, and keep where that is possible.
     func declare(user declared: [DeclaredStream], numbers known: [String: Int] = [:]) throws {
         try begin()
-        var numbers = try userNumbers()
+        let stored = try userStreams()
+        var numbers = stored.mapValues(\.number)
         for (name, number) in known where numbers[name] == nil && !numbers.values.contains(number) {
             numbers[name] = number
         }
@@ -20,8 +21,8 @@ extension Writer {
             numbers[stream.name] = last
         }
         let kinds = numbers.sorted { $0.value < $1.value }.map { name, number in
-            let wire = declared.first { $0.name == name }?.wire ?? streams[name: name]?.wire ?? name
-            return StreamKind.user(number, name, wire: wire)
+            let wire = declared.first { $0.name == name }?.wire
+            return StreamKind.user(number, name, wire: wire ?? stored[name]?.wire ?? name)
         }
         streams = StreamList(with: settings.moreStreams + kinds)
         for kind in streams.kinds {
@@ -31,6 +32,17 @@ extension Writer {
             memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
             try checkNext(kind)
         }
+        for kind in kinds where stored[kind.stream.name]?.wire != kind.wire { try store(wire: kind) }
+    }
+
+    /// What waits of a stream that is not declared any more goes out under the name it had.
+    private func store(wire kind: StreamKind) throws {
+        let update = try connection.prepare(
+            "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
+        )
+        try update.bind(kind.wire, at: 1)
+        try update.bind(Int64(kind.stream.number), at: 2)
+        try update.run()
     }
 
     /// A number that comes next and is there already: half of the database is older than the rest.
@@ -44,15 +56,19 @@ extension Writer {
         )
     }
 
-    private func userNumbers() throws -> [String: Int] {
+    /// Streams of the user that this database knows, declared now or once, by name.
+    private func userStreams() throws -> [String: (number: Int, wire: String?)] {
         let rows = try connection.prepare(
-            "SELECT name, stream FROM sequences WHERE database=0 AND stream>=?"
+            "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"
         )
         try rows.bind(Int64(Stream.firstOfUser), at: 1)
-        var numbers: [String: Int] = [:]
-        while try rows.step() { numbers[rows.text(0)] = Int(rows.required(1)) }
-        for kind in settings.moreStreams { numbers[kind.stream.name] = nil }
-        return numbers
+        var found: [String: (number: Int, wire: String?)] = [:]
+        while try rows.step() {
+            let wire = rows.text(2)
+            found[rows.text(0)] = (Int(rows.required(1)), wire.isEmpty ? nil : wire)
+        }
+        for kind in settings.moreStreams { found[kind.stream.name] = nil }
+        return found
     }
 
     func insertSequence(_ partition: Partition) throws {

@@ -16,7 +16,12 @@ struct AcceptedMark {
 /// Records of a stream cannot be read for now; nothing is wrong with the live database.
 struct RecordsUnreadable: Error {
     var error: SQLiteError
+    /// They are of a database that was set aside; what else the stream has can go.
+    var isOlder: Bool
 }
+
+/// The live database was replaced during a sync: what the sync knew of its records is true no more.
+struct DatabaseReplaced: Error {}
 
 /// Questions to the queue and changes of its batches; used by the sync's thread.
 final class QueueSide {
@@ -25,6 +30,10 @@ final class QueueSide {
     private var openReader: Reader?
     /// The database that the reader is of.
     private var generation = -1
+    /// The live database of this sync.
+    private var ofSync = 0
+    /// Older databases that this sync found it cannot read.
+    private var unreadable: Set<Int64> = []
     /// Of a database that was set aside, by the number that the live one of a generation has for it.
     private var olderReader: (database: Int64, generation: Int, reader: Reader)?
     /// It could not be opened.
@@ -47,6 +56,8 @@ final class QueueSide {
     /// What was accepted before now, on the disk when this returns.
     func mark() throws -> AcceptedMark {
         try queue.flushed()
+        ofSync = queue.generation
+        unreadable = []
         return AcceptedMark(
             ends: Dictionary(uniqueKeysWithValues: streams.map { ($0, queue.newest($0)) })
         )
@@ -54,31 +65,36 @@ final class QueueSide {
 
     /// Records up to a mark that still wait to be taken, in all streams.
     func left(of mark: AcceptedMark) throws -> Int {
-        try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
+        guard queue.generation == ofSync else { throw DatabaseReplaced() }
+        return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
     /// Whether a batch is frozen that was not refused.
     func hasReady() throws -> Bool { try streams.contains { try queue.nextReady($0) != nil } }
 
-    func nextReady(_ stream: Stream) throws -> Batch? { try queue.nextReady(stream) }
+    func nextReady(_ stream: Stream) throws -> Batch? {
+        try queue.nextReady(stream, unreadable: unreadable)
+    }
 
     func nextRefused(_ stream: Stream, after number: Int64) throws -> Batch? {
-        try queue.nextRefused(stream, after: number)
+        try queue.nextRefused(stream, after: number, unreadable: unreadable)
     }
 
     func pending(_ stream: Stream, newest: Bool = false) -> PendingRange? {
-        queue.pending(stream, newest: newest)
+        queue.pending(stream, newest: newest, unreadable: unreadable)
     }
 
     /// A reader of a database; another one when that was replaced, or reading it failed.
     func reader(of database: Int64) throws -> Reader {
         guard database == 0 else { return try reader(ofOlder: database) }
-        let newest = queue.generation
-        if let openReader, newest == generation { return openReader }
+        guard queue.generation == ofSync else { throw DatabaseReplaced() }
+        if let openReader, ofSync == generation { return openReader }
         // Before it is opened: should that fail, it is the database that is meant.
         openReader = nil
-        generation = newest
+        generation = ofSync
         let reader = try queue.reader()
+        // The file may have become another's as it was opened.
+        guard queue.generation == ofSync else { throw DatabaseReplaced() }
         openReader = reader
         return reader
     }
@@ -147,8 +163,10 @@ final class QueueSide {
         if partition.isLive, error.isForeign {
             queue.reportDamage("\(error)", generation: queue.generation)
         }
-        failed(RecordsUnreadable(error: error))
-        return RecordsUnreadable(error: error)
+        let problem = RecordsUnreadable(error: error, isOlder: !partition.isLive)
+        failed(problem)
+        if problem.isOlder { unreadable.insert(partition.database) }
+        return problem
     }
 
     /// A pending record cannot be read: it is entered as lost.

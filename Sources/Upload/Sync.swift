@@ -84,6 +84,9 @@ package final class Sync {
         var left: Int?
         do {
             left = try sendAll()
+        } catch is DatabaseReplaced {
+            // The next sync begins with what the new database has.
+            side.failed(DatabaseReplaced())
         } catch {
             side.failed(error)
             judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
@@ -133,7 +136,7 @@ package final class Sync {
         } catch let problem as RecordsUnreadable {
             // What cannot be read of one stream must not hold up the others.
             judge.fail(Failure("\(problem.error); look at the disk"), [step.stream])
-            return .streamRests
+            return problem.isOlder ? .goOn : .streamRests
         }
     }
 

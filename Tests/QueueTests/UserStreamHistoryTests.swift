@@ -51,6 +51,25 @@ import Testing
         }
     }
 
+    /// What waits of a stream that is declared no more goes out under the name that it had on the wire.
+    @Test func streamDeclaredNoMore_keepsItsNameOnTheWire() throws {
+        let folder = try TemporaryFolder()
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.userStreams = [DeclaredStream(name: "air", wire: "site_air")]
+        let before = try Queue(settings: settings)
+        put(before, "air", 3)
+        before.close()
+        settings.userStreams = []
+        let after = try Queue(settings: settings)
+        defer { after.close() }
+        #expect(after.streams[name: "air"]?.wire == "site_air")
+        // Declared again under another name: all of it has that one.
+        after.declare([DeclaredStream(name: "air", wire: "harbour_air")])
+        after.declare([])
+        #expect(after.streams[name: "air"]?.wire == "harbour_air")
+        #expect(try waiting(after, "air").count == 3)
+    }
+
     /// A stream goes from the configuration, the database is damaged: both are still what they were.
     @Test func damage_mixesNoStreams_andForgetsNone() throws {
         let folder = try TemporaryFolder()

@@ -45,9 +45,10 @@ import Upload
         #expect(lost.map(\.records) == [20])
     }
 
-    /// Its file is there and cannot be opened: its stream waits, the others go out, and nobody blames the live one.
-    @Test func fileThatCannotBeOpened_holdsUpItsStreamAlone() throws {
-        let bench = try bench(isFrozen: true)
+    /// Its file is there and cannot be opened: its records wait, all others go out, and nobody blames the live one.
+    @Test(arguments: [false, true])
+    func fileThatCannotBeOpened_holdsUpNothingElse(isFrozen: Bool) throws {
+        let bench = try bench(isFrozen: isFrozen)
         defer { bench.finish() }
         let path = try #require(bench.queue.setAside.first?.path)
         let generation = bench.queue.generation
@@ -57,6 +58,9 @@ import Upload
         let sent = try bench.server.requests.map { try SentBatch($0) }
         #expect(
             sent.filter { $0.stream == "beacons" }.reduce(0) { $0 + ($1.last - $1.first + 1) } == 7
+        )
+        #expect(
+            sent.filter { $0.stream == "places" }.reduce(0) { $0 + ($1.last - $1.first + 1) } == 5
         )
         #expect(bench.queue.generation == generation)
         try FileManager.default.removeItem(atPath: path)
