@@ -203,7 +203,7 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        tests("Simulation", ["Simulation"]),
+        tests("Simulation", ["Simulation", "SimulatedDisk", "Queue", "Streams", "Host"]),
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
         tests("Host", ["Host"]),
         tests("Board", ["Board", "Host"]),

@@ -118,8 +118,8 @@ package enum Snapshot {
     }
 
     /// Replaces the snapshot in one step, so that no reader sees half of it.
-    static func write(_ json: [UInt8], to directory: String) {
-        let path = "\(directory)/\(fileName)"
+    static func write(_ json: [UInt8], to directory: String, as name: String = fileName) {
+        let path = "\(directory)/\(name)"
         let temporary = path + ".new"
         guard let file = fopen(temporary, "w") else { return }
         let isWhole = fwrite(json, 1, json.count, file) == json.count

@@ -161,6 +161,7 @@ package final class Gateway {
 
     private func start() throws {
         accept(.started, ["version": settings.version])
+        enterLosses()
         observe()
         let clockWatch = clockWatch
         clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
@@ -189,11 +190,33 @@ package final class Gateway {
         let snapshot = reporter()().json
         health?.cancel()
         control?.lane.stop()
-        queue.close()
+        keep(queue.close())
         subscriptions = []
         Snapshot.write(snapshot, to: settings.configuration.stateDirectory)
         Snapshot.write(snapshot, to: settings.configuration.runtimeDirectory)
         settings.log.info("stopped", [:])
+    }
+
+    /// What the disk took no more is told now, and entered by the next start.
+    private func keep(_ losses: [Loss]) {
+        let directory = settings.configuration.runtimeDirectory
+        UnenteredLosses.keep(losses, in: directory, bootID: bootID)
+        for loss in losses {
+            settings.log.error(
+                "lost at the stop, the disk refuses",
+                ["stream": "\(loss.stream)", "records": "\(loss.records)"]
+            )
+        }
+    }
+
+    /// Enters what a gateway before this one could not.
+    private func enterLosses() {
+        let directory = settings.configuration.runtimeDirectory
+        let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
+        guard !found.isEmpty else { return }
+        for loss in found { queue.note(loss) }
+        // Kept for a later start where the disk still refuses.
+        if (try? queue.flushed()) != nil { UnenteredLosses.remove(in: directory) }
     }
 
     private func reconfigure(_ configuration: Configuration?) {

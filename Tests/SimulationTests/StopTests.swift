@@ -1,0 +1,64 @@
+import Host
+import SimulatedDisk
+import Testing
+
+@testable import Queue
+@testable import Simulation
+@testable import Streams
+
+/// A stop while the disk refuses: what memory holds is lost, and that is told.
+@Suite struct StopTests {
+    private let start = Stamp(
+        boot: BootInstant(nanoseconds: 5_000_000_000),
+        wall: WallTime(milliseconds: 1_790_000_000_000)
+    )
+
+    private func queue(_ disk: SimulatedDisk) throws -> Queue {
+        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
+        settings.disk = DiskAdapter(disk: disk)
+        settings.clock = ManualClock(start)
+        settings.isTurnedByHand = true
+        return try Queue(settings: settings)
+    }
+
+    private func event(_ name: String) -> Event {
+        Event(.started, source: name, stamp: start)
+    }
+
+    @Test func stopOnADiskThatRefuses_returnsWhatIsLost() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        queue.accept(event("kept"))
+        queue.turn()
+        try queue.flushed()
+        disk.isReadOnly = true
+        for number in 0..<5 { queue.accept(event("lost \(number)")) }
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "d",
+            chunkSegments: 30,
+            overlapSegments: 2
+        )
+        queue.begin(run)
+        for _ in 0..<60 {
+            queue.accept(
+                Segment(run: run.id, frames: 16_000, start: start, meanSquare: 0, data: [1])
+            )
+        }
+        queue.turn()
+        // Not even taken from the mailbox.
+        queue.accept(event("last"))
+        let lost = queue.close()
+        #expect(lost.first { $0.stream == .events }?.records == 6)
+        #expect(lost.first { $0.stream == .audio }?.records == 3)
+
+        disk.isReadOnly = false
+        let after = try self.queue(disk)
+        for loss in lost { after.note(loss) }
+        try after.flushed()
+        #expect(try after.losses().first { $0.stream == .events }?.records == 6)
+        #expect(after.close().isEmpty)
+    }
+}
