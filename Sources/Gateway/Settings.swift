@@ -97,9 +97,7 @@ extension DestinationSettings {
             case .s3: try StoreKeys.read(file: upload.credentialsFile, environment: environment)
             }
         }
-        userNames = Dictionary(
-            uniqueKeysWithValues: configuration.userStreams.map { ($0.name, $0.wire) }
-        )
+        userName = { [queue = context.queue] in queue.streams[$0]?.wire }
     }
 }
 

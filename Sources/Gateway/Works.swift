@@ -235,6 +235,7 @@ final class Works: Sendable {
                 board.errors.add(Failure(why), at: clock.wall())
                 context.log.warning("beacons", ["why": why])
             }
+            settings.recent = { queue.recentReadings() }
             let adapter = try BeaconAdapter(
                 settings: settings,
                 board: publisher,
@@ -257,10 +258,15 @@ final class Works: Sendable {
             running.update { $0.append(adapter) }
             try run("location") { adapter.run(until: $0) }
         }
+        // Sound that nobody wanted is no gap.
+        let wasOff = queue.remembered("audio") == "off"
+        queue.remember("audio", configuration.audio.enabled ? "on" : "off")
         if configuration.audio.enabled, let publisher = board.sources[.audio] {
+            var sink = SoundSink(queue)
+            if !wasOff { sink.lastEnd = { queue.endOfSound() } }
             let adapter = AudioAdapter(
                 settings: AudioSettings(configuration.audio),
-                sink: SoundSink(queue),
+                sink: sink,
                 board: publisher,
                 clock: clock
             )

@@ -13,7 +13,7 @@ package final class Queue: Sendable {
     /// Records that may be under way to the writer before more are refused (and counted).
     package static let mailboxLimit = 20_000
 
-    private let core: QueueCore
+    let core: QueueCore
     private let maintenance: Maintenance
     /// Set where the queue is turned by hand.
     private let hand: QueueHand?
@@ -170,6 +170,12 @@ package final class Queue: Sendable {
         checkStorage()
     }
 
+    /// Keeps a text for after a restart; it is on the disk with the next commit that there is a reason for.
+    package func remember(_ name: String, _ text: String) { core.memos.set(name, text) }
+
+    /// The newest text of that name; nil when there never was one.
+    package func remembered(_ name: String) -> String? { core.memos[name] }
+
     /// Losses that are not in the database yet.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 
@@ -281,6 +287,9 @@ package final class Queue: Sendable {
 
     /// Counts databases: readers of an older one must be opened again.
     package var generation: Int { core.generation.load(ordering: .acquiring) }
+
+    /// Changes before another file takes the place of the database: what is read while it stays is of one file.
+    package var leavings: Int { core.leavings.load(ordering: .acquiring) }
 
     /// Databases that were set aside as damaged and are still there.
     package var setAside: [SetAside] {

@@ -48,10 +48,13 @@ final class QueueCore: Sendable {
     let losses = Mutex(LossTally())
     /// Losses that the end of the queue found no disk for.
     let unentered = Mutex<[Loss]>([])
+    let memos = Memos()
     let soundIsHeld = Atomic(false)
     let isSurveying = Atomic(false)
     /// Counts databases: readers of an older one must be opened again.
     let generation = Atomic(0)
+    /// Counts how often another file was about to take the place of the database.
+    let leavings = Atomic(0)
     let books: Books
     /// Set where no thread runs the writer: does what it would do.
     let hand = Mutex<Hand?>(nil)
@@ -70,13 +73,13 @@ final class QueueCore: Sendable {
         books = Books(settings)
     }
 
-    /// Called by the writer's thread before it opens a database, or has another file take its place: what
-    /// is read from now on is of a new generation.
-    func beginGeneration() { generation.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+    /// Called by the writer's thread before another file may take the place of the database.
+    func leave() { leavings.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
     /// Called by the writer's thread for each database it opens.
     func opened(_ database: DatabaseFile.Opened, maintenance: Maintenance) {
-        let number = generation.load(ordering: .acquiring)
+        let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        memos.opened((try? database.writer.memos()) ?? [:])
         isSurveying.store(database.writer.survey?.isOpen ?? false, ordering: .relaxed)
         books.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: number) }

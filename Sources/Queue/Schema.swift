@@ -154,7 +154,7 @@ enum Schema {
     /// are over and in no batch. `id_seeds`: which random number ids are made of from `first` on, in the
     /// layout of this version (2) or of those before it (1), and the row that `first` had there. `runs.chunked`: the
     /// last segment that was in a chunk. `sequences.wire`: the name on the wire that a stream of the user was
-    /// declared with last.
+    /// declared with last. `memos`: what other parts want to know after a restart.
     private static let version5 = """
         CREATE TABLE numbers(name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
         INSERT INTO numbers VALUES
@@ -204,6 +204,7 @@ enum Schema {
         ALTER TABLE runs ADD COLUMN chunked INTEGER NOT NULL DEFAULT 0;
         UPDATE runs SET chunked=
             ifnull((SELECT max(first_segment+segments-1) FROM chunks WHERE run=runs.id), 0);
+        CREATE TABLE memos(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE INDEX batches_by_state ON
             batches(state, database, stream, done_boot, done_boottime);
         """

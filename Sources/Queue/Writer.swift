@@ -194,6 +194,9 @@ package final class Writer {
         return wantsCommit ? .zero : max(.zero, interval - (clock.now() - opened))
     }
 
+    /// A transaction is open.
+    var isOpen: Bool { opened != nil }
+
     /// The open transaction holds something that should be on the disk now.
     func commitSoon() { wantsCommit = true }
 

@@ -47,7 +47,6 @@ final class WriterLoop {
     /// Throws for what time will not mend.
     static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
         let loop = WriterLoop(core, maintenance)
-        core.beginGeneration()
         do {
             loop.begin(try DatabaseFile.open(core.settings, loop.userStreams))
             core.storage.loaded(StorageReport(path: core.settings.path))
@@ -160,7 +159,7 @@ final class WriterLoop {
         var failure = work.run(writer)
         do {
             if failure == nil {
-                try writer.commit()
+                try commitOpen(writer)
                 core.books.committed(writer)
             } else {
                 try writer.rollback()
@@ -187,7 +186,7 @@ final class WriterLoop {
         let losses = losses.all
         let isDone = attempt { writer in
             for loss in losses { try writer.note(loss) }
-            try writer.commit()
+            try commitOpen(writer)
         }
         guard isDone else { return false }
         if let writer { core.books.committed(writer) }
@@ -197,6 +196,14 @@ final class WriterLoop {
         waiting.removeAll()
         isNew = true
         return true
+    }
+
+    /// Commits with the memos that waited for a commit; at the end they have one of their own.
+    private func commitOpen(_ writer: Writer) throws {
+        let memos = writer.isOpen || !isRunning ? core.memos.unwritten : [:]
+        try writer.note(memos: memos)
+        try writer.commit()
+        core.memos.written(memos)
     }
 
     /// Commits when it is time, or tries again what the disk refused.
@@ -211,7 +218,8 @@ final class WriterLoop {
         let isDue = delay.map { $0 <= .zero || force } ?? false
         let hasLosses = !losses.isEmpty || core.losses.withLock { !$0.isEmpty }
         let isTelling = force && writer?.memory.untold ?? false
-        if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty {
+        let isEnd = !isRunning && !core.memos.unwritten.isEmpty
+        if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {
             guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
             failures = 0
         }
@@ -355,7 +363,7 @@ final class WriterLoop {
     }
 
     private func reopen() {
-        core.beginGeneration()
+        core.leave()
         do {
             // The old connection goes last: as long as one is there, the journal's index is as of the last
             // commit, and a transaction that failed as it was synced is not found in the journal again.
@@ -379,7 +387,7 @@ final class WriterLoop {
 
     /// Sets the damaged database aside and goes on with a new one.
     private func replace(_ words: String) {
-        core.beginGeneration()
+        core.leave()
         do {
             writer?.connection.keepJournal()
             writer = nil

@@ -111,6 +111,8 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
     case tamper = 89
     case vibration = 90
     case isWindowOpen = 91
+    /// The sensor's own number for what it measured: to know it again after a restart, not for the wire.
+    case mark = 92
 
     /// The key on the wire, with its unit.
     package var key: String { Self.table[Int(rawValue)].key }
@@ -225,6 +227,7 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
         case .tamper: ("tamper", .flag)
         case .vibration: ("vibration", .flag)
         case .isWindowOpen: ("window_open", .flag)
+        case .mark: ("", .number(decimals: 0))
         }
     }
 

@@ -62,8 +62,22 @@ package struct Telemetry: Sendable, Hashable {
     /// The readings, in the order they were added.
     package var readings: [Reading] {
         var readings: [Reading] = []
-        _ = Self.walk(packed) { readings.append($0) }
+        _ = Self.walk(packed) { if $0.quantity != .mark { readings.append($0) } }
         return readings
+    }
+
+    /// The number that the sensor gave these readings, and they without it; nil where none was kept.
+    package var marked: (mark: Int64, readings: Telemetry)? {
+        var found: Int64?
+        var rest = Telemetry()
+        _ = Self.walk(packed) { reading in
+            if reading.quantity == .mark { return found = reading.scaled }
+            switch reading.quantity.form {
+            case .text, .hex: rest.add(reading.quantity, bytes: reading.bytes)
+            case .number, .flag, .event: rest.add(reading.quantity, scaled: reading.scaled)
+            }
+        }
+        return found.map { ($0, rest) }
     }
 
     private static func walk(_ packed: [UInt8], _ each: (Reading) -> Void) -> Bool {

@@ -17,10 +17,10 @@ package struct DestinationSettings: Sendable {
     /// Set where the endpoint is a bucket rather than an ingest server.
     package var bucket: BucketSettings?
     package var deviceID: String
-    /// Names on the wire.
+    /// Names on the wire of the streams that are built in.
     package var streamNames: [Stream: String]
-    /// Of streams of the user, by their declared names.
-    package var userNames: [String: String] = [:]
+    /// Of any other: those of the user come and go while it runs, and the queue knows what each was called last.
+    package var userName: @Sendable (Stream) -> String? = { _ in nil }
     package var compression: Compression
     /// Reads the device token, or a bucket's keys as `ID:SECRET`.
     package var token: @Sendable () throws -> String
@@ -42,6 +42,6 @@ package struct DestinationSettings: Sendable {
     }
 
     func name(of stream: Stream) -> String {
-        streamNames[stream] ?? userNames[stream.name] ?? "\(stream)"
+        streamNames[stream] ?? userName(stream) ?? "\(stream)"
     }
 }

@@ -30,8 +30,8 @@ final class QueueSide {
     private var openReader: Reader?
     /// The database that the reader is of.
     private var generation = -1
-    /// The live database of this sync.
-    private var ofSync = 0
+    /// Tells the file of the live database that this sync began with from one after it.
+    private var file = 0
     /// Older databases that this sync found it cannot read.
     private var unreadable: Set<Int64> = []
     /// Of a database that was set aside, by the number that the live one of a generation has for it.
@@ -56,7 +56,7 @@ final class QueueSide {
     /// What was accepted before now, on the disk when this returns.
     func mark() throws -> AcceptedMark {
         try queue.flushed()
-        ofSync = queue.generation
+        file = queue.leavings
         unreadable = []
         return AcceptedMark(
             ends: Dictionary(uniqueKeysWithValues: streams.map { ($0, queue.newest($0)) })
@@ -65,7 +65,7 @@ final class QueueSide {
 
     /// Records up to a mark that still wait to be taken, in all streams.
     func left(of mark: AcceptedMark) throws -> Int {
-        guard queue.generation == ofSync else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplaced() }
         return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
@@ -87,14 +87,15 @@ final class QueueSide {
     /// A reader of a database; another one when that was replaced, or reading it failed.
     func reader(of database: Int64) throws -> Reader {
         guard database == 0 else { return try reader(ofOlder: database) }
-        guard queue.generation == ofSync else { throw DatabaseReplaced() }
-        if let openReader, ofSync == generation { return openReader }
+        guard queue.leavings == file else { throw DatabaseReplaced() }
+        let newest = queue.generation
+        if let openReader, newest == generation { return openReader }
         // Before it is opened: should that fail, it is the database that is meant.
         openReader = nil
-        generation = ofSync
+        generation = newest
         let reader = try queue.reader()
         // The file may have become another's as it was opened.
-        guard queue.generation == ofSync else { throw DatabaseReplaced() }
+        guard queue.leavings == file else { throw DatabaseReplaced() }
         openReader = reader
         return reader
     }

@@ -71,6 +71,7 @@ package final class AudioAdapter: Sendable {
             arrivals: DeviceArrivals(folder: cards.deviceFolder),
             lookedAt: clock.now()
         )
+        state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
         while !stop.isRaised {
             state.meter.loading()
             var pause: Duration?

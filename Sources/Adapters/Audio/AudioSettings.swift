@@ -1,6 +1,6 @@
 // What the sound source needs to know, and where its sound goes.
 package import Board
-internal import Host
+package import Host
 package import Queue
 package import Streams
 
@@ -86,6 +86,8 @@ package struct SoundSink: Sendable {
     /// Why no sound is taken now; nil while it is.
     package var refusal: @Sendable () -> Failure?
     package var end: @Sendable (Int64) -> Void
+    /// When the sound ended that was recorded before this start of the source; nil where there is none.
+    package var lastEnd: @Sendable () -> Stamp? = { nil }
     package var event: @Sendable (Event) -> Void
 
     package init(

@@ -46,6 +46,8 @@ package struct BeaconSettings: Sendable {
     package var bindkeys: [BluetoothAddress: [UInt8]] = [:]
     /// Told once for each device whose readings cannot be had though it has a key, and why.
     package var tell: @Sendable (String) -> Void = { _ in }
+    /// What was kept before this start of the source and may be heard once more.
+    package var recent: @Sendable () -> [Sighting] = { [] }
 
     package init(origin: BeaconOrigin) {
         self.origin = origin

@@ -106,6 +106,22 @@ struct HeardBeacons {
         return verdict
     }
 
+    /// A sighting that was kept before this start: its measurement is not new when it is heard once more.
+    mutating func recall(_ sighting: Sighting) {
+        guard let (stored, readings) = sighting.telemetry.marked,
+            let mark = MeasurementMark(stored: stored)
+        else { return }
+        if heard.count >= Self.limit { forgetHalf() }
+        let key = Key(sighting.identity)
+        var beacon = heard[key] ?? Heard(newest: sighting.stamp.boot)
+        var last = beacon.measurement ?? LastMeasurement()
+        _ = last.judge(mark, readings, at: sighting.stamp.boot)
+        last.keep(mark, readings, at: sighting.stamp.boot)
+        beacon.measurement = last
+        beacon.newest = sighting.stamp.boot
+        heard[key] = beacon
+    }
+
     private mutating func forgetHalf() {
         let middle = heard.values.map(\.newest).sorted()[heard.count / 2]
         heard = heard.filter { $0.value.newest > middle }

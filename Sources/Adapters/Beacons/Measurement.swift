@@ -17,6 +17,32 @@ package enum MeasurementMark: Sendable, Equatable {
     case counter(UInt32)
 }
 
+extension MeasurementMark {
+    /// As it is stored with the readings.
+    var stored: Int64 {
+        switch self {
+        case .sequence(let number): Int64(number) << 3
+        case .shortSequence(let number): Int64(number) << 3 | 1
+        case .longSequence(let number): Int64(number) << 3 | 2
+        case .packet(let number): Int64(number) << 3 | 3
+        case .counter(let number): Int64(number) << 3 | 4
+        }
+    }
+
+    /// nil for what no version stored.
+    init?(stored: Int64) {
+        let number = stored >> 3
+        switch stored & 7 {
+        case 0: self = .sequence(UInt16(truncatingIfNeeded: number))
+        case 1: self = .shortSequence(UInt8(truncatingIfNeeded: number))
+        case 2: self = .longSequence(UInt32(truncatingIfNeeded: number))
+        case 3: self = .packet(UInt8(truncatingIfNeeded: number))
+        case 4: self = .counter(UInt32(truncatingIfNeeded: number))
+        default: return nil
+        }
+    }
+}
+
 /// What a measurement turns out to be.
 enum MeasurementVerdict: Equatable {
     case new

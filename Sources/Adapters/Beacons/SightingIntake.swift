@@ -36,6 +36,14 @@ struct SightingIntake: ~Copyable {
         /// Whose readings they are, for what there is to tell about it.
         var device: BluetoothAddress
         var unread: UnreadReason?
+
+        /// Its readings with its mark, so that a restart knows them again.
+        var stored: Telemetry {
+            guard let mark, !telemetry.isEmpty else { return telemetry }
+            var stored = telemetry
+            stored.add(.mark, scaled: mark.stored)
+            return stored
+        }
     }
 
     private let filter: BeaconFilter
@@ -58,6 +66,7 @@ struct SightingIntake: ~Copyable {
         keys = BTHomeKeys(settings.bindkeys)
         tell = settings.tell
         heard = HeardBeacons(rate: settings.maxRate)
+        for sighting in settings.recent() { heard.recall(sighting) }
     }
 
     /// Calls `body` with each sighting to be kept.
@@ -80,7 +89,7 @@ struct SightingIntake: ~Copyable {
                 Sighting(
                     identity: admitted.identity,
                     rssi: report.rssi,
-                    telemetry: measurement == .new ? admitted.telemetry : Telemetry(),
+                    telemetry: measurement == .new ? admitted.stored : Telemetry(),
                     data: admitted.data,
                     stamp: stamp
                 )

@@ -1,0 +1,105 @@
+import Foundation
+import Host
+import SQLite
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// What outlasts a restart beside the records.
+@Suite struct ContinuityTests {
+    @Test func memo_isThereAfterAKill_onceSomethingWasCommitted() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        queue.remember("upload", "{}")
+        queue.remember("upload", #"{"a":1}"#)
+        queue.accept(testSighting(1))
+        try queue.flushed()
+        // As a kill would leave it: the queue is never closed.
+        let copy = try TemporaryFolder()
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: folder.database + suffix,
+                toPath: copy.database + suffix
+            )
+        }
+        let after = try copy.queue()
+        #expect(after.remembered("upload") == #"{"a":1}"#)
+        after.close()
+        queue.close()
+    }
+
+    /// A memo alone is no reason for a commit; the end of the queue is.
+    @Test func memo_costsNoCommit_andIsThereAfterAStop() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        try queue.flushed()
+        let before = FileSpace.size(folder.database + "-wal")
+        for number in 0..<100 {
+            queue.remember("upload", "\(number)")
+            try queue.flushed()
+        }
+        #expect(FileSpace.size(folder.database + "-wal") == before)
+        queue.close()
+        let after = try folder.queue()
+        #expect(after.remembered("upload") == "99")
+        after.close()
+    }
+
+    @Test func memo_goesIntoTheDatabaseThatFollowsADamagedOne() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        queue.remember("upload", "kept")
+        queue.accept(testSighting(1))
+        try queue.flushed()
+        queue.reportDamage("a test", generation: queue.generation)
+        try waitUntil("the new database") { queue.generation == 2 }
+        queue.close()
+        let after = try folder.queue()
+        #expect(after.remembered("upload") == "kept")
+        after.close()
+    }
+
+    private func reading(_ number: Int64, at stamp: Stamp) -> Sighting {
+        var sighting = testSighting(Int(number))
+        sighting.telemetry.add(.temperature, scaled: number)
+        sighting.telemetry.add(.mark, scaled: number << 3)
+        sighting.stamp = stamp
+        return sighting
+    }
+
+    /// Only of this boot, and of the last ten minutes.
+    @Test func readingsOfThisBoot_areFoundAfterARestart() throws {
+        let folder = try TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        queue.accept(reading(1, at: clock.stamp()))
+        clock.advance(by: .seconds(601))
+        queue.accept(testSighting(2))
+        queue.accept(reading(3, at: clock.stamp()))
+        queue.close()
+        let after = try folder.queue(clock: clock)
+        let found = after.recentReadings()
+        #expect(found.map { $0.telemetry.marked?.mark } == [24])
+        #expect(found.first?.telemetry.readings.map(\.quantity) == [.temperature])
+        after.close()
+    }
+
+    @Test func endOfSound_isThatOfTheLastSegment_ofThisBoot() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        #expect(queue.endOfSound() == nil)
+        let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
+        queue.begin(run)
+        queue.accept(
+            Segment(run: run.id, frames: 24_000, start: testStart, meanSquare: 0, data: [1])
+        )
+        #expect(queue.endOfSound() == testStart.advanced(by: .milliseconds(1500)))
+        queue.close()
+        var settings = QueueSettings(path: folder.database, bootID: "another", appVersion: "1")
+        settings.isTurnedByHand = true
+        let after = try Queue(settings: settings)
+        #expect(after.endOfSound() == nil)
+        after.close()
+    }
+}
