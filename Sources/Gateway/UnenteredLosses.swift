@@ -12,7 +12,9 @@ enum UnenteredLosses {
     static func keep(_ losses: [Loss], in directory: String, bootID: String) {
         guard !losses.isEmpty else { return }
         let lines = losses.map { loss in
-            let times = [loss.from, loss.to].flatMap { [$0.boot.nanoseconds, $0.wall.milliseconds] }
+            let times = [loss.from, loss.to].flatMap {
+                [$0.boot.nanoseconds, $0.wall.milliseconds]
+            }
             return "\(loss.stream.number) \(loss.kind.rawValue) \(loss.records) "
                 + times.map { "\($0)" }.joined(separator: " ")
         }
@@ -21,7 +23,9 @@ enum UnenteredLosses {
         Snapshot.write(Array(text.utf8), to: directory, as: fileName)
     }
 
-    /// Those that a gateway of this boot left behind. `remove` the file once they are in the ledger.
+    /// Those that a gateway of this boot left behind.
+    ///
+    /// `remove` the file once they are in the ledger.
     static func found(in directory: String, bootID: String, _ streams: StreamList) -> [Loss] {
         read(directory, bootID).compactMap { line in
             let parts = line.split(separator: " ")

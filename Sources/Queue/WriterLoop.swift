@@ -11,28 +11,28 @@ internal import Synchronization
 /// transaction is rolled back and they are written again later; what memory cannot hold is counted. Has no
 /// thread of its own: `run` is for one, `turn` for whoever turns it by hand.
 final class WriterLoop {
-    private let core: QueueCore
-    private let maintenance: Maintenance
-    private var settings: QueueSettings { core.settings }
+    let core: QueueCore
+    let maintenance: Maintenance
+    var settings: QueueSettings { core.settings }
     /// nil while no database can be opened.
-    private var writer: Writer?
-    private var quota: Quota
-    private var backlog: Backlog
+    var writer: Writer?
+    var quota: Quota
+    var backlog: Backlog
     /// Losses to be entered with the next commit.
-    private var losses = LossTally()
+    var losses = LossTally()
     /// Those who wait until what they gave is on the disk.
-    private var waiting: [@Sendable ((any Error)?) -> Void] = []
-    private var userStreams: [DeclaredStream]
+    var waiting: [@Sendable ((any Error)?) -> Void] = []
+    var userStreams: [DeclaredStream]
     /// Set while the disk refuses: when to try again.
-    private var retryAt: BootInstant?
-    private var failures = 0
-    private var publishedAt: BootInstant?
+    var retryAt: BootInstant?
+    var failures = 0
+    var publishedAt: BootInstant?
     /// Something was committed since the storage was looked at.
-    private var isNew = true
+    var isNew = true
     /// What was uploaded that long ago is being deleted.
-    private var purging: Duration?
-    private var isRunning = true
-    private var jobs: [Job] = []
+    var purging: Duration?
+    var isRunning = true
+    var jobs: [Job] = []
 
     private init(_ core: QueueCore, _ maintenance: Maintenance) {
         self.core = core
@@ -255,7 +255,7 @@ final class WriterLoop {
     }
 
     /// Writes what is held, with commits between: as one transaction it may be more than there is room for.
-    private func insertBacklog() {
+    func insertBacklog() {
         waiting.removeAll()
         for job in backlog.takeAll() {
             _ = backlog.hold(job)
@@ -297,128 +297,5 @@ final class WriterLoop {
         if let publishedAt, now - publishedAt < .seconds(10), !isNews { return }
         publishedAt = now
         core.storage.loaded(quota.report)
-    }
-
-    // MARK: Failures
-
-    /// 1, 2, 4, 8 s: a failing card must not be hammered, and one that is back is wanted soon.
-    private static func pause(after failures: Int) -> Duration {
-        .seconds(1 << min(max(0, failures - 1), 3))
-    }
-
-    /// False when it failed: by then the disk is waited for, or another database is open.
-    @discardableResult private func attempt(_ body: (Writer) throws -> Void) -> Bool {
-        guard let writer else {
-            refused(QueueClosed())
-            return false
-        }
-        do {
-            try body(writer)
-            return true
-        } catch {
-            refused(error)
-            return false
-        }
-    }
-
-    /// The disk, or the database, did not take it: everything since the last commit is to be written again.
-    private func refused(_ error: any Error) {
-        failures += 1
-        try? writer?.rollback()
-        let sqlite = error as? SQLiteError
-        // A disk that damages each new database, too, is waited for.
-        if sqlite?.isDamage == true, failures <= 3 { return replace("\(error)") }
-        let isFull = sqlite?.isFull ?? false
-        var delay = Self.pause(after: failures)
-        if isFull {
-            delay = .seconds(1)
-            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
-            core.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
-        }
-        retryAt = settings.clock.now() + delay
-        guard !isFull || failures > 3 || delay > .zero else { return }
-        core.storage.failed(
-            Failure(
-                "\(settings.path): \(error); records wait in memory"
-                    + (isFull ? ": free some space" : ": look at the disk"),
-                code: isFull ? .storageFull : nil
-            )
-        )
-    }
-
-    private func makeRoom(_ writer: Writer) -> Bool {
-        do {
-            let isDone = try quota.makeRoom(writer)
-            core.books.committed(writer)
-            return isDone
-        } catch {
-            // Half an eviction must not stay open: SQLite may have ended it without our knowing.
-            try? writer.rollback()
-            return false
-        }
-    }
-
-    private func openDatabase() throws -> DatabaseFile.Opened {
-        try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers)
-    }
-
-    private func reopen() {
-        core.leave()
-        do {
-            // The old connection goes last: as long as one is there, the journal's index is as of the last
-            // commit, and a transaction that failed as it was synced is not found in the journal again.
-            let database = try openDatabase()
-            writer?.connection.keepJournal()
-            begin(database)
-            insertBacklog()
-        } catch {
-            refused(error)
-        }
-    }
-
-    private func begin(_ database: DatabaseFile.Opened) {
-        writer = database.writer
-        core.opened(database, maintenance: maintenance)
-        retryAt = nil
-        attempt { try quota.begin($0) }
-        guard let open = backlog.openRun else { return }
-        attempt { try $0.begin(open.run, from: open.next) }
-    }
-
-    /// Sets the damaged database aside and goes on with a new one.
-    private func replace(_ words: String) {
-        core.leave()
-        do {
-            writer?.connection.keepJournal()
-            writer = nil
-            try DatabaseFile.moveAside(settings)
-            begin(try openDatabase())
-            if retryAt == nil { insertBacklog() }
-        } catch {
-            failures += 1
-            retryAt = settings.clock.now() + Self.pause(after: failures)
-            core.storage.failed(Failure("\(settings.path): \(error); \(words)"))
-        }
-    }
-
-    /// Callers that wait, or come later, must not wait for ever.
-    private func end() {
-        core.books.closed()
-        writer = nil
-        core.mailbox.close(into: &jobs)
-        losses.add(core.losses.withLock { $0.take() })
-        losses.add(backlog.losses + jobs.compactMap(\.loss))
-        let losses = losses.all
-        core.unentered.withLock { $0 = losses }
-        for job in jobs {
-            switch job {
-            case .work(let work): work.finish(QueueClosed())
-            case .put(_, let done): done(QueueClosed())
-            default: break
-            }
-        }
-        for done in waiting { done(QueueClosed()) }
-        waiting.removeAll()
-        jobs.removeAll()
     }
 }

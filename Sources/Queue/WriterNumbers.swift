@@ -32,7 +32,9 @@ extension Writer {
             memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
             try checkNext(kind)
         }
-        for kind in kinds where stored[kind.stream.name]?.wire != kind.wire { try store(wire: kind) }
+        for kind in kinds where stored[kind.stream.name]?.wire != kind.wire {
+            try store(wire: kind)
+        }
     }
 
     /// What waits of a stream that is not declared any more goes out under the name it had.
