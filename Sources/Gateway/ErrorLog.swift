@@ -2,7 +2,7 @@
 internal import Board
 internal import Host
 
-/// Distinct errors with how often each was seen; the newest few are kept.
+/// Distinct errors with how often each was seen, the newest few; and how often each code was.
 final class ErrorLog: Sendable {
     static let limit = 10
 
@@ -12,19 +12,38 @@ final class ErrorLog: Sendable {
         var count: Int
     }
 
-    private let entries = StateBox([Entry]())
+    /// All that it remembers: what has to be kept for it to go on after a restart.
+    struct Memory: Sendable, Equatable {
+        /// Oldest first.
+        var entries: [Entry] = []
+        var totals: [ErrorCode: Int] = [:]
+    }
+
+    private let content: StateBox<Memory>
+
+    init(_ memory: Memory = Memory()) {
+        content = StateBox(memory)
+    }
+
+    var memory: Memory { content.value }
 
     /// Newest first.
-    var recent: [Entry] { entries.value.reversed() }
+    var recent: [Entry] { memory.entries.reversed() }
+
+    /// By code as people read it: `E001`.
+    var totals: [String: Int] {
+        Dictionary(uniqueKeysWithValues: memory.totals.map { ($0.key.rawValue, $0.value) })
+    }
 
     func add(_ failure: Failure, at wall: WallTime) {
-        entries.update { entries in
+        content.update { memory in
             var entry = Entry(failure: failure, at: wall, count: 1)
-            if let index = entries.firstIndex(where: { $0.failure == failure }) {
-                entry.count += entries.remove(at: index).count
+            if let index = memory.entries.firstIndex(where: { $0.failure == failure }) {
+                entry.count += memory.entries.remove(at: index).count
             }
-            entries.append(entry)
-            if entries.count > Self.limit { entries.removeFirst() }
+            memory.entries.append(entry)
+            if memory.entries.count > Self.limit { memory.entries.removeFirst() }
+            if let code = failure.code { memory.totals[code, default: 0] += 1 }
         }
     }
 }

@@ -56,7 +56,8 @@ package final class Gateway {
     private let live: StateBox<Live>
     /// Records of other programs.
     private let intake: Intake
-    private var control: (server: ControlServer, lane: StoppableLane)?
+    private let status: StatusPublication
+    private var control: ControlPlane?
     private var clockLane: StoppableLane?
     private var health: ReliableTimer?
     private var subscriptions: [Subscription] = []
@@ -111,6 +112,19 @@ package final class Gateway {
             directory: configuration.runtimeDirectory,
             sink: EnrolledSink(queue: queue) { live.value.configuration.whyNotCollecting },
             clock: clock
+        )
+        status = try Self.publication(
+            live: live,
+            StatusContext(
+                board: board,
+                queue: queue,
+                clock: clock,
+                clockWatch: clockWatch,
+                deviceID: deviceID,
+                version: settings.version,
+                bootID: bootID,
+                started: started
+            )
         )
         service = ServiceManager(environment: settings.environment)
         wantsReload = try Wakeup()
@@ -187,9 +201,10 @@ package final class Gateway {
         accept(.stopped, [:])
         // What came last is counted, and then what has to give way for it.
         for _ in 0..<2 { _ = try? queue.flushed() }
-        let snapshot = reporter()().json
+        let snapshot = status.fresh(within: .seconds(1)).json
         health?.cancel()
-        control?.lane.stop()
+        control?.stop()
+        status.stop()
         keep(queue.close())
         subscriptions = []
         Snapshot.write(snapshot, to: settings.configuration.stateDirectory)
@@ -286,33 +301,50 @@ package final class Gateway {
 
     // MARK: Health
 
-    /// Makes a report of what is now: after a reload, of the new configuration.
-    private func reporter() -> @Sendable () -> StatusReport {
-        let (live, board, queue, clock, clockWatch) = (live, board, queue, clock, clockWatch)
-        let (deviceID, bootID, started) = (deviceID, bootID, started)
-        let version = settings.version
-        return {
+    /// What does not change while a gateway runs.
+    private struct StatusContext: Sendable {
+        let board: GatewayBoard
+        let queue: Queue
+        let clock: any HostClock
+        let clockWatch: ClockWatch
+        let deviceID: String
+        let version: String
+        let bootID: String
+        let started: BootInstant
+    }
+
+    /// Tells what is now: after a reload, of the new configuration.
+    private static func publication(
+        live: StateBox<Live>,
+        _ context: StatusContext
+    ) throws -> StatusPublication {
+        let collector = { @Sendable in
             let now = live.value
             return StatusCollector(
-                board: board,
-                queue: queue,
-                clock: clock,
-                clockState: { clockWatch.current },
+                board: context.board,
+                queue: context.queue,
+                clock: context.clock,
+                clockState: { context.clockWatch.current },
                 configuration: now.configuration,
-                deviceID: deviceID,
-                version: version,
-                bootID: bootID,
-                started: started,
+                deviceID: context.deviceID,
+                version: context.version,
+                bootID: context.bootID,
+                started: context.started,
                 nextSync: { now.works?.nextSync }
-            ).report()
+            )
         }
+        return try StatusPublication(
+            clock: context.clock,
+            gather: { collector().gather() },
+            compose: { collector().report($0, waiting: $1) }
+        )
     }
 
     /// The one health timer: the clock, the sources, the watchdog, what may be purged, the snapshot.
     private func healthHandler() -> @Sendable () -> Void {
         let (queue, clockWatch, sourceWatch) = (queue, clockWatch, sourceWatch)
         let writerAnswered = writerAnswered
-        let report = reporter()
+        let status = status
         let live = live
         let directory = settings.configuration.runtimeDirectory
         return {
@@ -326,42 +358,38 @@ package final class Gateway {
             writerAnswered.signal()
             queue.purge(retention: retention)
             queue.checkStorage()
-            Snapshot.write(report().json, to: directory)
+            Snapshot.write(status.fresh(within: .seconds(1)).json, to: directory)
             StartUpMemory.release()
         }
     }
 
     private func startControl() throws {
-        let report = reporter()
-        let live = live
-        let wantsReload = wantsReload
-        let queue = queue
-        let server = try ControlServer(
+        let (live, wantsReload) = (live, wantsReload)
+        try status.start()
+        let control = try ControlPlane(
             path: Self.socketPath(settings.configuration),
-            handlers: ControlHandlers(
-                status: { report().json },
+            status: status,
+            queue: queue,
+            actions: ControlActions(
                 sync: { done in
-                    if let uploader = live.value.works?.uploader {
-                        uploader.sync { done($0.isDone) }
-                    } else {
-                        done(false)
-                    }
+                    guard let uploader = live.value.works?.uploader else { return done(nil) }
+                    uploader.sync { done(.init(left: $0.left, quarantined: $0.quarantined)) }
                 },
                 reload: { wantsReload.signal() },
-                quarantine: {
-                    let configuration = live.value.configuration
-                    return QuarantineDesk(queue: queue, configuration: configuration).answer($0)
+                restart: { source in
+                    guard let works = live.value.works else { return "the gateway stops" }
+                    return works.restart(source)
                 },
-                survey: { SurveyDesk(queue: queue).answer($0) }
+                configuration: { live.value.configuration }
             )
         )
-        control = (server, try StoppableLane("control") { server.run(until: $0) })
+        self.control = control
         for publisher in board.sources.values {
-            subscriptions.append(publisher.subscribe { _ in server.changed() })
+            subscriptions.append(publisher.subscribe { _ in control.changed() })
         }
-        subscriptions.append(board.upload.subscribe { _ in server.changed() })
-        subscriptions.append(queue.storage.subscribe { _ in server.changed() })
-        subscriptions.append(clockWatch.board.subscribe { _ in server.changed() })
+        subscriptions.append(board.upload.subscribe { _ in control.changed() })
+        subscriptions.append(queue.storage.subscribe { _ in control.changed() })
+        subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
     }
 
     /// Follows uploads and storage for the log and the list of recent errors.

@@ -6,12 +6,15 @@ internal import Host
 /// Memory, time and bytes written of this process.
 struct ProcessFigures {
     var residentBytes: Int64 = 0
+    /// What the system cannot take back (proc(5), `Private_Dirty`).
+    var privateBytes: Int64 = 0
     var cpuSeconds = 0.0
     /// Bytes handed to the storage layer since the process began (proc(5), `write_bytes`).
     var writtenBytes: Int64 = 0
 
     init() {
         residentBytes = Self.field("VmRSS:", of: "/proc/self/status") * 1024
+        privateBytes = Self.field("Private_Dirty:", of: "/proc/self/smaps_rollup") * 1024
         writtenBytes = Self.field("write_bytes:", of: "/proc/self/io")
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

@@ -7,9 +7,9 @@ internal import Streams
 package struct QuarantineList {
     private static let width = 80
     private static let indent = "        "
-    private let batches: [QuarantineReply.Entry]
+    private let batches: [QuarantinePage.Entry]
 
-    package init(_ batches: [QuarantineReply.Entry]) {
+    package init(_ batches: [QuarantinePage.Entry]) {
         self.batches = batches
     }
 
@@ -19,7 +19,7 @@ package struct QuarantineList {
         return head + batches.map { lines($0).joined(separator: "\n") + "\n" }.joined()
     }
 
-    private func lines(_ batch: QuarantineReply.Entry) -> [String] {
+    private func lines(_ batch: QuarantinePage.Entry) -> [String] {
         let when = batch.quarantinedAt.prefix(16).split(separator: "T").joined(separator: " ")
         let stream = batch.stream.blanked
         // A server's words go to a terminal: nothing in them may steer it.
@@ -70,7 +70,7 @@ package struct QuarantineList {
         return json.bytes
     }
 
-    private static func write(_ batch: QuarantineReply.Entry, to json: inout JSONText) {
+    private static func write(_ batch: QuarantinePage.Entry, to json: inout JSONText) {
         json.object {
             $0.field("number", batch.number)
             $0.field("key", batch.key)

@@ -29,17 +29,28 @@ final class GatewayBoard: Sendable {
     }
 }
 
-/// What the queue has on its books, as of its last commit.
-private struct Books: Sendable {
-    var statistics: [StreamStatistics]
-    var traffic: [DayTraffic]
-    var losses: [LossEntry]
+/// What has to be read from a disk or from /proc, as of its last commit.
+struct StoredFigures: Sendable {
+    let at: BootInstant
+    let statistics: [StreamStatistics]
+    let traffic: [DayTraffic]
+    let losses: [LossEntry]
+    let setAside: [SetAside]
+    let process: ProcessFigures
+    let databaseBytes: Int64
+    let freeBytes: Int64
 
-    /// Empty while there is no database.
-    init(_ queue: Queue) {
+    /// May wait for the disk.
+    init(_ queue: Queue, _ configuration: Configuration, at now: BootInstant) {
+        at = now
         statistics = queue.statistics()
         traffic = (try? queue.traffic()) ?? []
         losses = (try? queue.losses()) ?? []
+        setAside = queue.setAside
+        process = ProcessFigures()
+        let path = Gateway.databasePath(configuration.stateDirectory)
+        databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
+        freeBytes = FileSpace.free(configuration.stateDirectory)
     }
 }
 
@@ -56,11 +67,15 @@ struct StatusCollector: Sendable {
     let started: BootInstant
     let nextSync: @Sendable () -> BootInstant?
 
-    func report() -> StatusReport {
-        let figures = ProcessFigures()
-        let books = Books(queue)
-        let statistics = books.statistics
-        let storage = storageFigures(figures, statistics)
+    /// The report of now; may wait for the disk.
+    func report() -> StatusReport { report(gather()) }
+
+    /// May wait for the disk.
+    func gather() -> StoredFigures { StoredFigures(queue, configuration, at: clock.now()) }
+
+    /// From memory and what was gathered; `waiting`: how long newer figures have been waited for.
+    func report(_ stored: StoredFigures?, waiting: Duration? = nil) -> StatusReport {
+        let statistics = stored?.statistics ?? []
         var report = StatusReport(
             version: version,
             deviceId: deviceID,
@@ -70,15 +85,16 @@ struct StatusCollector: Sendable {
                 running: true,
                 pid: Int(getpid()),
                 uptimeS: Int((clock.now() - started).milliseconds / 1000),
-                rssBytes: figures.residentBytes,
-                cpuS: rounded(figures.cpuSeconds, 100)
+                rssBytes: stored?.process.residentBytes ?? 0,
+                privateBytes: stored?.process.privateBytes ?? 0,
+                cpuS: rounded(stored?.process.cpuSeconds ?? 0, 100)
             ),
             clock: clockFigures(),
             sources: sources(statistics),
             streams: streams(statistics),
-            upload: uploadFigures(books),
-            storage: storage,
-            losses: losses(books),
+            upload: uploadFigures(stored),
+            storage: storageFigures(stored, statistics),
+            losses: losses(stored),
             recentErrors: board.errors.recent.map {
                 StatusReport.RecentError(
                     code: $0.failure.code?.rawValue,
@@ -86,9 +102,10 @@ struct StatusCollector: Sendable {
                     at: $0.at.rfc3339,
                     count: $0.count
                 )
-            }
+            },
+            errorTotals: board.errors.totals
         )
-        (report.state, report.reasons) = HealthRules.judge(report, storageNotes)
+        (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
         return report
     }
 
@@ -174,20 +191,27 @@ struct StatusCollector: Sendable {
         return streams
     }
 
-    private func uploadFigures(_ books: Books) -> StatusReport.UploadFigures {
-        let upload = board.upload.state.value ?? UploadReport()
+    private func uploadFigures(_ stored: StoredFigures?) -> StatusReport.UploadFigures {
+        let state = board.upload.state
+        let upload = state.value ?? UploadReport()
+        var phase = upload.phase.rawValue
+        switch state {
+        case .unknown, .loading, .loaded: break
+        case .error: phase = "error"
+        }
+        if configuration.upload.target == nil { phase = "no endpoint" }
         return StatusReport.UploadFigures(
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
-            state: configuration.upload.target == nil ? "no endpoint" : upload.phase.rawValue,
+            state: phase,
             nextSyncAt: nextSync().map(wall),
-            bytesToday: bytesToday(books)
+            bytesToday: bytesToday(stored)
         )
     }
 
-    private func bytesToday(_ books: Books) -> Int64 {
+    private func bytesToday(_ stored: StoredFigures?) -> Int64 {
         let today = clock.wall().utcDay
-        return books.traffic.first { $0.day == today }?.traffic.total ?? 0
+        return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
     }
 
     /// A moment to come, on the wall clock as it is now.
@@ -196,40 +220,52 @@ struct StatusCollector: Sendable {
     }
 
     private func storageFigures(
-        _ figures: ProcessFigures,
+        _ stored: StoredFigures?,
         _ statistics: [StreamStatistics]
     ) -> StatusReport.Storage {
         let state = queue.storage.state
         let report = state.value
         var level = report?.level.rawValue ?? "ok"
         if case .error = state { level = "error" }
-        let path = Gateway.databasePath(configuration.stateDirectory)
         let reusable = report?.room.reusableBytes ?? 0
         return StatusReport.Storage(
-            databaseBytes: FileSpace.size(path) + FileSpace.size(path + "-wal"),
-            freeBytes: FileSpace.free(configuration.stateDirectory) + reusable,
+            databaseBytes: stored?.databaseBytes ?? 0,
+            freeBytes: (stored?.freeBytes ?? 0) + reusable,
             reusableBytes: reusable,
-            writtenBytes: figures.writtenBytes,
+            writtenBytes: stored?.process.writtenBytes ?? 0,
             evictedRecords: statistics.reduce(0) { $0 + $1.evicted },
             state: level
         )
     }
 
-    /// What only the queue can say in words.
-    private var storageNotes: HealthRules.StorageNotes {
-        var notes = HealthRules.StorageNotes()
-        notes.setAside = queue.setAside
+    /// What `status --json` has no field for.
+    private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
+        var notes = HealthRules.Notes()
+        notes.setAside = stored?.setAside ?? []
         switch queue.storage.state {
         case .unknown, .loading: break
-        case .loaded(let report): notes.detail = report.detail
-        case .error(let failure, _): notes.detail = failure.message
+        case .loaded(let report): notes.storage = report.detail
+        case .error(let failure, _): notes.storage = failure.message
+        }
+        switch board.upload.state {
+        case .unknown, .loading, .loaded: break
+        case .error(let failure, _): notes.upload = failure.description
+        }
+        if let waiting, waiting >= Self.patience {
+            let age = stored.map { " of \((clock.now() - $0.at).milliseconds / 1000) s ago" } ?? ""
+            notes.stale =
+                "the disk has not answered for \(waiting.milliseconds / 1000) s: "
+                + (stored == nil ? "no figures of the queue yet" : "figures of the queue are\(age)")
         }
         return notes
     }
 
+    /// A disk that takes longer is told.
+    private static let patience = Duration.seconds(5)
+
     /// What was lost since the database was made, and what is not entered yet.
-    private func losses(_ books: Books) -> [StatusReport.Loss] {
-        let known = books.losses.map {
+    private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
+        let known = (stored?.losses ?? []).map {
             StatusReport.Loss(
                 stream: configuration.wire(of: $0.stream),
                 kind: $0.kind.rawValue,
@@ -253,10 +289,14 @@ struct StatusCollector: Sendable {
 
 /// What makes a gateway degraded or critical (contract, section 1).
 enum HealthRules {
-    /// Of the storage, what `status --json` has no field for.
-    struct StorageNotes {
-        /// Why the state is not `ok`.
-        var detail = ""
+    /// What `status --json` has no field for.
+    struct Notes {
+        /// Why the state of the storage is not `ok`.
+        var storage = ""
+        /// Why nothing can be uploaded at all.
+        var upload: String?
+        /// Why figures of the queue are not of now.
+        var stale: String?
         /// Databases that were set aside as damaged.
         var setAside: [SetAside] = []
     }
@@ -273,23 +313,23 @@ enum HealthRules {
 
     static func judge(
         _ report: StatusReport,
-        _ storage: StorageNotes = StorageNotes()
+        _ notes: Notes = Notes()
     ) -> (StatusReport.Health, [String]) {
         var critical: [String] = []
         var degraded: [String] = []
-        if !report.daemon.running { critical.append("daemon not running") }
+        if report.daemon.running == false { critical.append("daemon not running") }
         if report.upload.state == UploadReport.Phase.tokenRefused.rawValue {
             critical.append("token refused")
         }
         switch report.storage.state {
-        case "critical": critical.append("storage nearly full: \(storage.detail)")
-        case "error": critical.append("records do not reach the disk: \(storage.detail)")
-        case "full": degraded.append("storage \(storage.detail)")
-        case "ok" where !storage.detail.isEmpty: degraded.append("storage: \(storage.detail)")
-        case "low": degraded.append("little storage left: \(storage.detail)")
+        case "critical": critical.append("storage nearly full: \(notes.storage)")
+        case "error": critical.append("records do not reach the disk: \(notes.storage)")
+        case "full": degraded.append("storage \(notes.storage)")
+        case "ok" where !notes.storage.isEmpty: degraded.append("storage: \(notes.storage)")
+        case "low": degraded.append("little storage left: \(notes.storage)")
         default: break
         }
-        for database in storage.setAside {
+        for database in notes.setAside {
             critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
@@ -300,6 +340,8 @@ enum HealthRules {
                 degraded.append("\(name): \(stream.quarantined) records in quarantine")
             }
         }
+        if let why = notes.stale { degraded.append(why) }
+        if let why = notes.upload { degraded.append("uploads failing: \(why)") }
         let failing = report.streams.values.compactMap(\.lastError).max { $0.at < $1.at }
         if let failing { degraded.append("uploads failing: \(failing.message)") }
         if report.clock.state == "unsynced" {

@@ -18,6 +18,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var storage: Storage
     package var losses: [Loss]
     package var recentErrors: [RecentError]
+    /// How often each error code was seen.
+    package var errorTotals: [String: Int]
 
     /// The overall state; its exit status is the contract's.
     package enum Health: String, Codable, Sendable {
@@ -35,10 +37,13 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     package struct Daemon: Codable, Sendable, Equatable {
-        package var running: Bool
+        /// nil where nobody can tell.
+        @OrNull package var running: Bool?
         package var pid: Int
         package var uptimeS: Int
         package var rssBytes: Int64
+        /// Memory of its own that the system cannot take back.
+        package var privateBytes: Int64
         package var cpuS: Double
     }
 
@@ -141,7 +146,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         upload: UploadFigures,
         storage: Storage,
         losses: [Loss],
-        recentErrors: [RecentError]
+        recentErrors: [RecentError],
+        errorTotals: [String: Int]
     ) {
         self.version = version
         self.deviceId = deviceId
@@ -155,6 +161,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         self.storage = storage
         self.losses = losses
         self.recentErrors = recentErrors
+        self.errorTotals = errorTotals
     }
 }
 

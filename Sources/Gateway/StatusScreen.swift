@@ -7,12 +7,14 @@ package struct StatusScreen {
     private static let height = 24
 
     private let report: StatusReport
+    private let isLive: Bool
     private let now: WallTime
     private let isColoured: Bool
 
-    /// `now`: what ages are counted from.
-    package init(_ report: StatusReport, now: WallTime, isColoured: Bool) {
+    /// `isLive`: it comes from the daemon now; `now`: what ages are counted from.
+    package init(_ report: StatusReport, isLive: Bool = true, now: WallTime, isColoured: Bool) {
         self.report = report
+        self.isLive = isLive
         self.now = now
         self.isColoured = isColoured
     }
@@ -27,10 +29,9 @@ package struct StatusScreen {
 
     private var headline: String {
         let daemon = report.daemon
-        let figures =
-            daemon.running
-            ? "up \(span(daemon.uptimeS)), \(bytes(daemon.rssBytes)), \(daemon.cpuS) s CPU"
-            : "not running, as last seen"
+        let running = "up \(span(daemon.uptimeS)), \(bytes(daemon.rssBytes)), \(daemon.cpuS) s CPU"
+        let last = daemon.running == false ? "not running, as last seen" : "as last seen"
+        let figures = isLive ? running : last
         let line = "waypost \(report.version)  \(report.state.rawValue)  \(figures)"
         let coloured = "waypost \(report.version)  \(colour(report.state))  \(figures)"
         return fit(line) == line ? coloured : fit(line)
@@ -82,7 +83,7 @@ package struct StatusScreen {
         ] + losses + [
             fit("clock     \(report.clock.state)"),
             fit(
-                "upload    \(report.upload.state)\(report.daemon.running ? next ?? "" : "")"
+                "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
                     + ", \(bytes(report.upload.bytesToday)) today"
             ),
         ]

@@ -1,50 +1,15 @@
-// What `waypost survey` asks for, answered by the daemon or, with the daemon dead, on the database itself.
+// What `waypost survey` asks for.
 internal import Board
-internal import FoundationEssentials
 internal import Host
 internal import Queue
 internal import Streams
 
-/// A request of `waypost survey`.
-package enum SurveyRequest: Sendable, Equatable {
-    case start(name: String)
-    case stop
-    case list
-
-    private struct Wire: Codable {
-        var command: String
-        var action: String
-        var name: String?
-    }
-
-    /// nil for any other line.
-    init?(line: [UInt8]) {
-        guard let wire = try? JSONInput.decode(Wire.self, from: line),
-            wire.command == "survey"
-        else { return nil }
-        switch (wire.action, wire.name) {
-        case ("start", let name?): self = .start(name: name)
-        case ("stop", _): self = .stop
-        case ("list", _): self = .list
-        default: return nil
-        }
-    }
-
-    /// One line of JSON with its end.
-    var line: [UInt8] {
-        let wire =
-            switch self {
-            case .start(let name): Wire(command: "survey", action: "start", name: name)
-            case .stop: Wire(command: "survey", action: "stop")
-            case .list: Wire(command: "survey", action: "list")
-            }
-        return ((try? JSONEncoder().encode(wire)).map { Array($0) } ?? []) + [10]
-    }
-
+/// What a survey may be called.
+package enum SurveyName {
     /// Why a name is none; nil for a good one.
     ///
     /// It goes to terminals, into file names and query engines.
-    package static func problem(withName name: String) -> String? {
+    package static func problem(with name: String) -> String? {
         let isGood = name.unicodeScalars.allSatisfy {
             $0.properties.isAlphabetic || $0.properties.numericType != nil
                 || " ._-".contains(Character($0))
@@ -57,59 +22,37 @@ package enum SurveyRequest: Sendable, Equatable {
     }
 }
 
-/// The answer to a request; on the control socket one line of JSON.
+/// What there is to say of a survey.
 package struct SurveyReply: Codable, Sendable, Equatable {
-    /// The survey that goes on.
+    /// The survey that goes on, or the one that was stopped.
     @OrNull package var open: String?
     /// RFC 3339.
     @OrNull package var startedAt: String?
-    /// The one that was stopped, its report as a record on the wire without its id.
+    /// Of the one that was stopped.
     @OrNull package var sightings: Int?
-    /// Why it was not done.
-    @OrNull package var error: String?
 
-    init(error: String? = nil) {
-        self.error = error
+    init() {}
+
+    /// The survey that goes on.
+    init(_ reader: Reader) throws {
+        guard let survey = try reader.openSurvey() else { return }
+        open = survey.name
+        startedAt = survey.start.rfc3339
     }
-
-    init?(json: [UInt8]) {
-        guard let reply = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
-            return nil
-        }
-        self = reply
-    }
-
-    var json: [UInt8] { encodedJSON(self) }
 }
 
-/// Does on a queue what was asked for.
+/// Starts and stops surveys; waits for the writer.
 struct SurveyDesk: Sendable {
     let queue: Queue
 
-    func answer(_ request: SurveyRequest) -> SurveyReply {
-        do {
-            switch request {
-            case .start(let name): return try start(name)
-            case .stop: return try stop()
-            case .list: return try list()
-            }
-        } catch let refusal as SurveyRefusal {
-            return SurveyReply(error: "\(refusal)")
-        } catch {
-            return SurveyReply(error: "the survey could not be changed: \(error)")
-        }
-    }
-
-    private func start(_ name: String) throws -> SurveyReply {
-        if let problem = SurveyRequest.problem(withName: name) {
-            return SurveyReply(error: problem)
-        }
+    func start(_ name: String) throws -> SurveyReply {
+        if let problem = SurveyName.problem(with: name) { throw Failure(problem) }
         try queue.startSurvey(name)
-        return try list()
+        return try SurveyReply(try queue.reader())
     }
 
     /// The sightings are read between two transactions: collecting goes on meanwhile.
-    private func stop() throws -> SurveyReply {
+    func stop() throws -> SurveyReply {
         let survey = try queue.endSurvey()
         let reader = try queue.reader()
         let dates = try reader.dates(through: .max)
@@ -119,14 +62,6 @@ struct SurveyDesk: Sendable {
         var reply = SurveyReply()
         reply.open = survey.name
         reply.sightings = Int(figures.sightings)
-        return reply
-    }
-
-    private func list() throws -> SurveyReply {
-        var reply = SurveyReply()
-        guard let survey = try queue.perform({ $0.survey }) else { return reply }
-        reply.open = survey.name
-        reply.startedAt = survey.start.wall.rfc3339
         return reply
     }
 }

@@ -29,12 +29,22 @@ protocol RunningSource: Sendable {
 extension BeaconAdapter: RunningSource {}
 extension LocationAdapter: RunningSource {}
 
+/// A source that runs, and how to open it anew.
+private struct OpenSource: Sendable {
+    var lane: StoppableLane
+    var adapter: (any RunningSource)?
+    var open: @Sendable () throws -> (lane: StoppableLane, adapter: (any RunningSource)?)
+}
+
 /// The sources and the uploader of one configuration; a reload makes new ones.
 final class Works: Sendable {
     let uploader: Uploader?
     private let timer: ReliableTimer?
     private let lanes: StateBox<[StoppableLane]>
-    private let running = StateBox([any RunningSource]())
+    private let sources = StateBox([SourceName: OpenSource]())
+    private let isStopped = StateBox(false)
+    /// Why a source does not run; nil while it may.
+    private let whyResting: @Sendable (SourceName) -> String?
     /// Ends the wait between two tries of the enrolment.
     private let retryEnrolment: Wakeup
 
@@ -43,6 +53,7 @@ final class Works: Sendable {
 
     init(_ context: WorksContext, configuration: Configuration) throws {
         lanes = StateBox([])
+        whyResting = { [resting = context.board.resting] in resting.value[$0] }
         retryEnrolment = try Wakeup()
         let destination = DestinationSettings(context, configuration)
         Self.checkToken(destination, context)
@@ -93,19 +104,58 @@ final class Works: Sendable {
 
     /// Has each source look at itself; sound does so with each segment.
     func checkSources() {
-        for source in running.value { source.checkHealth() }
+        for source in sources.value.values { source.adapter?.checkHealth() }
     }
 
     /// Stops the sources, then the uploader; returns when all of them have ended.
     func stop() {
         timer?.cancel()
         uploader?.stop()
-        let running = lanes.update { lanes in
+        var running = lanes.update { lanes in
             defer { lanes.removeAll() }
             return lanes
         }
+        running += sources.update { [isStopped] sources in
+            isStopped.update { $0 = true }
+            defer { sources.removeAll() }
+            return sources.values.map(\.lane)
+        }
         for lane in running { lane.raise() }
         for lane in running { lane.stop() }
+    }
+
+    /// Opens a source anew, without touching the others; returns why that was not possible.
+    ///
+    /// Waits until the source has let go of its device.
+    func restart(_ name: SourceName) -> String? {
+        if let why = whyResting(name) { return "\(name.rawValue) does not run: \(why)" }
+        guard let source = sources.update({ $0.removeValue(forKey: name) }) else {
+            return "\(name.rawValue) is being started or stopped; try again"
+        }
+        source.lane.stop()
+        do {
+            try open(name, source.open)
+            return nil
+        } catch {
+            return "\(name.rawValue): \(error)"
+        }
+    }
+
+    private func open(
+        _ name: SourceName,
+        _ open:
+            @escaping @Sendable () throws -> (
+                lane: StoppableLane, adapter: (any RunningSource)?
+            )
+    ) throws {
+        let (lane, adapter) = try open()
+        let isStopped = isStopped
+        let isTooLate = sources.update { sources in
+            if isStopped.value { return true }
+            sources[name] = OpenSource(lane: lane, adapter: adapter, open: open)
+            return false
+        }
+        if isTooLate { lane.stop() }
     }
 
     private func run(_ name: String, _ body: @escaping @Sendable (StopSignal) -> Void) throws {
@@ -227,50 +277,72 @@ final class Works: Sendable {
     }
 
     private func runSources(_ context: WorksContext, _ configuration: Configuration) throws {
-        let (queue, clock, board) = (context.queue, context.clock, context.board)
-        let clockWatch = context.clockWatch
-        if configuration.beacons.enabled, let publisher = board.sources[.beacons] {
-            var settings = BeaconSettings(configuration.beacons)
-            settings.tell = { why in
-                board.errors.add(Failure(why), at: clock.wall())
-                context.log.warning("beacons", ["why": why])
+        if !configuration.audio.enabled { context.queue.remember("audio", "off") }
+        for name in SourceName.allCases where Self.isEnabled(name, configuration) {
+            guard let publisher = context.board.sources[name] else { continue }
+            try open(name) {
+                switch name {
+                case .beacons:
+                    let adapter = try Self.beacons(context, configuration.beacons, publisher)
+                    return (try StoppableLane("beacons") { adapter.run(until: $0) }, adapter)
+                case .location:
+                    let adapter = try Self.location(context, configuration.location, publisher)
+                    return (try StoppableLane("location") { adapter.run(until: $0) }, adapter)
+                case .audio:
+                    let adapter = AudioAdapter(
+                        settings: AudioSettings(configuration.audio),
+                        sink: Self.sound(context.queue),
+                        board: publisher,
+                        clock: context.clock
+                    )
+                    return (try StoppableLane("audio") { adapter.run(until: $0) }, nil)
+                }
             }
-            settings.recent = { queue.recentReadings() }
-            let adapter = try BeaconAdapter(
-                settings: settings,
-                board: publisher,
-                clock: clock,
-                hasRoom: { queue.hasRoom },
-                lose: { queue.note($0) },
-                accept: { queue.accept($0) }
-            )
-            running.update { $0.append(adapter) }
-            try run("beacons") { adapter.run(until: $0) }
         }
-        if configuration.location.enabled, let publisher = board.sources[.location] {
-            let adapter = try LocationAdapter(
-                settings: LocationSettings(configuration.location),
-                board: publisher,
-                clock: clock,
-                onTime: { clockWatch.receiver(said: $0) },
-                onFix: { queue.note(place: $0) }
-            ) { queue.accept($0) }
-            running.update { $0.append(adapter) }
-            try run("location") { adapter.run(until: $0) }
+    }
+
+    private static func beacons(
+        _ context: WorksContext,
+        _ configuration: Configuration.Beacons,
+        _ publisher: Publisher<SourceReport>
+    ) throws -> BeaconAdapter {
+        let (queue, clock, board) = (context.queue, context.clock, context.board)
+        var settings = BeaconSettings(configuration)
+        settings.tell = { why in
+            board.errors.add(Failure(why), at: clock.wall())
+            context.log.warning("beacons", ["why": why])
         }
-        // Sound that nobody wanted is no gap.
-        let wasOff = queue.remembered("audio") == "off"
-        queue.remember("audio", configuration.audio.enabled ? "on" : "off")
-        if configuration.audio.enabled, let publisher = board.sources[.audio] {
-            var sink = SoundSink(queue)
-            if !wasOff { sink.lastEnd = { queue.endOfSound() } }
-            let adapter = AudioAdapter(
-                settings: AudioSettings(configuration.audio),
-                sink: sink,
-                board: publisher,
-                clock: clock
-            )
-            try run("audio") { adapter.run(until: $0) }
-        }
+        settings.recent = { queue.recentReadings() }
+        return try BeaconAdapter(
+            settings: settings,
+            board: publisher,
+            clock: clock,
+            hasRoom: { queue.hasRoom },
+            lose: { queue.note($0) },
+            accept: { queue.accept($0) }
+        )
+    }
+
+    /// Where sound goes; that which nobody wanted is no gap.
+    private static func sound(_ queue: Queue) -> SoundSink {
+        var sink = SoundSink(queue)
+        if queue.remembered("audio") != "off" { sink.lastEnd = { queue.endOfSound() } }
+        queue.remember("audio", "on")
+        return sink
+    }
+
+    private static func location(
+        _ context: WorksContext,
+        _ configuration: Configuration.Location,
+        _ publisher: Publisher<SourceReport>
+    ) throws -> LocationAdapter {
+        let (queue, clockWatch) = (context.queue, context.clockWatch)
+        return try LocationAdapter(
+            settings: LocationSettings(configuration),
+            board: publisher,
+            clock: context.clock,
+            onTime: { clockWatch.receiver(said: $0) },
+            onFix: { queue.note(place: $0) }
+        ) { queue.accept($0) }
     }
 }

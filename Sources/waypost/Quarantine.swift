@@ -1,13 +1,11 @@
 // `waypost quarantine`: records that the server refused.
 import ArgumentParser
 import Gateway
-import Queue
-import Streams
 
 struct Quarantine: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Look at records the server refused, send them again, or drop them.",
-        discussion: "Works with the daemon dead, too. Exit status: 0 done, 2 failed.",
+        discussion: "The list is shown with the daemon dead, too. Exit status: 0 done, 2 failed.",
         subcommands: [List.self, Requeue.self, Drop.self]
     )
 
@@ -20,8 +18,8 @@ struct Quarantine: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let client = try Quarantine.client(options)
-            let batches = try Quarantine.reporting { try client.list() }
+            let queue = QueueQuestions(try options.load().values)
+            let batches = try reporting("quarantine") { try queue.quarantine() }
             if json { return Output.write(QuarantineList(batches).json + [10]) }
             Output.write(QuarantineList(batches).text)
         }
@@ -36,11 +34,11 @@ struct Quarantine: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let client = try Quarantine.client(options)
-            let id = id
-            let reply = try Quarantine.reporting { try client.perform(.requeue(id: id)) }
+            let queue = QueueQuestions(try options.load().values)
+            let request = ControlRequest(.requeue, id)
+            let changed = try reporting("quarantine") { try queue.change(request).changed }
             Output.write(
-                "requeued: \(reply.changedRecords) records in \(reply.changedBatches) batches; "
+                "requeued: \(changed?.records ?? 0) records in \(changed?.batches ?? 0) batches; "
                     + "`waypost sync` sends them now\n"
             )
         }
@@ -59,24 +57,10 @@ struct Quarantine: ParsableCommand {
         }
 
         mutating func run() throws {
-            let client = try Quarantine.client(options)
-            let id = id
-            let reply = try Quarantine.reporting { try client.perform(.drop(id: id)) }
-            Output.write("dropped: \(reply.changedRecords) records\n")
-        }
-    }
-
-    private static func client(_ options: ConfigurationOptions) throws -> QuarantineClient {
-        QuarantineClient(try options.load().values, version: Waypost.currentVersion)
-    }
-
-    /// Errors in words, exit status 2.
-    private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            Output.error("quarantine: \(error)")
-            throw ExitCode(2)
+            let queue = QueueQuestions(try options.load().values)
+            let request = ControlRequest(.drop, id)
+            let changed = try reporting("quarantine") { try queue.change(request).changed }
+            Output.write("dropped: \(changed?.records ?? 0) records\n")
         }
     }
 }

@@ -15,42 +15,37 @@ struct Status: ParsableCommand {
 
     mutating func run() throws {
         let configuration = try options.load().values
-        guard let client = ControlClient(path: Gateway.socketPath(configuration)) else {
-            throw try showSnapshot(configuration)
+        do {
+            let client = try ControlClient(configuration)
+            let reply = try client.ask(.init(watch ? .watch : .status))
+            guard let report = reply.status else { throw client.lost }
+            show(report)
+            guard watch else { throw ExitCode(report.state.exitStatus) }
+            while let reply = client.next(timeout: nil) { reply.status.map { show($0) } }
+            throw client.lost
+        } catch let refusal as ControlRefusal {
+            throw showLast(configuration, refusal)
         }
-        guard client.send(watch ? .watch : .status),
-            let line = client.line(timeout: .seconds(10)), let report = StatusReport(json: line)
-        else { throw try showSnapshot(configuration) }
-        show(report, line)
-        while watch, let line = client.line(timeout: .seconds(86_400 * 365)) {
-            if let report = StatusReport(json: line) { show(report, line) }
-        }
-        if watch { throw try showSnapshot(configuration) }
-        throw ExitCode(report.state.exitStatus)
     }
 
-    /// The daemon is dead: what it left behind.
-    private func showSnapshot(_ configuration: Configuration) throws -> ExitCode {
-        guard let report = Snapshot.read(configuration) else {
-            let path = Gateway.socketPath(configuration)
-            Output.error(
-                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
-            )
-            // A script gets its object all the same.
-            if json {
-                let nothing = Snapshot.nothing(configuration, version: Waypost.currentVersion)
-                Output.write(nothing.json + [10])
-            }
-            return ExitCode(2)
+    /// What the daemon left behind, where it cannot be asked.
+    private func showLast(_ configuration: Configuration, _ refusal: ControlRefusal) -> ExitCode {
+        let isThere = Snapshot.isThere(configuration)
+        // The screen of a dead daemon says so itself.
+        if refusal.isRunning != false || !isThere { Output.error("\(refusal)") }
+        // A script gets its object all the same.
+        if isThere || json {
+            let version = Waypost.currentVersion
+            show(Snapshot.report(configuration, refusal, version: version), isLive: false)
         }
-        show(report, report.json)
-        return ExitCode(report.state.exitStatus)
+        return ExitCode(StatusReport.Health.critical.exitStatus)
     }
 
-    private func show(_ report: StatusReport, _ line: [UInt8]) {
-        guard !json else { return Output.write(line + [10]) }
+    private func show(_ report: StatusReport, isLive: Bool = true) {
+        guard !json else { return Output.write(report.json + [10]) }
         let screen = StatusScreen(
             report,
+            isLive: isLive,
             now: SystemClock().wall(),
             isColoured: Output.isColoured
         )

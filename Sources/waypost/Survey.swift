@@ -7,7 +7,7 @@ struct Survey: ParsableCommand {
         abstract:
             "Gather what is heard between a start and a stop by beacon, with where it was heard.",
         discussion:
-            "Works with the daemon dead, too; a survey goes on across restarts. Exit status: 0 done, 2 failed.",
+            "A survey goes on across restarts; list and show work with the daemon dead, too. Exit status: 0 done, 2 failed.",
         subcommands: [Start.self, Stop.self, List.self, Show.self]
     )
 
@@ -18,15 +18,15 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func validate() throws {
-            if let problem = SurveyRequest.problem(withName: name) {
+            if let problem = SurveyName.problem(with: name) {
                 throw ValidationError(problem)
             }
         }
 
         mutating func run() throws {
-            let client = try Survey.client(options)
-            let name = name
-            _ = try Survey.reporting { try client.perform(.start(name: name)) }
+            let queue = QueueQuestions(try options.load().values)
+            let request = ControlRequest(.surveyStart, name)
+            _ = try reporting("survey") { try queue.change(request) }
             Output.write("survey \"\(name)\" goes on until `waypost survey stop`\n")
         }
     }
@@ -39,11 +39,11 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let client = try Survey.client(options)
-            let reply = try Survey.reporting { try client.perform(.stop) }
-            let name = reply.open ?? ""
+            let queue = QueueQuestions(try options.load().values)
+            let reply = try reporting("survey") { try queue.change(.init(.surveyStop)).survey }
+            let name = reply?.open ?? ""
             Output.write(
-                "survey \"\(name)\" is over: \(reply.sightings ?? 0) sightings; `waypost survey show \"\(name)\"`\n"
+                "survey \"\(name)\" is over: \(reply?.sightings ?? 0) sightings; `waypost survey show \"\(name)\"`\n"
             )
         }
     }
@@ -57,9 +57,9 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let client = try Survey.client(options)
-            let open = try Survey.reporting { try client.perform(.list) }
-            let records = try Survey.reporting { try client.finished() }
+            let queue = QueueQuestions(try options.load().values)
+            let open = try reporting("survey") { try queue.survey() }
+            let records = try reporting("survey") { try queue.finishedSurveys() }
             guard json else { return Output.write(SurveyScreen.list(open, records)) }
             Output.write(SurveyList.json(open, records) + [10])
         }
@@ -75,8 +75,8 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let client = try Survey.client(options)
-            let records = try Survey.reporting { try client.finished() }
+            let queue = QueueQuestions(try options.load().values)
+            let records = try reporting("survey") { try queue.finishedSurveys() }
             guard let record = records.last(where: { $0.name == name }) else {
                 Output.error(
                     "survey: no survey \"\(name)\" that is over; `waypost survey list` shows them"
@@ -85,20 +85,6 @@ struct Survey: ParsableCommand {
             }
             guard json else { return Output.write(SurveyScreen.show(record)) }
             Output.write(record.json + [10])
-        }
-    }
-
-    private static func client(_ options: ConfigurationOptions) throws -> SurveyClient {
-        SurveyClient(try options.load().values, version: Waypost.currentVersion)
-    }
-
-    /// Errors in words, exit status 2.
-    private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {
-        do {
-            return try body()
-        } catch {
-            Output.error("survey: \(error)")
-            throw ExitCode(2)
         }
     }
 }

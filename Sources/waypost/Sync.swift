@@ -19,33 +19,50 @@ struct Sync: ParsableCommand {
 
     mutating func run() throws {
         let configuration = try options.load().values
-        let path = Gateway.socketPath(configuration)
-        guard let client = ControlClient(path: path), client.send(.sync) else {
-            Output.error(
-                "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
-            )
+        let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
+        let client: ControlClient
+        var reply: ControlReply?
+        do {
+            client = try ControlClient(configuration)
+            reply = try client.ask(.init(.sync), timeout: deadline - SystemClock().now())
+        } catch let refusal as ControlRefusal {
+            Output.error("\(refusal)")
+            throw ExitCode(2)
+        } catch {
+            Output.error("sync: \(error)")
             throw ExitCode(2)
         }
         var last: StatusReport?
-        var isDone: Bool?
-        let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
-        while isDone == nil, let line = client.line(timeout: deadline - SystemClock().now()) {
-            if let report = StatusReport(json: line) {
-                last = report
-                showProgress(report)
-            } else {
-                isDone = String(decoding: line, as: UTF8.self).contains("true")
-            }
+        while let now = reply {
+            last = now.status ?? last
+            if now.done != nil { break }
+            now.status.map { showProgress($0) }
+            reply = client.next(timeout: deadline - SystemClock().now())
         }
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
         if let last { Output.write(Self.summary(last)) }
-        guard isDone != nil else {
+        throw end(reply, client)
+    }
+
+    /// Says what is not done.
+    private func end(_ reply: ControlReply?, _ client: ControlClient) -> ExitCode {
+        guard let sync = reply?.sync else {
             Output.error(
                 "not finished in \(wait) s; the upload goes on, `waypost status` follows it"
             )
-            throw ExitCode(1)
+            return ExitCode(1)
         }
-        throw ExitCode(isDone == true ? 0 : 1)
+        if sync.quarantined > 0 {
+            Output.error(
+                "\(sync.quarantined) records were refused for good; `waypost quarantine list` shows why"
+            )
+        }
+        switch sync.left {
+        case nil: Output.error("whether anything is left is not known; `waypost status` says why")
+        case 0?: break
+        case let left?: Output.error("\(left) records that were there before still wait")
+        }
+        return ExitCode(reply?.done == true ? 0 : 1)
     }
 
     private func showProgress(_ report: StatusReport) {

@@ -14,7 +14,7 @@ struct Waypost: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
-            Survey.self, Put.self, Decode.self, Config.self,
+            Survey.self, Restart.self, Put.self, Decode.self, Config.self,
         ]
     )
 }
@@ -85,5 +85,15 @@ enum Output {
             guard count > 0 else { return }
             rest = rest.dropFirst(count)
         }
+    }
+}
+
+/// Errors in words, exit status 2.
+func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> Value {
+    do {
+        return try body()
+    } catch {
+        Output.error("\(command): \(error)")
+        throw ExitCode(2)
     }
 }

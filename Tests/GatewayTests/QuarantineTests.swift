@@ -8,28 +8,8 @@ import Testing
 @testable import Gateway
 
 @Suite struct QuarantineDeskTests {
-    @Test(arguments: [
-        QuarantineRequest.list(after: 0), .list(after: 7), .requeue(id: "all"), .requeue(id: "3"),
-        .drop(id: #"x"y\n"#),
-    ])
-    func request_survivesTheWire(request: QuarantineRequest) {
-        #expect(QuarantineRequest(line: Array(request.line.dropLast())) == request)
-        #expect(request.line.last == 10)
-    }
-
-    @Test func request_isNothingElse() {
-        for line in [
-            "", "{}", "null", "[]", #"{"command":"status"}"#, #"{"command":"quarantine"}"#,
-            #"{"command":"quarantine","action":"drop"}"#,
-            #"{"command":"quarantine","action":"rm","id":"1"}"#,
-            #"{"command":"quarantine","action":"drop","id":1}"#,
-        ] {
-            #expect(QuarantineRequest(line: Array(line.utf8)) == nil, "\(line)")
-        }
-    }
-
-    private func entry(_ words: String, stream: String = "beacons") -> QuarantineReply.Entry {
-        QuarantineReply.Entry(
+    private func entry(_ words: String, stream: String = "beacons") -> QuarantinePage.Entry {
+        QuarantinePage.Entry(
             number: 7,
             key: "22222222-2222-4222-8222-222222222222",
             stream: stream,
@@ -91,53 +71,21 @@ import Testing
                 try writer.quarantine(batch, words: String(repeating: "é", count: 400))
             }
         }
-        let desk = QuarantineDesk(queue: queue, configuration: Configuration())
-        let page = desk.answer(.list(after: 0))
+        let desk = QueueDesk(queue: queue, configuration: Configuration())
+        let reply = desk.answer(.init(.quarantineList))
+        let page = try #require(ControlReply(line: reply.json)?.quarantine)
+        #expect(page == reply.quarantine)
         #expect(page.batches.count == 50)
         #expect(page.more)
-        // A page must fit into a socket's buffer, which is 208 KiB unless an administrator made it larger.
-        #expect(page.json.count < 100_000)
-        let reply = QuarantineReply(json: page.json)
-        #expect(reply == page)
         let (first, second) = (page.batches[0], page.batches[1])
-        #expect(desk.answer(.requeue(id: "\(first.number)")).changedRecords == 1)
-        #expect(desk.answer(.drop(id: second.key.uppercased())).changedRecords == 1)
+        #expect(desk.answer(.init(.requeue, "\(first.number)")).changed?.records == 1)
+        #expect(desk.answer(.init(.drop, second.key.uppercased())).changed?.records == 1)
         for id in ["\(first.number)", second.key, "", "0", "-1", "x", "99999999999999999999"] {
-            #expect(desk.answer(.drop(id: id)).error?.contains("quarantine list") == true)
+            let error = desk.answer(.init(.drop, id)).error
+            #expect(error?.contains("quarantine list") == true)
         }
-        let all = desk.answer(.requeue(id: "all"))
-        #expect(all.changedBatches == 118)
-        #expect(all.changedRecords == 118)
-        #expect(desk.answer(.list(after: 0)).batches.isEmpty)
-    }
-}
-
-@Suite struct OfflineQueueTests {
-    /// `waypost quarantine` with the daemon dead must not evict what the configuration has room for.
-    @Test func limits_areThoseOfTheConfiguration() throws {
-        let directory = NSTemporaryDirectory() + "waypost-offline-" + UUID().uuidString
-        try FileManager.default.createDirectory(
-            atPath: directory,
-            withIntermediateDirectories: true
-        )
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        var configuration = Configuration()
-        configuration.stateDirectory = directory
-        configuration.runtimeDirectory = directory
-        // No disk has so much: the queue says at once that it takes no sound.
-        configuration.storage.warnFree = 1 << 60
-        configuration.storage.criticalFree = 1 << 60
-        try Queue(
-            settings: QueueSettings(
-                path: Gateway.databasePath(directory),
-                bootID: "boot",
-                appVersion: "test"
-            )
-        ).close()
-        let refusal = try OfflineQueue.open(configuration, version: "test") { queue in
-            queue.checkStorage()
-            return try queue.flushed().soundRefusal
-        }
-        #expect(refusal != nil)
+        let all = desk.answer(.init(.requeue, "all")).changed
+        #expect(all == QuarantineChange(batches: 118, records: 118))
+        #expect(desk.answer(.init(.quarantineList)).quarantine?.batches.isEmpty == true)
     }
 }

@@ -1,4 +1,5 @@
 // The status report, its screen, and the control socket's commands.
+import Board
 import Foundation
 import Host
 import Testing
@@ -14,7 +15,14 @@ import Testing
             deviceId: "d",
             state: .healthy,
             reasons: [],
-            daemon: .init(running: true, pid: 1, uptimeS: 61, rssBytes: 16_700_000, cpuS: 0.5),
+            daemon: .init(
+                running: true,
+                pid: 1,
+                uptimeS: 61,
+                rssBytes: 16_700_000,
+                privateBytes: 6_000_000,
+                cpuS: 0.5
+            ),
             clock: .init(state: "synced", bootId: "b", offsetS: 0),
             sources: [
                 "beacons": .init(
@@ -60,7 +68,8 @@ import Testing
                 state: "ok"
             ),
             losses: [],
-            recentErrors: []
+            recentErrors: [],
+            errorTotals: ["E001": 2]
         )
         change(&report)
         (report.state, report.reasons) = HealthRules.judge(report)
@@ -121,14 +130,15 @@ import Testing
         #expect(plain.contains("beacons   loaded    3 s ago      1.3        7  passive scan"))
     }
 
-    @Test func control_takesItsCommandsAndNothingElse() {
-        for command in ControlCommand.allCases {
-            #expect(ControlCommand(line: Array(command.line.dropLast())) == command)
-        }
-        #expect(ControlCommand(line: Array(#"{ "command" : "sync" }"#.utf8)) == .sync)
-        for line in ["", "status", #"{"command":"rm"}"#, "{}", "\u{0}"] {
-            #expect(ControlCommand(line: Array(line.utf8)) == nil)
-        }
+    @Test func errors_areCountedByCode_andGoOnFromWhatWasKept() {
+        let log = ErrorLog()
+        for number in 0..<20 { log.add(Failure("no way \(number)", code: .network), at: Self.now) }
+        log.add(Failure("of no code"), at: Self.now)
+        let after = ErrorLog(log.memory)
+        after.add(Failure("refused", code: .tokenRefused), at: Self.now)
+        #expect(after.totals == ["E001": 20, "E002": 1])
+        #expect(after.recent.map(\.failure.message).prefix(2) == ["refused", "of no code"])
+        #expect(after.recent.count == ErrorLog.limit)
     }
 
     @Test func startUpMemory_leavesALibraryAloneThatIsBeingLoaded() throws {

@@ -79,8 +79,13 @@ import Testing
             )
         }
 
-        func ask(_ request: SurveyRequest) -> SurveyReply {
-            SurveyDesk(queue: queue).answer(request)
+        @discardableResult func ask(
+            _ command: ControlRequest.Command,
+            _ name: String? = nil
+        ) -> (survey: SurveyReply, error: String?) {
+            let desk = QueueDesk(queue: queue, configuration: Configuration())
+            let reply = desk.answer(ControlRequest(command, name))
+            return (reply.survey ?? SurveyReply(), reply.error)
         }
 
         /// The records on the wire.
@@ -105,14 +110,14 @@ import Testing
     @Test func figures_areThoseOfTheSightingsBetweenStartAndStop() throws {
         let bench = try Bench()
         bench.hear(1, -10)
-        #expect(bench.ask(.start(name: "north field")).open == "north field")
+        #expect(bench.ask(.surveyStart, "north field").survey.open == "north field")
         for rssi in [-60, -70, -70, -90] { bench.hear(1, rssi, after: 2) }
         bench.hear(1, nil, after: 30)
         bench.hear(2, -55)
         bench.hear(2, -50)
-        let reply = bench.ask(.stop)
-        #expect(reply.open == "north field")
-        #expect(reply.sightings == 7)
+        let reply = bench.ask(.surveyStop)
+        #expect(reply.survey.open == "north field")
+        #expect(reply.survey.sightings == 7)
         bench.hear(1, -10)
         let record = try bench.only()
         #expect(record.name == "north field")
@@ -139,7 +144,7 @@ import Testing
     @Test func place_isThatOfTheNewestFix_ofTheTenSecondsBefore() throws {
         let bench = try Bench()
         bench.stand(1, 1)
-        _ = bench.ask(.start(name: "s"))
+        bench.ask(.surveyStart, "s")
         bench.hear(1, -60)
         bench.stand(46.5, 6.8)
         bench.hear(1, -50, after: 0)
@@ -147,7 +152,7 @@ import Testing
         bench.hear(1, -40, after: 0.1)
         bench.stand(46.501, 6.8)
         bench.hear(1, -55, after: 1)
-        _ = bench.ask(.stop)
+        bench.ask(.surveyStop)
         let record = try bench.only()
         let beacon = record.beacons[0]
         // Before the first fix and more than ten seconds after one there is no place.
@@ -163,43 +168,43 @@ import Testing
 
     @Test func survey_goesOnThroughARestart_ofTheProgramAndOfTheMachine() throws {
         let bench = try Bench()
-        _ = bench.ask(.start(name: "s"))
+        bench.ask(.surveyStart, "s")
         bench.stand(46.5, 6.8)
         bench.hear(1, -60)
         try bench.restart()
-        #expect(bench.ask(.list).open == "s")
+        #expect(bench.ask(.surveyList).survey.open == "s")
         bench.stand(46.5, 6.8)
         bench.hear(1, -60)
         try bench.restart(boot: "b")
         bench.stand(46.5, 6.8)
         bench.hear(1, -60, after: 39.5)
         #expect(try bench.published().isEmpty)
-        #expect(bench.ask(.stop).sightings == 3)
+        #expect(bench.ask(.surveyStop).survey.sightings == 3)
         let record = try bench.only()
         #expect(record.beacons[0].count == 3)
         #expect(record.beacons[0].longestGap == 40)
         #expect(record.track.fixes == 3)
         try bench.restart()
         #expect(try bench.only().id == record.id)
-        #expect(bench.ask(.list).open == nil)
+        #expect(bench.ask(.surveyList).survey.open == nil)
     }
 
     @Test func stopThatWasInterrupted_isDoneByTheNextOne_withTheSameEnd() throws {
         let bench = try Bench()
-        _ = bench.ask(.start(name: "s"))
+        bench.ask(.surveyStart, "s")
         bench.hear(1, -60)
         _ = try bench.queue.endSurvey()
         try bench.restart()
         bench.hear(1, -60)
-        #expect(bench.ask(.start(name: "t")).error?.contains("\"s\" is going on") == true)
-        #expect(bench.ask(.stop).sightings == 1)
+        #expect(bench.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
+        #expect(bench.ask(.surveyStop).survey.sightings == 1)
         #expect(try bench.only().sightings == 1)
     }
 
     @Test func sightingsOfASurvey_areNotPurged_beforeItIsOver() throws {
         let bench = try Bench()
         bench.hear(1, -60)
-        _ = bench.ask(.start(name: "s"))
+        bench.ask(.surveyStart, "s")
         for _ in 0..<10 { bench.hear(1, -60) }
         let range = try #require(try bench.queue.flushed().pending(.beacons))
         try bench.queue.perform { writer in
@@ -208,48 +213,38 @@ import Testing
         }
         bench.clock.advance(by: .seconds(3600))
         #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == false)
-        #expect(bench.ask(.stop).sightings == 10)
+        #expect(bench.ask(.surveyStop).survey.sightings == 10)
         #expect(try bench.queue.perform { try $0.purge(retention: .seconds(60)) } == true)
         #expect(try bench.only().missingSightings == nil)
     }
 
     @Test func wrongUse_isToldInWords() throws {
         let bench = try Bench()
-        #expect(bench.ask(.stop).error?.hasPrefix("no survey is going on") == true)
+        #expect(bench.ask(.surveyStop).error?.hasPrefix("no survey is going on") == true)
         for name in ["", " a", "a/b", "a\n", String(repeating: "a", count: 65), "\u{1B}[2J"] {
-            #expect(bench.ask(.start(name: name)).error?.contains("is no survey name") == true)
+            #expect(bench.ask(.surveyStart, name).error?.contains("is no survey name") == true)
         }
-        #expect(bench.ask(.start(name: "Wald-3 süd")).error == nil)
+        #expect(bench.ask(.surveyStart, "Wald-3 süd").error == nil)
         #expect(
-            bench.ask(.start(name: "b")).error
+            bench.ask(.surveyStart, "b").error
                 == "survey \"Wald-3 süd\" is going on: `waypost survey stop` ends it"
         )
     }
 
-    @Test func requests_areReadFromTheirOwnLines_andFromNoOthers() {
-        for request in [SurveyRequest.start(name: "a \"b\""), .stop, .list] {
-            #expect(SurveyRequest(line: request.line) == request)
-        }
-        for line in ["", "{}", #"{"command":"survey"}"#, #"{"command":"survey","action":"start"}"#]
-        {
-            #expect(SurveyRequest(line: Array(line.utf8)) == nil)
-        }
-    }
-
     @Test func screens_fitATerminal() throws {
         let bench = try Bench()
-        _ = bench.ask(.start(name: String(repeating: "ü", count: 32)))
+        bench.ask(.surveyStart, String(repeating: "ü", count: 32))
         for beacon in 0..<40 {
             for rssi in stride(from: -95, to: -40, by: 5) { bench.hear(beacon, rssi - beacon) }
         }
-        _ = bench.ask(.stop)
+        bench.ask(.surveyStop)
         let record = try bench.only()
         let screen = SurveyScreen.show(record)
         let lines = screen.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 25)
         #expect(lines.allSatisfy { $0.count <= 80 })
         #expect(screen.contains("and 24 beacons heard less"))
-        let list = SurveyScreen.list(bench.ask(.list), [record])
+        let list = SurveyScreen.list(bench.ask(.surveyList).survey, [record])
         #expect(list.split(separator: "\n").allSatisfy { $0.count <= 80 })
         #expect(SurveyScreen.picture(record.beacons[0]).contains("|"))
         // Beacons of one owner differ at the end of their ids.

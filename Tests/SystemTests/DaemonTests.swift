@@ -123,7 +123,7 @@ import Testing
         try bench.start()
         let report = try bench.json()
         let expected: [String: Set<String>] = [
-            "daemon": ["running", "pid", "uptime_s", "rss_bytes", "cpu_s"],
+            "daemon": ["running", "pid", "uptime_s", "rss_bytes", "private_bytes", "cpu_s"],
             "clock": ["state", "boot_id", "offset_s"],
             "upload": [
                 "last_attempt_at", "last_success_at", "state", "next_sync_at", "bytes_today",
@@ -137,7 +137,7 @@ import Testing
         for (name, keys) in expected {
             #expect(Set((report[name] as? [String: Any] ?? [:]).keys) == keys, "\(name)")
         }
-        for name in ["version", "device_id", "state", "reasons", "losses", "recent_errors"] {
+        for name in ["version", "device_id", "state", "reasons", "losses", "recent_errors", "error_totals"] {
             #expect(report[name] != nil, "\(name)")
         }
         let source = (report["sources"] as? [String: [String: Any]])?["beacons"] ?? [:]

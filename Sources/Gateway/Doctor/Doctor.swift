@@ -10,8 +10,10 @@ package struct Patient: Sendable {
     package var version: String
     /// A folder in place of `/`, for what is looked up in files.
     package var root = ""
-    /// The gateway's own report; nil while it does not run.
+    /// The gateway's own report; nil while it cannot be asked.
     var report: StatusReport?
+    /// Why it cannot be.
+    var refusal: ControlRefusal?
 
     package init(
         _ configuration: Configuration,
@@ -23,14 +25,12 @@ package struct Patient: Sendable {
         self.environment = environment
         self.version = version
         self.root = root
-        report = Self.ask(configuration)
-    }
-
-    private static func ask(_ configuration: Configuration) -> StatusReport? {
-        guard let client = ControlClient(path: Gateway.socketPath(configuration)),
-            client.send(.status), let line = client.line(timeout: .seconds(3))
-        else { return nil }
-        return StatusReport(json: line)
+        do {
+            report = try ControlClient(configuration).ask(.init(.status), timeout: .seconds(3))
+                .status
+        } catch {
+            refusal = error as? ControlRefusal
+        }
     }
 }
 

@@ -23,6 +23,9 @@ struct ServiceCheck {
 
     private var running: Finding {
         guard let report = patient.report else {
+            if let refusal = patient.refusal, refusal.isRunning != false {
+                return .fail("gateway", "\(refusal)", next: "`sudo waypost doctor`")
+            }
             return .fail(
                 "gateway",
                 "does not run: nothing answers at \(Gateway.socketPath(patient.configuration))",

@@ -23,7 +23,7 @@ package final class IntakeClient {
 
     private let stream: UserStream
     private let path: String
-    private let controlPath: String
+    private let stateDirectory: String
     private let tell: (String) -> Void
     private let progress: (Outcome) -> Void
     private var outcome = Outcome()
@@ -45,7 +45,7 @@ package final class IntakeClient {
     ) {
         self.stream = stream
         path = "\(configuration.runtimeDirectory)/\(Intake.fileName)"
-        controlPath = Gateway.socketPath(configuration)
+        stateDirectory = configuration.stateDirectory
         self.tell = tell
         self.progress = progress
     }
@@ -177,7 +177,10 @@ package final class IntakeClient {
 
     /// Three things that look alike from here, each with its own next step.
     private func reason(_ error: SystemError) -> String {
-        let isThere = ControlClient(path: controlPath) != nil
+        let isThere =
+            if case .running = DaemonPresence(stateDirectory: stateDirectory) { true } else {
+                false
+            }
         switch error.code {
         case EACCES, EPERM:
             return "\(path): this user has no right to it; "

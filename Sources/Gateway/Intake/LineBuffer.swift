@@ -16,7 +16,8 @@ struct LineBuffer {
     private var isSkipping = false
     private var isEnded = false
 
-    private var count: Int { bytes.count - start }
+    /// Bytes that are no line yet, or were not asked for.
+    var count: Int { bytes.count - start }
 
     /// `next` was not asked for all that there is.
     var isUnread: Bool { searched < bytes.count || (isEnded && count > 0) }

@@ -20,14 +20,12 @@ enum ControlTargets {
     ]
 
     private static func request(_ input: [UInt8]) {
-        if let command = ControlCommand(line: input) {
-            precondition(ControlCommand(line: Array(command.line.dropLast())) == command)
+        if let request = ControlRequest(line: input) {
+            precondition(ControlRequest(line: request.json) == request)
         }
-        if let request = QuarantineRequest(line: input) {
-            precondition(QuarantineRequest(line: request.line) == request)
-        }
-        if let reply = QuarantineReply(json: input) {
-            _ = QuarantineList(reply.batches).text
+        if let reply = ControlReply(line: input) {
+            _ = QuarantineList(reply.quarantine?.batches ?? []).text
+            _ = reply.json
         }
     }
 

@@ -129,6 +129,7 @@ final class IntakeBench {
     var configuration: Configuration {
         var configuration = Configuration()
         configuration.runtimeDirectory = folder
+        configuration.stateDirectory = folder
         return configuration
     }
 

@@ -140,16 +140,12 @@ import Testing
     @Test func gatewayThatHasNotReadTheTable_isToldSo() throws {
         let bench = try IntakeBench()
         bench.stop()
-        let control = try UnixListener(
-            path: bench.folder + "/control.sock",
-            name: "control socket",
-            waiting: 8
-        )
+        let lock = try Gateway.lock(bench.folder)
         #expect(
             try put(bench, "{}\n").failure
                 == "the running gateway does not know [stream.weather] yet; `systemctl reload waypost`"
         )
-        control.remove()
+        _ = consume lock
     }
 
     @Test func streamThatTheGatewayDoesNotKnow_isToldForEachLine() throws {

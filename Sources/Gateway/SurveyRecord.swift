@@ -1,44 +1,15 @@
-// The side of the command `waypost survey`.
+// Surveys that are over.
 internal import Board
 internal import Host
 internal import Queue
 internal import Streams
 internal import Upload
 
-/// Asks the daemon if it runs, else the database under the daemon's own lock.
-package struct SurveyClient {
-    private let configuration: Configuration
-    private let version: String
-
-    package init(_ configuration: Configuration, version: String) {
-        self.configuration = configuration
-        self.version = version
-    }
-
-    /// Throws a Failure that says what to do.
-    package func perform(_ request: SurveyRequest) throws -> SurveyReply {
-        let path = Gateway.socketPath(configuration)
-        if let client = ControlClient(path: path) {
-            // The figures of a large survey take their time.
-            guard client.send(line: request.line), let line = client.line(timeout: .seconds(600)),
-                let reply = SurveyReply(json: line)
-            else { throw Failure("\(path): the daemon did not answer; `waypost status` shows it") }
-            return try Self.checked(reply)
-        }
-        return try OfflineQueue.open(configuration, version: version) { queue in
-            try Self.checked(SurveyDesk(queue: queue).answer(request))
-        }
-    }
-
-    private static func checked(_ reply: SurveyReply) throws -> SurveyReply {
-        if let error = reply.error { throw Failure(error) }
-        return reply
-    }
-
+extension QueueQuestions {
     /// Surveys that are over and still on the device, as on the wire, oldest first.
     ///
     /// Read from the database as it is, with the daemon or without.
-    package func finished() throws -> [SurveyRecord] {
+    package func finishedSurveys() throws -> [SurveyRecord] {
         let path = Gateway.databasePath(configuration.stateDirectory)
         do {
             let reader = try Reader(path: path)

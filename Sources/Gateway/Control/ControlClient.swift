@@ -1,0 +1,131 @@
+// The other end of the control socket, for the field commands.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// Why the daemon cannot be asked: three things that must not be taken for one another.
+package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The socket is for others; whether a daemon runs may be known all the same.
+    case noRight(path: String, isRunning: Bool?)
+    /// It runs, and says nothing.
+    case silent(path: String, pid: Int)
+    case gone(path: String)
+
+    package var description: String {
+        switch self {
+        case .noRight(let path, _):
+            "\(path): this user may not ask waypost, only root and the group waypost may; "
+                + "`sudo waypost …`, or `sudo usermod -aG waypost $USER` and log in again"
+        case .silent(let path, let pid):
+            "waypost runs (process \(pid)) but does not answer at \(path); "
+                + "`journalctl -u waypost` may tell why, `sudo systemctl restart waypost` starts it anew"
+        case .gone(let path):
+            "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
+        }
+    }
+
+    /// nil where nobody can tell.
+    package var isRunning: Bool? {
+        switch self {
+        case .noRight(_, let isRunning): isRunning
+        case .silent: true
+        case .gone: false
+        }
+    }
+}
+
+/// A connection to the daemon; asks one thing at a time.
+package final class ControlClient {
+    /// A daemon answers within a second; this is for a machine that is busy with everything else.
+    package static let patience = Duration.seconds(5)
+
+    private let socket: Descriptor
+    private let path: String
+    private let stateDirectory: String
+    private var input = LineBuffer()
+    private var isClosed = false
+
+    /// Connects; at most for `patience`.
+    package init(_ configuration: Configuration) throws(ControlRefusal) {
+        path = Gateway.socketPath(configuration)
+        stateDirectory = configuration.stateDirectory
+        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let number = Glibc.socket(AF_UNIX, flags, 0)
+        guard number >= 0 else { throw .gone(path: path) }
+        socket = Descriptor(owning: number)
+        // A socket whose daemon takes no more clients would hold connect(2) up for ever.
+        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        let code = UnixSocket.withAddress(Array(path.utf8)) { connect(number, $0, $1) }
+        guard code != 0 else { return }
+        throw Self.refusal(code == nil ? ENAMETOOLONG : errno, path, stateDirectory)
+    }
+
+    private static func refusal(_ code: Int32, _ path: String, _ directory: String)
+        -> ControlRefusal
+    {
+        let presence = DaemonPresence(stateDirectory: directory)
+        switch presence {
+        case .running(let pid) where code != EACCES && code != EPERM:
+            return .silent(path: path, pid: pid)
+        case .running: return .noRight(path: path, isRunning: true)
+        case .unknown where code == EACCES || code == EPERM:
+            return .noRight(path: path, isRunning: nil)
+        case .gone, .unknown: return .gone(path: path)
+        }
+    }
+
+    /// Asks, and waits for the reply.
+    ///
+    /// Throws ControlRefusal when none came, and a Failure with the daemon's words when it refuses.
+    package func ask(
+        _ request: ControlRequest,
+        timeout: Duration = ControlClient.patience
+    ) throws -> ControlReply {
+        let line = request.json + [10]
+        guard send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count,
+            let reply = next(timeout: timeout)
+        else { throw lost }
+        if let error = reply.error { throw Failure(error) }
+        return reply
+    }
+
+    /// Why no reply came; one that ends lets go of its clients a moment before it is gone.
+    package var lost: ControlRefusal {
+        var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
+        let deadline = SystemClock().now() + Self.patience
+        while isClosed, refusal.isRunning == true, SystemClock().now() < deadline {
+            var none: [PollEntry] = []
+            _ = wait(for: &none, timeout: .milliseconds(100))
+            refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
+        }
+        return refusal
+    }
+
+    /// The next line; nil when the daemon is gone or nothing came in time (nil: for ever).
+    package func next(timeout: Duration?) -> ControlReply? {
+        let clock = SystemClock()
+        let deadline = timeout.map { clock.now() + $0 }
+        while true {
+            if case .whole(let line) = input.next(limit: 64 << 20) {
+                return ControlReply(line: line)
+            }
+            var entries = [PollEntry(socket.number)]
+            let left = deadline.map { max(.zero, $0 - clock.now()) }
+            _ = wait(for: &entries, timeout: left)
+            if entries[0].isReady {
+                var bytes = [UInt8](repeating: 0, count: 16 << 10)
+                let count = recv(socket.number, &bytes, bytes.count, 0)
+                guard count > 0 else {
+                    isClosed = true
+                    return nil
+                }
+                input.append(bytes.prefix(count))
+            } else if left == .zero {
+                return nil
+            }
+        }
+    }
+}

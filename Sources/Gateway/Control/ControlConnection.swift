@@ -1,0 +1,97 @@
+// A client that is connected to the control socket, from the server's side.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// Requests come in, replies go out; neither ever waits, and what waits of either is bounded.
+///
+/// Belongs to the thread of the server.
+final class ControlConnection {
+    /// Bytes of a request, and of replies that are not read.
+    private static let requestLimit = 4096
+    private static let replyLimit = 4 << 20
+
+    /// What its last request waits for; no other is read before.
+    enum Waiting {
+        case nothing
+        /// Something that is done aside.
+        case work
+        /// A publication of this number or a later one, to go out with the reply; the last one at the deadline.
+        case status(ControlReply, number: Int, deadline: BootInstant)
+    }
+
+    /// Never used again, unlike the number of a descriptor.
+    let id: Int
+    let socket: Descriptor
+    var waiting = Waiting.nothing
+    /// Wants the status after each change.
+    var isWatching = false
+    private var input = LineBuffer()
+    private var outgoing: [UInt8] = []
+    private(set) var lastMoved: BootInstant
+    /// Since when it has read none of the replies that wait.
+    private(set) var stalledSince: BootInstant?
+    private var isGone = false
+
+    init(_ number: Int32, id: Int, now: BootInstant) {
+        socket = Descriptor(owning: number)
+        self.id = id
+        lastMoved = now
+    }
+
+    /// Neither asks nor watches.
+    var isIdle: Bool {
+        guard case .nothing = waiting else { return false }
+        return !isWatching && outgoing.isEmpty
+    }
+
+    /// Its program went away, or sends what is no request.
+    var isOver: Bool { isGone }
+
+    var hasRoom: Bool { outgoing.isEmpty }
+
+    var events: Int16 { PollEntry.readable | (outgoing.isEmpty ? 0 : PollEntry.writable) }
+
+    func receive(now: BootInstant) {
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = recv(socket.number, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+        guard count > 0 else {
+            isGone = isGone || count == 0 || (errno != EAGAIN && errno != EINTR)
+            return
+        }
+        lastMoved = now
+        input.append(bytes.prefix(count))
+        // One that goes on talking while it is answered has room for one more request.
+        if input.count > Self.requestLimit { isGone = true }
+    }
+
+    /// The next request, if the one before is answered.
+    func nextLine() -> [UInt8]? {
+        guard case .nothing = waiting, !isGone, let line = input.next(limit: Self.requestLimit)
+        else { return nil }
+        guard case .whole(let bytes) = line else {
+            isGone = true
+            return nil
+        }
+        return bytes
+    }
+
+    func reply(_ line: [UInt8]) {
+        outgoing += line + [10]
+        if outgoing.count > Self.replyLimit { isGone = true }
+    }
+
+    /// Sends what there is, as far as the client takes it.
+    func send(now: BootInstant) {
+        guard !outgoing.isEmpty else { return }
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+        let count = Glibc.send(socket.number, outgoing, outgoing.count, flags)
+        if count > 0 {
+            outgoing.removeFirst(count)
+            lastMoved = now
+        } else if errno != EAGAIN, errno != EINTR {
+            isGone = true
+        }
+        stalledSince = outgoing.isEmpty ? nil : count > 0 ? now : stalledSince ?? now
+    }
+}

@@ -1,0 +1,113 @@
+// What the running gateway does for the field commands.
+internal import Board
+internal import Host
+internal import Queue
+
+/// What the gateway lends to the commands; none of it may block but `restart`.
+struct ControlActions: Sendable {
+    /// Starts a sync, and calls back when it is over: with nil where there is nowhere to upload to.
+    var sync: @Sendable (@escaping @Sendable (ControlReply.SyncReply?) -> Void) -> Void
+    var reload: @Sendable () -> Void
+    /// Opens a source anew, which may wait for its device; returns why that was not possible.
+    var restart: @Sendable (SourceName) -> String?
+    var configuration: @Sendable () -> Configuration
+}
+
+/// The control socket, and a thread each for what the queue is asked and for restarts.
+final class ControlPlane: Sendable {
+    private let server: ControlServer
+    private let lane: StoppableLane
+    private let questions: Worker
+    private let restarts: Worker
+
+    init(
+        path: String,
+        status: StatusPublication,
+        queue: Queue,
+        actions: ControlActions
+    ) throws {
+        let (questions, restarts) = (try Worker("control-queue"), try Worker("control-source"))
+        self.questions = questions
+        self.restarts = restarts
+        let server = try ControlServer(path: path, status: status) { request, done in
+            switch request.command {
+            case .status, .watch: done(ControlReply())
+            case .sync: actions.sync { done(Self.reply(to: $0)) }
+            case .reload:
+                actions.reload()
+                done(ControlReply(done: true))
+            case .restart:
+                restarts.perform(done) { Self.restart(request.argument, actions) }
+            case .quarantineList, .requeue, .drop, .surveyStart, .surveyStop, .surveyList:
+                questions.perform(done) {
+                    QueueDesk(queue: queue, configuration: actions.configuration())
+                        .answer(request)
+                }
+            }
+        }
+        self.server = server
+        lane = try StoppableLane("control") { server.run(until: $0) }
+    }
+
+    /// Something changed that watchers want to see.
+    func changed() { server.changed() }
+
+    /// Work that is under way goes on, and is answered to nobody.
+    func stop() {
+        questions.stop()
+        restarts.stop()
+        lane.stop()
+    }
+
+    private static func reply(to sync: ControlReply.SyncReply?) -> ControlReply {
+        guard let sync else {
+            return ControlReply(
+                error: "there is nowhere to upload to: set upload.endpoint, or `waypost enroll`"
+            )
+        }
+        var reply = ControlReply(done: sync.left == 0 && sync.quarantined == 0)
+        reply.sync = sync
+        return reply
+    }
+
+    private static func restart(_ name: String?, _ actions: ControlActions) -> ControlReply {
+        guard let source = name.flatMap({ SourceName(rawValue: $0) }) else {
+            let known = SourceName.allCases.map(\.rawValue).joined(separator: ", ")
+            return ControlReply(error: "no source \"\((name ?? "").prefix(40))\": \(known)")
+        }
+        if let why = actions.restart(source) { return ControlReply(error: why) }
+        return ControlReply(done: true)
+    }
+}
+
+/// Does one thing after another on a thread of its own.
+private final class Worker: Sendable {
+    /// Requests that wait for the one under way.
+    private static let limit = 64
+    private let jobs = Mailbox<(@Sendable () -> Void)?>(limit: limit)
+
+    init(_ name: String) throws {
+        let jobs = jobs
+        // Not joined: what it does may hang, and a stop waits for nobody.
+        _ = try Lane(name) {
+            var batch: [(@Sendable () -> Void)?] = []
+            while true {
+                jobs.takeAll(into: &batch, timeout: nil)
+                for job in batch {
+                    guard let job else { return }
+                    job()
+                }
+            }
+        }
+    }
+
+    func perform(
+        _ done: @escaping @Sendable (ControlReply) -> Void,
+        _ job: @escaping @Sendable () -> ControlReply
+    ) {
+        guard !jobs.post({ done(job()) }) else { return }
+        done(ControlReply(error: "\(Self.limit) requests wait already; try again later"))
+    }
+
+    func stop() { _ = jobs.post(nil, urgent: true) }
+}

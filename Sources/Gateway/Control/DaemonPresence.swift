@@ -1,0 +1,52 @@
+// Whether a daemon lives, by the lock that it holds as long as it does.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// What the lock on the state directory tells (flock(2)); its socket may be there without it, and it without that.
+enum DaemonPresence: Equatable {
+    /// `pid`: the process that took the lock; 0 where it cannot be known.
+    case running(pid: Int)
+    case gone
+    /// The directory cannot be looked at.
+    case unknown
+
+    init(stateDirectory path: String) {
+        var figures = stat()
+        guard stat(path, &figures) == 0 else {
+            self = errno == ENOENT || errno == ENOTDIR ? .gone : .unknown
+            return
+        }
+        // Anybody may read this, and it disturbs nobody.
+        if let pid = Self.holder(Int(figures.st_dev), figures.st_ino) {
+            self = .running(pid: pid)
+            return
+        }
+        // A file system may have other numbers there: try, for an instant, and shared.
+        let number = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0 else {
+            self = .unknown
+            return
+        }
+        let directory = Descriptor(owning: number)
+        let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0
+        self = isFree ? .gone : .running(pid: 0)
+    }
+
+    /// From `/proc/locks` (proc(5)): `2: FLOCK  ADVISORY  WRITE 6630 fe:00:16220884 0 EOF`.
+    private static func holder(_ device: Int, _ inode: UInt) -> Int? {
+        let text = SmallText.read("/proc/locks", limit: 1 << 20) ?? ""
+        let major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
+        let minor = (device & 0xFF) | (device >> 12 & ~0xFF)
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE" else { continue }
+            let place = words[5].split(separator: ":")
+            guard place.count == 3, Int(place[0], radix: 16) == major,
+                Int(place[1], radix: 16) == minor, UInt(place[2]) == inode
+            else { continue }
+            return Int(words[4]) ?? 0
+        }
+        return nil
+    }
+}

@@ -1,0 +1,45 @@
+// Reading what is in quarantine, and the survey that goes on: beside the writer, or with no gateway at all.
+package import Host
+internal import SQLite
+internal import Streams
+
+extension Reader {
+    /// Batches in quarantine, oldest first: at most `limit`, of those numbered above `number`.
+    package func quarantine(after number: Int64 = 0, limit: Int64) throws -> [QuarantinedBatch] {
+        let partitions = try partitions().map { ($0, StreamCounters()) }
+        let known = Dictionary(partitions, uniquingKeysWith: { first, _ in first })
+        let rows = try query(
+            """
+            \(Batch.columns.replacing(" FROM", with: ", done_boot, done_boottime, done_wall FROM"))
+            WHERE state=2 AND id>\(number) ORDER BY id LIMIT \(limit)
+            """
+        )
+        let dates = try dates(through: .max)
+        var found: [QuarantinedBatch] = []
+        while try rows.step() {
+            guard let batch = Batch(rows, kinds, known) else { continue }
+            let at = dates.resolve(rows.stamp(boottime: 14), boot: rows.required(13)).wall
+            found.append(
+                QuarantinedBatch(
+                    batch: batch,
+                    at: rows.isNull(15) ? batch.sentAt : at,
+                    firstID: try firstID(batch)
+                )
+            )
+        }
+        return found
+    }
+
+    /// As the server was told; empty where its database does not tell any more.
+    private func firstID(_ batch: Batch) throws -> String {
+        guard batch.partition.isLive else { return "" }
+        return try ids(batch.stream, batch.first...batch.first).id(batch.first)
+    }
+
+    /// The survey that goes on, or ended without its record: its name, and when it began.
+    package func openSurvey() throws -> (name: String, start: WallTime)? {
+        let row = try query("SELECT name, wall FROM open_survey")
+        return try row.step()
+            ? (row.text(0), WallTime(milliseconds: row.required(1))) : nil
+    }
+}

@@ -1,0 +1,210 @@
+// The control socket: what it takes, and that nothing keeps its answers waiting or sends them to another.
+import Foundation
+import Host
+import Queue
+import Testing
+
+@testable import Gateway
+
+/// A control socket over a real queue, whose disk and whose long work can be made to hang.
+private final class Bench {
+    let folder = NSTemporaryDirectory() + "waypost-control-" + UUID().uuidString
+    var configuration = Configuration()
+    let queue: Queue
+    let server: ControlServer
+    let publication: StatusPublication
+    /// Work that is not done: what asked for it, and who is to be told.
+    let work = StateBox([(ControlRequest, @Sendable (ControlReply) -> Void)]())
+    let gathered = StateBox(0)
+    private let disk: Gate
+    private let lane: StoppableLane
+
+    /// Lets through who waits at it once it is open.
+    final class Gate: Sendable {
+        private let isOpen: StateBox<Bool>
+
+        init(isOpen: Bool) { self.isOpen = StateBox(isOpen) }
+
+        func open() { isOpen.update { $0 = true } }
+
+        func pass() {
+            while !isOpen.value { Thread.sleep(forTimeInterval: 0.01) }
+        }
+    }
+
+    init(_ limits: ControlServer.Limits = .init(), diskHangs: Bool = false) throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        configuration.stateDirectory = folder
+        configuration.runtimeDirectory = folder
+        let settings = QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
+        let queue = try Queue(settings: settings)
+        self.queue = queue
+        let (disk, gathered, configuration, work) = (
+            Gate(isOpen: !diskHangs), gathered, configuration, work
+        )
+        self.disk = disk
+        publication = try StatusPublication(
+            gather: {
+                disk.pass()
+                gathered.update { $0 += 1 }
+                return StoredFigures(queue, configuration, at: SystemClock().now())
+            },
+            compose: { figures, _ in
+                var report = Snapshot.report(
+                    configuration,
+                    .silent(path: "", pid: 7),
+                    version: "test"
+                )
+                report.daemon.rssBytes = figures == nil ? 0 : 1
+                return report
+            }
+        )
+        server = try ControlServer(
+            path: Gateway.socketPath(configuration),
+            status: publication,
+            limits: limits
+        ) { request, done in
+            work.update { $0.append((request, done)) }
+        }
+        let server = server
+        lane = try StoppableLane("control") { server.run(until: $0) }
+        try publication.start()
+    }
+
+    deinit {
+        disk.open()
+        lane.stop()
+        publication.stop()
+        queue.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    func client() throws -> ControlClient { try ControlClient(configuration) }
+
+    func wait(_ what: String, _ condition: () -> Bool) {
+        let deadline = Date().addingTimeInterval(60)
+        while !condition() {
+            guard Date() < deadline else {
+                Issue.record("not in time: \(what)")
+                return
+            }
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+    }
+}
+
+@Suite struct ControlTests {
+    private static let patience = Duration.seconds(60)
+
+    @Test func requests_areOfOneShape_andNothingElseIsOne() throws {
+        for command in ControlRequest.Command.allCases {
+            for argument in [nil, "7", #"x"y\n"#] {
+                let request = ControlRequest(command, argument)
+                #expect(ControlRequest(line: request.json) == request)
+            }
+        }
+        #expect(ControlRequest(line: Array(#"{ "command" : "sync" }"#.utf8)) == .init(.sync))
+        for line in [
+            "", "{}", "null", "[]", "status", #"{"command":"rm"}"#, #"{"command":"drop"}"#,
+            #"{"command":"quarantine drop","argument":1}"#, "\u{0}",
+        ] {
+            #expect(ControlRequest(line: Array(line.utf8)) == nil, "\(line)")
+        }
+        let bench = try Bench()
+        #expect(throws: (any Error).self) { try bench.client().ask(.init(.watch), timeout: .zero) }
+    }
+
+    @Test func status_hasFiguresOfNow() throws {
+        let bench = try Bench()
+        let client = try bench.client()
+        for round in 1...3 {
+            let reply = try client.ask(.init(.status), timeout: Self.patience)
+            #expect(reply.status?.daemon.rssBytes == 1)
+            #expect(bench.gathered.value >= round)
+        }
+    }
+
+    @Test func whileTheDiskHangs_statusIsWhatMemoryHas() throws {
+        let bench = try Bench(diskHangs: true)
+        let reply = try bench.client().ask(.init(.status), timeout: Self.patience)
+        #expect(reply.status?.daemon.running == true)
+        #expect(reply.status?.daemon.rssBytes == 0)
+        #expect(bench.gathered.value == 0)
+    }
+
+    @Test func longWork_keepsNoOtherClientWaiting_norItsOwnNextOne() throws {
+        let bench = try Bench()
+        let first = try bench.client()
+        #expect(throws: ControlRefusal.self) {
+            try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
+        }
+        bench.wait("the request") { !bench.work.value.isEmpty }
+        #expect(try bench.client().ask(.init(.status), timeout: Self.patience).status != nil)
+        for (_, done) in bench.work.value { done(ControlReply(done: true)) }
+        #expect(first.next(timeout: Self.patience)?.done == true)
+        #expect(try first.ask(.init(.status), timeout: Self.patience).status != nil)
+    }
+
+    @Test func resultOfASync_neverGoesToAnother() throws {
+        let bench = try Bench()
+        // Whoever comes next has the number of its descriptor.
+        do {
+            let first = try bench.client()
+            #expect(try first.ask(.init(.sync), timeout: Self.patience).status != nil)
+        }
+        bench.wait("the request") { !bench.work.value.isEmpty }
+        let others = try (0..<40).map { _ in try bench.client() }
+        for other in others {
+            #expect(try other.ask(.init(.watch), timeout: Self.patience).status != nil)
+        }
+        for (_, done) in bench.work.value { done(ControlReply(done: true)) }
+        // Each still watches: the next change reaches it, and nothing else did.
+        for other in others {
+            let push = try #require(other.next(timeout: Self.patience))
+            #expect(push.done == nil)
+            #expect(push.status != nil)
+        }
+    }
+
+    @Test func sync_isFollowed_andEndsWithTheStateAfterIt() throws {
+        let bench = try Bench()
+        let client = try bench.client()
+        #expect(try client.ask(.init(.sync), timeout: Self.patience).status != nil)
+        bench.wait("the request") { !bench.work.value.isEmpty }
+        var result = ControlReply(done: false)
+        result.sync = .init(left: 3, quarantined: 1)
+        for (request, done) in bench.work.value where request.command == .sync { done(result) }
+        var reply = client.next(timeout: Self.patience)
+        while let now = reply, now.done == nil { reply = client.next(timeout: Self.patience) }
+        #expect(reply?.sync == .init(left: 3, quarantined: 1))
+        #expect(reply?.status != nil)
+    }
+
+    @Test func idleClients_areLetGo_andMakeRoom() throws {
+        var limits = ControlServer.Limits()
+        limits.clients = 8
+        let crowded = try Bench(limits)
+        let idle = try (0..<20).map { _ in try crowded.client() }
+        #expect(try crowded.client().ask(.init(.status), timeout: Self.patience).status != nil)
+        #expect(idle[0].next(timeout: Self.patience) == nil)
+
+        limits.idle = .milliseconds(1)
+        let quiet = try Bench(limits)
+        let client = try quiet.client()
+        #expect(client.next(timeout: Self.patience) == nil)
+    }
+
+    @Test func watchers_areNotPushedAside() throws {
+        var limits = ControlServer.Limits()
+        limits.clients = 2
+        let bench = try Bench(limits)
+        let watchers = try (0..<2).map { _ in try bench.client() }
+        for watcher in watchers {
+            #expect(try watcher.ask(.init(.watch), timeout: Self.patience).status != nil)
+        }
+        let third = try bench.client()
+        #expect(third.next(timeout: Self.patience)?.error?.contains("try again later") == true)
+        bench.server.changed()
+        for watcher in watchers { #expect(watcher.next(timeout: Self.patience)?.status != nil) }
+    }
+}
