@@ -40,7 +40,7 @@ private struct Live: Sendable {
 package final class Gateway {
     private var settings: GatewaySettings
     private let clock: any HostClock
-    private let board = GatewayBoard()
+    private let board: GatewayBoard
     private let queue: Queue
     private let deviceID: String
     private let bootID: String
@@ -104,6 +104,7 @@ package final class Gateway {
         } catch {
             throw Failure("\(path): \(error)")
         }
+        board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
         let live = StateBox(Live(configuration: configuration, works: nil))
@@ -201,7 +202,9 @@ package final class Gateway {
         accept(.stopped, [:])
         // What came last is counted, and then what has to give way for it.
         for _ in 0..<2 { _ = try? queue.flushed() }
-        let snapshot = status.fresh(within: .seconds(1)).json
+        let report = status.fresh(within: .seconds(1))
+        queue.remember(Past.memo, Past(report).text)
+        let snapshot = report.json
         health?.cancel()
         control?.stop()
         status.stop()
@@ -358,7 +361,9 @@ package final class Gateway {
             writerAnswered.signal()
             queue.purge(retention: retention)
             queue.checkStorage()
-            Snapshot.write(status.fresh(within: .seconds(1)).json, to: directory)
+            let report = status.fresh(within: .seconds(1))
+            queue.remember(Past.memo, Past(report).text)
+            Snapshot.write(report.json, to: directory)
             StartUpMemory.release()
         }
     }
@@ -409,6 +414,20 @@ package final class Gateway {
                         ["stream": "\(stream)", "why": failure.failure.description]
                     )
                 }
+            }
+        )
+        let phase = StateBox(UploadReport.Phase.idle)
+        let (queue, status) = (queue, status)
+        subscriptions.append(
+            board.upload.subscribe { state in
+                let now = state.value?.phase ?? .idle
+                let before = phase.update { last in
+                    defer { last = now }
+                    return last
+                }
+                // The dates of a sync go with what it commits at its end.
+                guard before == .uploading, now != .uploading else { return }
+                queue.remember(Past.memo, Past(status.report()).text)
             }
         )
         let level = StateBox(StorageLevel.ok)

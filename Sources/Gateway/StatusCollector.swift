@@ -21,8 +21,11 @@ final class GatewayBoard: Sendable {
     /// Why a source does not run although it is configured or not: `disabled`, `waiting for enrolment`.
     let resting = StateBox([SourceName: String]())
     let errors = ErrorLog()
+    /// What was known before this start.
+    let past: Past
 
-    init() {
+    init(past: Past = Past()) {
+        self.past = past
         sources = Dictionary(
             uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) }
         )
@@ -105,6 +108,7 @@ struct StatusCollector: Sendable {
             },
             errorTotals: board.errors.totals
         )
+        board.past.add(to: &report)
         (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
         return report
     }
@@ -172,8 +176,9 @@ struct StatusCollector: Sendable {
         let upload = board.upload.state.value ?? UploadReport()
         let next = (upload.notBefore ?? nextSync()).map(wall)
         var streams: [String: StatusReport.StreamFigures] = [:]
-        for figures in statistics where figures.isWorthTelling {
+        for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
+            guard figures.isWorthTelling || state.lastAttemptAt != nil else { continue }
             var stream = StatusReport.StreamFigures(figures)
             stream.inFlight = state.inFlight
             stream.lastAttemptAt = state.lastAttemptAt?.wall.rfc3339

@@ -76,6 +76,34 @@ import Testing
         return report
     }
 
+    /// Counters go on, and each error is one entry, over any number of starts.
+    @Test func past_isAddedToWhatHappenedSince() throws {
+        let first = report {
+            $0.streams["beacons"]?.lastSuccessAt = "2026-01-01T00:00:00.000Z"
+            $0.recentErrors = [.init(code: "E001", message: "no route", at: "t1", count: 3)]
+        }
+        let past = Past(text: Past(first).text)
+        #expect(past == Past(first))
+        var next = report {
+            $0.recentErrors = [.init(code: nil, message: "else", at: "t2", count: 1)]
+        }
+        past.add(to: &next)
+        #expect(next.sources["beacons"]?.records == 14)
+        #expect(next.streams["beacons"]?.lastSuccessAt == "2026-01-01T00:00:00.000Z")
+        #expect(next.recentErrors.map(\.message) == ["else", "no route"])
+        #expect(next.errorTotals == ["E001": 4])
+        var third = report {
+            $0.recentErrors = [.init(code: "E001", message: "no route", at: "t3", count: 1)]
+            $0.streams["beacons"]?.lastSuccessAt = "2026-01-02T00:00:00.000Z"
+        }
+        Past(next).add(to: &third)
+        #expect(third.recentErrors.map(\.count) == [4, 1])
+        #expect(third.recentErrors.first?.at == "t3")
+        #expect(third.streams["beacons"]?.lastSuccessAt == "2026-01-02T00:00:00.000Z")
+        #expect(Past(text: "no JSON") == Past())
+        #expect(Past(text: nil) == Past())
+    }
+
     @Test func report_survivesItsOwnJSON_withEveryAbsentValueAsNull() throws {
         let report = report()
         #expect(StatusReport(json: report.json) == report)

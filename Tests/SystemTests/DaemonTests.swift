@@ -137,7 +137,9 @@ import Testing
         for (name, keys) in expected {
             #expect(Set((report[name] as? [String: Any] ?? [:]).keys) == keys, "\(name)")
         }
-        for name in ["version", "device_id", "state", "reasons", "losses", "recent_errors", "error_totals"] {
+        for name in [
+            "version", "device_id", "state", "reasons", "losses", "recent_errors", "error_totals",
+        ] {
             #expect(report[name] != nil, "\(name)")
         }
         let source = (report["sources"] as? [String: [String: Any]])?["beacons"] ?? [:]

@@ -120,6 +120,15 @@ import Testing
                 }
         }
 
+        /// `status --json`, and what it says of the first stream.
+        func figures() throws -> (all: [String: Any], stream: [String: Any]) {
+            let text = try run("status", "--json").output
+            let object = try JSONSerialization.jsonObject(with: Data(text.utf8))
+            let all = object as? [String: Any] ?? [:]
+            let streams = all["streams"] as? [String: Any] ?? [:]
+            return (all, streams["site_weather"] as? [String: Any] ?? [:])
+        }
+
         /// What tells one record of a test from another.
         func numbers(_ wire: String) throws -> [Int] {
             try arrived(wire).compactMap { line in
@@ -210,6 +219,34 @@ import Testing
         #expect(line.contains(#""t":21.50,"n":1"#))
         let record = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
         #expect(Set((record ?? [:]).keys) == ["id", "timestamp", "t", "n", "clock"])
+    }
+
+    /// Sync dates and errors are what a person asks for after a night of power cuts.
+    @Test func datesAndErrors_outlastAKill() throws {
+        let bench = try Bench()
+        try bench.start()
+        #expect(try bench.run("put", "weather", input: "{\"n\": 1}\n").status == 0)
+        #expect(try bench.run("sync").status == 1)
+        // It is no reason for a commit of its own: it goes with the next record.
+        #expect(try bench.run("put", "weather", input: "{\"n\": 2}\n").status == 0)
+        bench.killDaemon()
+        try bench.startReceiver()
+        try bench.start()
+        let failed = try bench.figures()
+        #expect(failed.stream["last_error"] is [String: Any])
+        #expect((failed.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
+        #expect((failed.all["recent_errors"] as? [Any])?.isEmpty == false)
+        #expect(try bench.run("sync").status == 0)
+        let before = try bench.figures()
+        bench.killDaemon()
+        try bench.start()
+        let after = try bench.figures()
+        #expect(after.stream["last_success_at"] is String)
+        for key in ["last_attempt_at", "last_success_at"] {
+            #expect(after.stream[key] as? String == before.stream[key] as? String)
+        }
+        #expect(after.stream["last_error"] is NSNull)
+        #expect((after.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
     }
 
     @Test func killAmongRecords_losesNoneThatWasAcknowledged_andDoublesNone() throws {
