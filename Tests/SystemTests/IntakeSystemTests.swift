@@ -233,7 +233,6 @@ import Testing
         try bench.startReceiver()
         try bench.start()
         let failed = try bench.figures()
-        #expect(failed.stream["last_error"] is [String: Any])
         #expect((failed.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
         #expect((failed.all["recent_errors"] as? [Any])?.isEmpty == false)
         #expect(try bench.run("sync").status == 0)
