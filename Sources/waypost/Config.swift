@@ -5,7 +5,7 @@ import Gateway
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check or print the configuration.",
-        subcommands: [Check.self, Show.self, Default.self]
+        subcommands: [Check.self, Show.self, Default.self, Manual.self]
     )
 
     struct Check: ParsableCommand {
@@ -30,6 +30,18 @@ struct Config: ParsableCommand {
 
         mutating func run() throws {
             Output.write(try options.load().shown)
+        }
+    }
+
+    /// For whoever changes a key: `waypost config manual > deploy/man/waypost.toml.5.scd`.
+    struct Manual: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the manual page of the keys in scdoc(5).",
+            shouldDisplay: false
+        )
+
+        mutating func run() {
+            Output.write(Configuration.manual)
         }
     }
 

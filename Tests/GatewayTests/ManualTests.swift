@@ -1,0 +1,45 @@
+import Board
+import Foundation
+import Streams
+import Testing
+
+@testable import Gateway
+
+/// The manual pages say what the program does.
+@Suite struct ManualTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    private func page(_ name: String) throws -> String {
+        let url = Self.root.appendingPathComponent("deploy/man/\(name).scd")
+        return try String(contentsOf: url, encoding: .utf8)
+    }
+
+    /// Without scdoc's marks.
+    private func words(_ name: String) throws -> Set<String> {
+        let plain = try page(name).replacingOccurrences(of: "\\", with: "")
+        let isWord = { (character: Character) in
+            character.isLetter || character.isNumber || character == "_" || character == "-"
+        }
+        return Set(plain.split { !isWord($0) }.map(String.init))
+    }
+
+    @Test func configurationPage_isMadeOfTheKeys() throws {
+        #expect(
+            try page("waypost.toml.5") == Configuration.manual,
+            "`waypost config manual > deploy/man/waypost.toml.5.scd` makes it anew"
+        )
+    }
+
+    @Test func protocolPage_hasEachCode_kindAndField() throws {
+        let words = try words("waypost-protocol.7")
+        for code in ErrorCode.allCases { #expect(words.contains(code.rawValue)) }
+        for kind in EventKind.allCases { #expect(words.contains(kind.rawValue)) }
+        for kind in BeaconKind.allCases { #expect(words.contains("\(kind.name)")) }
+        for kind in StreamList.builtIn {
+            #expect(words.contains(kind.wire))
+            guard case .plain(let columns) = kind.shape, kind.stream != .surveys else { continue }
+            for key in columns.compactMap(\.key) { #expect(words.contains(key), "\(kind.wire)") }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// The manual pages against the real program, and as pages.
+import Foundation
+import Testing
+
+@Suite struct ManualPageTests {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("deploy/man")
+
+    private func page(_ name: String) throws -> String {
+        try String(
+            contentsOf: Self.folder.appendingPathComponent("\(name).scd"),
+            encoding: .utf8
+        )
+    }
+
+    /// What the lines of a `--help` after a heading begin with.
+    private func names(_ help: String, after heading: String) -> Set<String> {
+        let lines = help.components(separatedBy: "\n")
+        let start = lines.firstIndex { $0.hasPrefix(heading) } ?? lines.endIndex
+        let listed = lines[start...].dropFirst().prefix { !$0.isEmpty }
+        let names = listed.filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
+            .compactMap { $0.split(separator: " ").first.map(String.init) }
+        return Set(names)
+    }
+
+    @Test func commandsPage_hasTheCommandsThatThereAre() throws {
+        let help = try DaemonTests.run(["--help"]).output
+        let commands = names(help, after: "SUBCOMMANDS:")
+        #expect(commands.contains("status"))
+        let listed = try page("waypost.1").components(separatedBy: "\n*waypost ").dropFirst()
+            .map { String($0.prefix { $0.isLetter }) }
+        #expect(Set(listed) == commands)
+    }
+
+    @Test func commandsPage_hasEachOption() throws {
+        let text = try page("waypost.1")
+        let help = try DaemonTests.run(["--help"]).output
+        for command in names(help, after: "SUBCOMMANDS:") {
+            let options = names(try DaemonTests.run([command, "--help"]).output, after: "OPTIONS:")
+            let entry =
+                text.components(separatedBy: "\n*waypost \(command)*").last?
+                .components(separatedBy: "\n\n").first ?? ""
+            for option in options.subtracting(["--config", "--version", "-h,"]) {
+                #expect(entry.contains("*\(option)*"), "waypost \(command)")
+            }
+        }
+    }
+
+    /// scdoc(1) and mandoc(1), which deploy/test installs.
+    @Test(arguments: ["waypost.1", "waypost.toml.5", "waypost-protocol.7", "waypost-receiver.1"])
+    func page_isWellFormed(name: String) throws {
+        let path = Self.folder.appendingPathComponent("\(name).scd").path
+        // scdoc begins each paragraph with .PP, where a heading has begun one already, too.
+        let script = """
+            set -o pipefail
+            scdoc <'\(path)' | mandoc -T lint -W warning | grep -v 'paragraph macro' || true
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/bash")
+        process.arguments = ["-c", script]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        process.waitUntilExit()
+        #expect(text == "")
+    }
+}
