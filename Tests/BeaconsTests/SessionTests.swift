@@ -257,6 +257,8 @@ private final class Machine: Sendable {
         defer { end(running, machine) }
         // An event that claims more than it has, in the middle of good ones.
         machine.current?.say(report)
+        #expect(eventually { running.collector.sightings.count == 1 })
+        machine.clock.advance(by: .seconds(1))
         machine.current?.say([0x3E, 3, 0x02, 9, 0])
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 2 })

@@ -178,7 +178,7 @@ extension KeyTable {
             "beacons.max_rate",
             \.beacons.maxRate,
             .number(0...1000, above: true),
-            "Sightings a second kept for each beacon."
+            "Sightings a second kept for each beacon, evenly; 1000 keeps all."
         )
         add(
             "beacons.unknown",
