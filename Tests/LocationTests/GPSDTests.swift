@@ -128,13 +128,15 @@ import Testing
     }
 
     /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites.
-    @Test(arguments: [
-        (#"{"class":"SKY","device":"/dev/x","hdop":0.8}"#, nil),
-        (
-            #"{"class":"SKY","device":"/dev/x","nSat":2,"uSat":1,"satellites":[{"PRN":1,"used":true},{"PRN":2,"used":false}]}"#,
-            1
-        ),
-    ] as [(String, Int?)])
+    @Test(
+        arguments: [
+            (#"{"class":"SKY","device":"/dev/x","hdop":0.8}"#, nil),
+            (
+                #"{"class":"SKY","device":"/dev/x","nSat":2,"uSat":1,"satellites":[{"PRN":1,"used":true},{"PRN":2,"used":false}]}"#,
+                1
+            ),
+        ] as [(String, Int?)]
+    )
     func satellites_areOnlyThoseOfASkyThatNamesThem(sky: String, satellites: Int?) throws {
         let fix =
             #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-12-01T10:00:00.000Z","lat":46.5,"lon":6.8}"#

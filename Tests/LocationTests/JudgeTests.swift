@@ -324,7 +324,8 @@ import Testing
     }
 
     @Test func betterMode_isFollowedAtOnce() {
-        let fixes = keep(seconds: 20) { second in (Bench(mode: 2), Bench(mode: second < 8 ? 1 : 3)) }
+        let fixes = keep(seconds: 20) { second in (Bench(mode: 2), Bench(mode: second < 8 ? 1 : 3))
+        }
         #expect(fixes.prefix { $0.latitude == 46 }.count >= 7)
         let rest = fixes.drop { $0.latitude == 46 }
         #expect(rest.count >= 9)

@@ -113,7 +113,8 @@ struct Receivers {
     mutating func lost(_ device: String) {
         all[device]?.good = nil
         guard device == followed else { return }
-        followed = all.filter { $0.value.good != nil }
+        followed =
+            all.filter { $0.value.good != nil }
             .max { Self.isWorse($0.value.good, $1.value.good) }?.key
     }
 
