@@ -96,6 +96,28 @@ import Testing
         }
     }
 
+    @Test func endThatTheQueueDoesNotTake_isCountedAndTold() throws {
+        try TestALSA.withDevice(tone(frames: 16_000 * 8)) { device in
+            let recorder = try Recorder(enough: 3)
+            var sink = recorder.sink
+            let accept = sink.accept
+            // The rest after the stop is shorter than a segment.
+            sink.accept = { $0.frames < 16_000 ? false : accept($0) }
+            let board = Publisher<SourceReport>()
+            var settings = AudioSettings(devices: [device])
+            settings.codec = .wav
+            let clock = ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
+            AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
+                .run(until: recorder.stop)
+            let all = recorder.all
+            #expect(board.state.value?.dropped == 1)
+            let gap = try #require(all.events.first)
+            #expect(gap.kind == .gap)
+            #expect(gap.loss?.records == 1)
+            #expect(gap.detail.contains { $0.key == "lost_frames" && $0.value != .integer(0) })
+        }
+    }
+
     @Test func run_fallsBackToTheNextDevice() throws {
         try TestALSA.withDevice(tone(frames: 64_000)) { device in
             let recorder = try Recorder(enough: 1)

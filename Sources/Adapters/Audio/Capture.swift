@@ -22,6 +22,8 @@ final class Capture {
     private var refusedAt: Stamp?
     private(set) var startStamp: Stamp?
     private(set) var segments = 0
+    /// Segments of the end that the queue did not take.
+    private(set) var refusedTail = 0
     /// Segments of nothing but zeros in a row.
     private(set) var silentSegments = 0
 
@@ -42,7 +44,10 @@ final class Capture {
     var hasDelivered: Bool { segments > 0 }
 
     /// When the last frame was captured.
-    var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
+    var endStamp: Stamp? { refusedAt ?? newest }
+
+    /// When the newest frame was captured, whether or not the queue has it.
+    var newest: Stamp? { isFresh ? nil : stamp(of: framesIn) }
 
     /// Frames to take next, so that a segment can be given out as soon as it is whole.
     ///
@@ -99,7 +104,12 @@ final class Capture {
         guard !isFresh else { return }
         defer { sink.end(run) }
         guard refusedAt == nil else { return }
-        for segment in try encoder.finish().compactMap(dated) { _ = sink.accept(segment) }
+        for segment in try encoder.finish().compactMap(dated) {
+            // Nothing may follow a hole.
+            if refusedAt == nil, sink.accept(segment) { continue }
+            if refusedAt == nil { refused(segment) }
+            refusedTail += 1
+        }
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {

@@ -223,6 +223,12 @@ extension KeyTable {
             "Sound device: an ALSA name, or usb-PORT; of several, the first that can be opened."
         )
         add(
+            "audio.channel",
+            \.audio.channel,
+            .channel,
+            "Of a device with several channels: the first that is not digital silence, or its number."
+        )
+        add(
             "audio.rate",
             \.audio.rate,
             .integer(8000...192_000, step: 50, unit: "Hz"),
