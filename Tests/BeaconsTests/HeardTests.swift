@@ -44,6 +44,20 @@ extension HeardBeacons {
         #expect(Double(kept.count) > rate * 60 * (rate < 20 ? 0.85 : 0.5))
     }
 
+    /// `from`: when the beacon was kept by the process before.
+    @Test(arguments: [(1000, false), (900_000, true)] as [(Int64, Bool)])
+    func sightingBeforeARestart_countsInItsOwnBootOnly(from: Int64, isKept: Bool) {
+        var heard = HeardBeacons(rate: 4)
+        var telemetry = Telemetry()
+        telemetry.add(.mark, scaled: MeasurementMark.sequence(7).stored)
+        let stamp = Stamp(boot: at(from), wall: WallTime(milliseconds: 0))
+        heard.recall(
+            Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
+        )
+        #expect(heard.keeps(identity(1), at: at(1100)) == isKept)
+        #expect(heard.keeps(identity(1), at: at(1400)) == true)
+    }
+
     @Test func burst_isOneSighting_howeverLongTheBeaconWasQuiet() {
         var heard = HeardBeacons(rate: 4)
         let times: [Int64] = [0, 11, 21, 31, 1001, 10_000, 10_010, 10_150, 10_210]

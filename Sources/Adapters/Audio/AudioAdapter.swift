@@ -200,10 +200,6 @@ package final class AudioAdapter: Sendable {
         if capture.refusedTail > 0 { state.meter.drop(capture.refusedTail) }
         if let end = capture.endStamp, !stop.isRaised {
             state.lastEnd = (end, reason(ending, pcm.device))
-        } else if capture.refusedTail > 0, let end = capture.endStamp, let last = capture.newest {
-            // Nothing follows that would tell of it.
-            let why = "the queue did not take the last sound before the stop"
-            sink.event(settings.gap(from: end, to: last, device: pcm.device, reason: why))
         }
         return try ending.get()
     }

@@ -44,10 +44,7 @@ final class Capture {
     var hasDelivered: Bool { segments > 0 }
 
     /// When the last frame was captured.
-    var endStamp: Stamp? { refusedAt ?? newest }
-
-    /// When the newest frame was captured, whether or not the queue has it.
-    var newest: Stamp? { isFresh ? nil : stamp(of: framesIn) }
+    var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
 
     /// Frames to take next, so that a segment can be given out as soon as it is whole.
     ///

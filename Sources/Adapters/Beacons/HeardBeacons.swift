@@ -61,7 +61,10 @@ struct HeardBeacons {
         }
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
-            guard now >= due - limit.early else { return false }
+            // A place further away than this was noted in another boot, whose clock is no matter now.
+            let isForeign = due - now > limit.spacing * 2
+            guard now >= due - limit.early || isForeign else { return false }
+            if isForeign { due = now }
             due = max(now, due) + limit.spacing
             return true
         }
@@ -108,7 +111,8 @@ struct HeardBeacons {
         else { return }
         if heard.count >= Self.limit { forgetHalf() }
         let key = Key(sighting.identity)
-        var beacon = heard[key] ?? Heard(newest: sighting.stamp.boot)
+        let next = sighting.stamp.boot + limit.spacing
+        var beacon = heard[key] ?? Heard(due: next, newest: sighting.stamp.boot)
         var last = beacon.measurement ?? LastMeasurement()
         _ = last.judge(mark, readings, at: sighting.stamp.boot)
         last.keep(mark, readings, at: sighting.stamp.boot)
