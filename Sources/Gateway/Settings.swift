@@ -41,6 +41,7 @@ extension LocationSettings {
 extension AudioSettings {
     init(_ configuration: Configuration.Audio) {
         self.init(devices: configuration.devices)
+        channel = configuration.channel
         rate = configuration.rate
         chunk = configuration.chunk
         overlap = configuration.overlap

@@ -96,6 +96,47 @@ import Testing
         }
     }
 
+    @Test func endThatTheQueueDoesNotTake_isCounted() throws {
+        try TestALSA.withDevice(tone(frames: 16_000 * 8)) { device in
+            let recorder = try Recorder(enough: 3)
+            var sink = recorder.sink
+            let accept = sink.accept
+            // The rest after the stop is shorter than a segment.
+            sink.accept = { $0.frames < 16_000 ? false : accept($0) }
+            let board = Publisher<SourceReport>()
+            var settings = AudioSettings(devices: [device])
+            settings.codec = .wav
+            let clock = ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
+            AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
+                .run(until: recorder.stop)
+            #expect(board.state.value?.dropped == 1)
+        }
+    }
+
+    /// What is told as missing then begins where the queue's sound ends.
+    @Test func endThatTheQueueDoesNotTake_isNoPartOfTheRun() throws {
+        let recorder = try Recorder(enough: .max, refusing: 1)
+        var settings = AudioSettings(devices: ["mic"])
+        settings.codec = .wav
+        let capture = try Capture(
+            settings: settings,
+            device: "mic",
+            deviceRate: 16_000,
+            sink: recorder.sink
+        )
+        let start = Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: now)
+        capture.observe(Position(captured: 20_000, age: .zero, now: start))
+        _ = capture.begin()
+        for segment in try capture.take(tone(frames: 20_000)[...]) {
+            _ = recorder.sink.accept(segment)
+        }
+        try capture.end()
+        #expect(capture.refusedTail == 1)
+        #expect(recorder.all.segments.map(\.frames) == [16_000])
+        #expect(capture.endStamp == recorder.all.refused?.start)
+        #expect(recorder.all.ended == [1])
+    }
+
     @Test func run_fallsBackToTheNextDevice() throws {
         try TestALSA.withDevice(tone(frames: 64_000)) { device in
             let recorder = try Recorder(enough: 1)

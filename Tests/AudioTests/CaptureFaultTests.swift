@@ -272,6 +272,47 @@ import Testing
         #expect(try level(of: 1000, &pcm) > 0.99)
     }
 
+    @Test(arguments: [(0, nil, 1), (1, nil, 2), (0, 2, 2), (1, 2, 2)] as [(Int64, Int?, Int)])
+    func channel_isTheFirstThatIsNotSilent_orTheOneThatIsSet(
+        muted: Int64,
+        wanted: Int?,
+        channel: Int
+    ) throws {
+        let microphone = try Microphone()
+        microphone.mute(muted)
+        let name = microphone.device(channels: 2, tone: 1000)
+        var pcm = try PCM(device: name, rate: 16_000, channel: wanted, wake: .milliseconds(100))
+        #expect(try level(of: 1000, &pcm) > 0.99)
+        #expect(pcm.channel == channel)
+    }
+
+    @Test func channelThatIsSetAndSilent_isNotLeftForAnother() throws {
+        let microphone = try Microphone()
+        microphone.mute(1)
+        let name = microphone.device(channels: 2, tone: 1000)
+        var pcm = try PCM(device: name, rate: 16_000, channel: 1, wake: .milliseconds(100))
+        #expect(try level(of: 1000, &pcm) == 0)
+    }
+
+    @Test func channelThatIsNotThere_isSaid() throws {
+        let microphone = try Microphone()
+        let name = microphone.device(channels: 2)
+        let error = Failure(
+            "\(name): has 2 channels and no channel 3; set audio.channel to \"auto\""
+        )
+        #expect(throws: error) { _ = try PCM(device: name, rate: 16_000, channel: 3).rate }
+    }
+
+    @Test func channelThatFallsSilent_givesWayToTheOther() throws {
+        let source = try Source(Microphone())
+        let device = source.microphone.device(channels: 2, tone: 1000)
+        try source.run([device]) {
+            #expect(eventually { source.board.state.value?.detail.contains("channel 1") == true })
+            source.microphone.mute(1)
+            #expect(eventually { source.board.state.value?.detail.contains("channel 2") == true })
+        }
+    }
+
     @Test func libasoundsConverter_isNotUsed() throws {
         let microphone = try Microphone()
         let name = microphone.plugged(rates: "48000", tone: 10_000)

@@ -78,6 +78,9 @@ final class Microphone: Sendable {
     /// Millionths by which its clock is fast.
     func drift(_ ppm: Int64) { set(3, ppm) }
 
+    /// Bit n: channel n (from 0) gives digital silence, as the side of an I2S microphone that is not strapped.
+    func mute(_ channels: Int64) { set(6, channels) }
+
     /// Milliseconds from a start to its first frame.
     func delay(_ milliseconds: Int64) { set(5, milliseconds * 1_000_000) }
 

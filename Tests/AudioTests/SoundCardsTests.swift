@@ -1,4 +1,5 @@
 // Names that outlive a restart, from files as the kernel writes them.
+import Board
 import Foundation
 import Testing
 
@@ -63,6 +64,21 @@ import Testing
     func names_leadToTheCardOfNow(name: String, pcm: String) throws {
         let machine = try Machine()
         #expect(try SoundCards(root: machine.root).pcmName(of: name) == pcm)
+    }
+
+    /// On a stock Raspberry Pi it is the HDMI output.
+    @Test func defaultThatDoesNotCapture_isTheOnlyCardThatDoes() throws {
+        try #require(TestALSA.isReady)
+        let machine = try Machine()
+        let cards = SoundCards(root: machine.root)
+        let pcm = try PCM(device: "default", rate: 16_000, cards: cards)
+        #expect(pcm.device == "hw:CARD=Device")
+        try machine.write("/proc/asound/card3/pcm0c/info", "")
+        // With two of them it would be a guess.
+        let error = Failure(
+            "default: no such capture device; plug it in, or choose one that `waypost devices` lists"
+        )
+        #expect(throws: error) { _ = try PCM(device: "default", rate: 16_000, cards: cards).rate }
     }
 
     @Test func aPortWithoutACard_isNamed() throws {

@@ -87,6 +87,12 @@ enum TestALSA {
                 format raw
             }
             pcm.waypost_missing { type hw card 31 }
+            pcm.hw {
+                @args [ CARD DEV ]
+                @args.CARD { type string }
+                @args.DEV { type integer default 0 }
+                type null
+            }
             pcm_type.waypost_mic { lib "\(Microphone.library)" }
             pcm.waypost_mic {
                 @args [ CONTROL RATES FORMATS CHANNELS TONE ]

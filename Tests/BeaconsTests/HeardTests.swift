@@ -26,10 +26,8 @@ extension HeardBeacons {
         )
     }
 
-    @Test(arguments: [
-        (4.0, 4, 1000), (0.5, 1, 2000), (2.5, 3, 1200), (1.0, 1, 1000), (10, 10, 1000),
-    ])
-    func rate_holdsInAnyStretch(rate: Double, count: Int, stretch: Int64) {
+    @Test(arguments: [4.0, 0.5, 2.5, 1, 10, 30])
+    func rate_isKeptEvenly(rate: Double) {
         var heard = HeardBeacons(rate: rate)
         var generator = SeededGenerator(state: 11)
         var kept: [Int64] = []
@@ -38,11 +36,40 @@ extension HeardBeacons {
             if heard.keeps(identity(1), at: at(now)) { kept.append(now) }
             now += Int64.random(in: 1...60, using: &generator)
         }
-        for index in kept.indices.dropFirst(count) {
-            #expect(kept[index] - kept[index - count] >= stretch)
+        for (before, after) in zip(kept, kept.dropFirst()) {
+            #expect(Double(after - before) >= 800 / rate)
         }
-        // Nor much less than allowed: 60 s of it, heard every 30 ms on average.
-        #expect(Double(kept.count) > rate * 60 * 0.9)
+        #expect(Double(kept.count) <= rate * 60 + 1)
+        // Nor much less than allowed: what is heard every 30 ms finds most places.
+        #expect(Double(kept.count) > rate * 60 * (rate < 20 ? 0.85 : 0.5))
+    }
+
+    /// `from`: when the beacon was kept by the process before.
+    @Test(arguments: [(1000, false), (900_000, true)] as [(Int64, Bool)])
+    func sightingBeforeARestart_countsInItsOwnBootOnly(from: Int64, isKept: Bool) {
+        var heard = HeardBeacons(rate: 4)
+        var telemetry = Telemetry()
+        telemetry.add(.mark, scaled: MeasurementMark.sequence(7).stored)
+        let stamp = Stamp(boot: at(from), wall: WallTime(milliseconds: 0))
+        heard.recall(
+            Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
+        )
+        #expect(heard.keeps(identity(1), at: at(1100)) == isKept)
+        #expect(heard.keeps(identity(1), at: at(1400)) == true)
+    }
+
+    @Test func burst_isOneSighting_howeverLongTheBeaconWasQuiet() {
+        var heard = HeardBeacons(rate: 4)
+        let times: [Int64] = [0, 11, 21, 31, 1001, 10_000, 10_010, 10_150, 10_210]
+        #expect(times.filter { heard.keeps(identity(1), at: at($0)) } == [0, 1001, 10_000, 10_210])
+    }
+
+    @Test func beaconThatSendsAsOftenAsWanted_isKeptWhole_thoughItJitters() {
+        var heard = HeardBeacons(rate: 4)
+        var generator = SeededGenerator(state: 7)
+        // Early and late by up to 20 ms, around one each 250 ms.
+        let times = (0..<1000).map { $0 * 250 + Int64.random(in: -20...20, using: &generator) }
+        #expect(times.filter { !heard.keeps(identity(1), at: at(1000 + $0)) } == [])
     }
 
     @Test func beacons_countApart_butOneIDOnNewAddressesDoesNot() {

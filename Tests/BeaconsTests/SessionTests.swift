@@ -20,6 +20,8 @@ private final class Machine: Sendable {
         var opened: [FreshnessLadder.Rung] = []
         var powerCycles = 0
         var isThere = true
+        /// Heard while the controller is opened.
+        var early: [[UInt8]] = []
     }
 
     let state = Mutex(State())
@@ -95,8 +97,13 @@ private final class Machine: Sendable {
             watch = AdapterWatch(owning: watched)
         }
 
-        func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio {
-            try machine.open(rung)
+        func open(
+            _ rung: FreshnessLadder.Rung,
+            until stop: StopSignal,
+            _ pass: EventSink
+        ) throws -> any Radio {
+            for event in machine.state.withLock({ $0.early }) { pass(event[...]) }
+            return try machine.open(rung)
         }
     }
 }
@@ -251,12 +258,24 @@ private final class Machine: Sendable {
         #expect(machine.current?.received.last == bytes("0C20 0100"))
     }
 
+    @Test func whatIsHeardWhileOpening_isKept_andItsLossesCounted() throws {
+        let machine = try Machine(.h4)
+        machine.state.withLock { $0.early = [report, [0x3E, 3, 0x02, 9, 0]] }
+        let running = try run(machine)
+        defer { end(running, machine) }
+        #expect(running.collector.sightings.count == 1)
+        running.stop()
+        #expect(running.losses.records == 1)
+    }
+
     @Test func whatWasLost_isToldOnceAndCounted() throws {
         let machine = try Machine(.h4)
         let running = try run(machine)
         defer { end(running, machine) }
         // An event that claims more than it has, in the middle of good ones.
         machine.current?.say(report)
+        #expect(eventually { running.collector.sightings.count == 1 })
+        machine.clock.advance(by: .seconds(1))
         machine.current?.say([0x3E, 3, 0x02, 9, 0])
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 2 })
@@ -305,6 +324,7 @@ private final class Machine: Sendable {
     /// `enabling` is the command to the controller that comes with the answer to a monitor.
     private func share(
         enabling: String = "",
+        scan: ScanSettings = ScanSettings(),
         _ rule: @escaping @Sendable (UInt16, [UInt8]) -> (UInt8, [UInt8]),
         _ body: (SharedRadio, StopSignal) throws -> Void
     ) throws -> [[UInt8]] {
@@ -337,6 +357,7 @@ private final class Machine: Sendable {
         let radio = SharedRadio(
             link,
             ManagementSocket(owning: pair.near, adapter: 0),
+            scan,
             keepsUnknown: false,
             powerCycle: { received.all.withLock { $0.append([0xFF]) } }
         )
@@ -368,13 +389,53 @@ private final class Machine: Sendable {
             radio.end { _ in }
             radio.end { _ in }
         }
-        let short = commands.map { hex($0[0] == 0x52 ? [0x52] : $0) }
+        // Before each monitor, for how long each 0.625 ms the scan is to listen (0x4C).
+        let short = commands.map { hex([0x4C, 0x52].contains($0[0]) ? [$0[0]] : $0) }
         #expect(
             short == [
-                "52", "5300000002000100", "52", "ff", "5300000002000200", "52", "5300000002000300",
+                "4c", "52", "5300000002000100", "4c", "52", "ff", "5300000002000200", "4c", "52",
+                "5300000002000300",
             ]
         )
-        #expect(commands[0].count == 6 + 1 + 5 * 34)
+        #expect(commands[1].count == 6 + 1 + 5 * 34)
+    }
+
+    private static let started: @Sendable (UInt16, [UInt8]) -> (UInt8, [UInt8]) = { opcode, _ in
+        (0, opcode == 0x52 ? [5, 0] : [])
+    }
+
+    @Test func paceOfTheScan_isGivenToTheKernel() throws {
+        var scan = ScanSettings()
+        scan.interval = .milliseconds(200)
+        scan.window = .milliseconds(20)
+        let commands = try share(enabling: "0C20 02 0100", scan: scan, Self.started) {
+            radio,
+            stop in
+            try radio.start(until: stop) { _ in }
+            #expect(radio.detail == "passive scan, shared with bluetoothd")
+            #expect(radio.departures.isEmpty)
+        }
+        // Type, length and value of interval (320 times 0.625 ms) and window (32).
+        #expect(commands.first.map { hex($0) } == "4c0000000a00" + "1300024001" + "1400022000")
+    }
+
+    @Test(arguments: [true, false])
+    func whatIsNotDoneBesideBluetoothd_isSaid(isActive: Bool) throws {
+        var scan = ScanSettings()
+        scan.isActive = isActive
+        let old: @Sendable (UInt16, [UInt8]) -> (UInt8, [UInt8]) = { opcode, values in
+            opcode == 0x4C ? (0x01, []) : Self.started(opcode, values)
+        }
+        _ = try share(enabling: "0C20 02 0100", scan: scan, old) { radio, stop in
+            try radio.start(until: stop) { _ in }
+            let active = isActive ? ", not active" : ""
+            #expect(
+                radio.detail
+                    == "passive scan, shared with bluetoothd\(active), at the kernel's pace"
+            )
+            #expect(radio.departures.count == (isActive ? 2 : 1))
+            #expect(radio.departures.last?.text.contains("beacons.scan_interval") == true)
+        }
     }
 
     @Test func kernelWithoutMonitors_isToldApart() throws {
@@ -419,6 +480,6 @@ private final class Machine: Sendable {
             try radio.start(until: stop) { _ in }
             radio.end { _ in }
         }
-        #expect(commands.count == 1)
+        #expect(commands.map { $0[0] } == [0x4C, 0x52])
     }
 }

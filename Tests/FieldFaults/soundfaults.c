@@ -31,7 +31,8 @@ struct control {
     int64_t ppm;       // its clock is so many millionths fast
     int64_t epoch;     // ns on CLOCK_MONOTONIC when the ramp was 0; 0: when the device was opened
     int64_t late;      // ns from a start to its first frame
-    int64_t unused[2];
+    int64_t muted;     // bit n: channel n gives digital silence
+    int64_t unused;
 };
 
 struct mic {
@@ -160,7 +161,7 @@ static snd_pcm_sframes_t transfer(snd_pcm_ioplug_t *io, const snd_pcm_channel_ar
         for (unsigned channel = 0; channel < io->channels; channel++) {
             const snd_pcm_channel_area_t *area = areas + channel;
             put((unsigned char *)area->addr + (area->first + area->step * (offset + n)) / 8, io->format,
-                channel ? -sound : sound);
+                mic->control.muted >> channel & 1 ? 0 : channel ? -sound : sound);
         }
     }
     mic->read += (int64_t)size;

@@ -1,5 +1,6 @@
 // Checks that look at files, over trees that stand for other machines.
 import Foundation
+import Host
 import Testing
 
 @testable import Gateway
@@ -34,6 +35,7 @@ import Testing
         let tree = Tree()
         try tree.put("/usr/lib/systemd/system/waypost.service")
         try tree.put("/etc/systemd/system/multi-user.target.wants/waypost.service")
+        try tree.put("/etc/systemd/system/waypost-hotplug.target.wants/waypost.service")
         try tree.put("/usr/lib/udev/rules.d/70-waypost.rules")
         try tree.put(
             "/etc/passwd",
@@ -87,6 +89,41 @@ import Testing
         try tree.put("/sys/class/bluetooth/hci0/address", "aa")
         try tree.put("/proc/self/status", "Name:\twaypost\n\(line)\n")
         #expect(BluetoothCheck(tree.patient).findings.last?.state.rawValue == state)
+    }
+
+    @Test func service_thatNoDeviceStarts_isNamed() throws {
+        let tree = Tree()
+        try tree.put("/usr/lib/systemd/system/waypost.service")
+        try tree.put("/etc/systemd/system/multi-user.target.wants/waypost.service")
+        let findings = ServiceCheck(tree.patient).findings
+        #expect(findings.contains { $0.next?.contains("systemctl reenable waypost") == true })
+    }
+
+    @Test func partThatHangs_isNamed_andHoldsNoOtherUp() throws {
+        let stop = try StopSignal()
+        defer { stop.raise() }
+        let checks = [
+            Doctor.Check(part: "sound", limit: .seconds(1), next: "unplug it") {
+                $0(.ok("sound", "is there"))
+                _ = stop.sleep(for: .seconds(3600))
+            },
+            Doctor.Check(part: "disk", limit: .seconds(60), next: "") {
+                $0(.ok("disk", "fine"))
+            },
+        ]
+        #expect(
+            try Doctor.findings(of: checks) == [
+                .ok("sound", "is there"),
+                .fail("sound", "did not answer in 1.0 s", next: "unplug it"), .ok("disk", "fine"),
+            ]
+        )
+    }
+
+    /// What a person waits for at most: the gateway's answer, and the check that has the most time.
+    @Test func limits_leaveEightSecondsInAll() throws {
+        let tree = Tree()
+        let longest = Doctor(tree.patient).checks.map(\.limit).max() ?? .seconds(100)
+        #expect(Patient.patience + longest <= .seconds(7.5))
     }
 
     @Test func examination_isAsBadAsItsWorstPart_andWrapsItsLines() {

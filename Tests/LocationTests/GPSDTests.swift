@@ -127,6 +127,27 @@ import Testing
         try waitUntil("a restart is counted") { (bench.board.state.value?.restarts ?? 0) >= 1 }
     }
 
+    /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites.
+    @Test(
+        arguments: [
+            (#"{"class":"SKY","device":"/dev/x","hdop":0.8}"#, nil),
+            (
+                #"{"class":"SKY","device":"/dev/x","nSat":2,"uSat":1,"satellites":[{"PRN":1,"used":true},{"PRN":2,"used":false}]}"#,
+                1
+            ),
+        ] as [(String, Int?)]
+    )
+    func satellites_areOnlyThoseOfASkyThatNamesThem(sky: String, satellites: Int?) throws {
+        let fix =
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-12-01T10:00:00.000Z","lat":46.5,"lon":6.8}"#
+        let server = try LineServer { _ in sky + "\r\n" + fix + "\r\n" }
+        defer { server.close() }
+        let bench = try Bench(port: server.port)
+        defer { bench.finish() }
+        try waitUntil("a fix") { !bench.fixes.value.isEmpty }
+        #expect(bench.fixes.value.first?.satellites == satellites)
+    }
+
     @Test func randomLines_neverHarmTheProcess() throws {
         var random = SeededRandom(state: 7)
         let seeds = [

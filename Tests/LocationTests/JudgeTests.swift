@@ -253,3 +253,132 @@ import Testing
         #expect(source.told.contains("has lost"))
     }
 }
+
+@Suite struct ReceiversTests {
+    private static let start = Stamp(
+        boot: BootInstant(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_235_407_000)
+    )
+
+    /// One report a second of each receiver, `b` a tenth of a second after `a`; what the session keeps.
+    private struct Bench {
+        var mode = 3
+        var error: Double?
+        var satellites: Int?
+        var isThere = true
+    }
+
+    private func keep(
+        seconds: Int,
+        _ reports: (_ second: Int) -> (a: Bench, b: Bench)
+    ) -> [Fix] {
+        let fixes = Locked([Fix]())
+        var session = LocationSession(
+            settings: LocationSettings(host: "h", port: 1, interval: .seconds(1)),
+            board: Publisher<SourceReport>(),
+            onTime: { _ in }
+        ) { fix in
+            fixes.update { $0.append(fix) }
+            return true
+        }
+        session.connected(Self.start.boot)
+        for second in 0..<seconds {
+            let at = Self.start.advanced(by: .seconds(second))
+            let (a, b) = reports(second)
+            for (path, bench, latitude) in [("/dev/a", a, 46.0), ("/dev/b", b, 46.0001)]
+            where bench.isThere {
+                let stamp = at.advanced(by: .milliseconds(path == "/dev/a" ? 0 : 100))
+                if let count = bench.satellites {
+                    session.take(.sky(used: count), from: path, at: stamp)
+                }
+                var position = GPSReport.Position(mode: bench.mode)
+                // Both give the time of the second.
+                position.time = at.wall
+                position.latitude = bench.mode > 1 ? latitude : nil
+                position.longitude = bench.mode > 1 ? 6 : nil
+                // What one says of the height must not come with the place of the other.
+                position.altitude = bench.mode > 2 ? latitude * 10 : nil
+                position.horizontalAccuracy = bench.error
+                session.take(.position(position), from: path, at: stamp)
+                session.update(stamp.boot)
+            }
+        }
+        session.disconnected(Self.start.boot + .seconds(seconds + 3))
+        #expect(
+            fixes.value.allSatisfy {
+                ($0.mode == .threeDimensional) == ($0.altitude == $0.latitude * 10)
+            }
+        )
+        return fixes.value
+    }
+
+    @Test func twoReceivers_neverMakeOneFix_andAsGoodAsEachOtherDoNotTakeTurns() {
+        let fixes = keep(seconds: 60) { second in
+            (
+                Bench(error: second % 2 == 0 ? 4 : 6, satellites: 8),
+                Bench(error: second % 2 == 0 ? 6 : 4, satellites: 8 + second % 3)
+            )
+        }
+        #expect(fixes.count >= 55)
+        #expect(fixes.allSatisfy { $0.latitude == 46 && $0.satellites == 8 })
+    }
+
+    @Test func betterMode_isFollowedAtOnce() {
+        let fixes = keep(seconds: 20) { second in (Bench(mode: 2), Bench(mode: second < 8 ? 1 : 3))
+        }
+        #expect(fixes.prefix { $0.latitude == 46 }.count >= 7)
+        let rest = fixes.drop { $0.latitude == 46 }
+        #expect(rest.count >= 9)
+        #expect(rest.allSatisfy { $0.latitude == 46.0001 && $0.mode == .threeDimensional })
+    }
+
+    @Test(arguments: [false, true])
+    func clearlyBetterAccuracy_isFollowedAfterAWhile_aMomentOfItIsNot(lasts: Bool) {
+        let fixes = keep(seconds: 40) { second in
+            (Bench(error: 20), Bench(error: lasts || second % 5 < 4 ? 3 : 30))
+        }
+        #expect(Set(fixes.map(\.latitude)) == (lasts ? [46, 46.0001] : [46]))
+        #expect(fixes.last?.latitude == (lasts ? 46.0001 : 46))
+    }
+
+    @Test func moreSatellites_decideWhereNoAccuracyIsKnown() {
+        let fixes = keep(seconds: 40) { _ in (Bench(satellites: 5), Bench(satellites: 9)) }
+        #expect(fixes.last?.latitude == 46.0001)
+        #expect(fixes.last?.satellites == 9)
+    }
+
+    @Test func receiverThatLosesItsFix_orIsSilent_isReplaced() {
+        for isThere in [true, false] {
+            let fixes = keep(seconds: 60) { second in
+                (Bench(mode: second < 20 ? 3 : 1, isThere: second < 20 || isThere), Bench())
+            }
+            #expect(fixes.last?.latitude == 46.0001)
+            #expect(fixes.count > 40)
+            // Once, and never back.
+            #expect(fixes.drop { $0.latitude == 46 }.allSatisfy { $0.latitude == 46.0001 })
+        }
+    }
+
+    @Test func receiverThatWasUnplugged_leavesNoError_whileAnotherReports() {
+        let board = Publisher<SourceReport>()
+        var session = LocationSession(
+            settings: LocationSettings(host: "h", port: 1),
+            board: board,
+            onTime: { _ in }
+        ) { _ in true }
+        session.connected(Self.start.boot)
+        for second in 0..<5 {
+            for path in ["/dev/a", "/dev/b"] {
+                var position = GPSReport.Position(mode: 3)
+                let stamp = Self.start.advanced(by: .seconds(second))
+                (position.time, position.latitude, position.longitude) = (stamp.wall, 46, 6)
+                session.take(.position(position), from: path, at: stamp)
+            }
+        }
+        let now = Self.start.advanced(by: .seconds(5))
+        session.take(.receiver(path: "/dev/a", isActive: false), from: "", at: now)
+        guard case .loaded = board.state else { Issue.record("\(board.state)"); return }
+        session.take(.receiver(path: "/dev/b", isActive: false), from: "", at: now)
+        guard case .error = board.state else { Issue.record("\(board.state)"); return }
+    }
+}

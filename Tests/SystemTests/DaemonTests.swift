@@ -352,6 +352,7 @@ import Testing
         )
         bench.environment = [
             "WAYPOST_BEACONS_SOURCE": "btsnoop:\(path)", "WAYPOST_BEACONS_REPLAY_SPEED": "0",
+            "WAYPOST_BEACONS_MAX_RATE": "1000",
         ]
         try bench.start()
         let deadline = Date().addingTimeInterval(30)

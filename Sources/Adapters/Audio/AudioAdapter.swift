@@ -44,6 +44,9 @@ package final class AudioAdapter: Sendable {
         var meter: SourceMeter
         var ladder: Ladder
         let arrivals: DeviceArrivals
+        /// The name of the device that is open, and which of its channels is recorded where it has several.
+        var device = ""
+        var channel: Int?
         /// The device to try first, and the one that is open.
         var first = 0
         var index = 0
@@ -88,6 +91,7 @@ package final class AudioAdapter: Sendable {
                 state.absent.succeeded()
             }
         }
+        state.meter.flush(clock.now())
     }
 
     /// Opens a device and captures from it until another one is to be opened, after the time it returns.
@@ -136,7 +140,13 @@ package final class AudioAdapter: Sendable {
     }
 
     private func open(_ device: String) throws -> PCM {
-        try PCM(device: device, rate: settings.rate, wake: settings.segment, cards: cards)
+        try PCM(
+            device: device,
+            rate: settings.rate,
+            channel: settings.channel,
+            wake: settings.segment,
+            cards: cards
+        )
     }
 
     /// What the ladder says about a fault, told to the board.
@@ -187,6 +197,7 @@ package final class AudioAdapter: Sendable {
         pcm.finish(into: &rest)
         if case .success = ending, !capture.isFresh { try? pass(rest, capture, &state) }
         try? capture.end()
+        if capture.refusedTail > 0 { state.meter.drop(capture.refusedTail) }
         if let end = capture.endStamp, !stop.isRaised {
             state.lastEnd = (end, reason(ending, pcm.device))
         }
@@ -210,6 +221,7 @@ package final class AudioAdapter: Sendable {
     ) throws -> Ending {
         let shape = pcm.shape
         var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
+        state.device = pcm.device
         state.meter.working("starting", device: pcm.device, now: clock.now())
         while true {
             do {
@@ -243,6 +255,7 @@ package final class AudioAdapter: Sendable {
         // What came until the stop belongs to the sound, too.
         let limit = stop.isRaised ? settings.rate * 4 : wanted
         if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
+        state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
         try pass(samples, capture, &state)
         // Ready for nothing: a descriptor that is always readable must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
@@ -293,17 +306,17 @@ package final class AudioAdapter: Sendable {
     private func reportGap(_ state: inout State, _ capture: Capture) {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
-        let device = settings.devices[state.index]
-        sink.event(settings.gap(from: end, to: start, device: device, reason: reason))
+        let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
+        sink.event(gap)
     }
 
     private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {
-        let device = settings.devices[state.index]
         let silence = capture.silentSegments * Int(settings.segment.milliseconds)
         guard silence < Liveness.silenceSeconds * 1000 else {
-            return "only digital silence from \(device): muted, or a dead microphone?"
+            return "only digital silence from \(state.device): muted, or a dead microphone?"
         }
         let level = SoundLevel.decibels(segment.meanSquare).rounded()
-        return "\(settings.rate / 1000) kHz mono, \(Int(level)) dBFS"
+        let channel = state.channel.map { " of channel \($0)" } ?? ""
+        return "\(settings.rate / 1000) kHz mono\(channel), \(Int(level)) dBFS"
     }
 }

@@ -8,6 +8,8 @@ package import Streams
 package struct AudioSettings: Sendable {
     /// ALSA PCM names in order of preference.
     package var devices: [String]
+    /// Counted from 1; nil for the first that is not digital silence.
+    package var channel: Int?
     /// Frames a second.
     package var rate = 16_000
     package var chunk = Duration.seconds(30)

@@ -22,6 +22,8 @@ final class Capture {
     private var refusedAt: Stamp?
     private(set) var startStamp: Stamp?
     private(set) var segments = 0
+    /// Segments of the end that the queue did not take.
+    private(set) var refusedTail = 0
     /// Segments of nothing but zeros in a row.
     private(set) var silentSegments = 0
 
@@ -99,7 +101,12 @@ final class Capture {
         guard !isFresh else { return }
         defer { sink.end(run) }
         guard refusedAt == nil else { return }
-        for segment in try encoder.finish().compactMap(dated) { _ = sink.accept(segment) }
+        for segment in try encoder.finish().compactMap(dated) {
+            // Nothing may follow a hole.
+            if refusedAt == nil, sink.accept(segment) { continue }
+            if refusedAt == nil { refused(segment) }
+            refusedTail += 1
+        }
     }
 
     private func dated(_ encoded: EncodedSegment) -> Segment? {

@@ -29,15 +29,26 @@ enum FrameFormat: CaseIterable {
         }
     }
 
-    /// Appends the first channel of `frames` frames, full scale 1.
+    /// Appends one channel (counted from 0) of `frames` frames, full scale 1.
     func append(
         _ raw: UnsafeRawBufferPointer,
         frames: Int,
-        channels: Int,
+        channel: Int,
+        of channels: Int,
         to values: inout [Float]
     ) {
         for frame in 0..<frames {
-            values.append(value(raw, at: frame * channels * width))
+            values.append(value(raw, at: (frame * channels + channel) * width))
+        }
+    }
+
+    /// The first channel (counted from 0) in which more than one value stands: a microphone always has noise.
+    func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
+        (0..<channels).first { channel in
+            let first = value(raw, at: channel * width)
+            return (0..<frames).contains {
+                value(raw, at: ($0 * channels + channel) * width) != first
+            }
         }
     }
 

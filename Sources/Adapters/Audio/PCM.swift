@@ -22,13 +22,13 @@ struct Position {
     var now: Stamp
 }
 
-/// Owns an open PCM and gives its first channel as 16-bit samples at the rate that was asked for.
+/// Owns an open PCM and gives one channel of it as 16-bit samples at the rate that was asked for.
 ///
 /// The device runs at a rate of its own where it does not have that one; what libasound would make of it
 /// is worse than what `Resampler` does. Never blocks but in `wait`.
 struct PCM: ~Copyable {
     private let handle: OpaquePointer
-    /// The name it was asked for by.
+    /// The name it was asked for by; that of the card where `default` led to the only one that captures.
     let device: String
     /// Frames a second that `read` gives.
     let rate: Int
@@ -39,23 +39,29 @@ struct PCM: ~Copyable {
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
+    /// The channel that is given, counted from 1; nil until one has been found that is not digital silence.
+    private(set) var channel: Int?
+    private let wantedChannel: Int?
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
-    /// `wake`: how much sound there should be before `wait` returns. Throws a Failure that names the device
-    /// and says what to do.
+    /// `wake`: how much sound there should be before `wait` returns; `channel`: the one to give, counted from 1, nil
+    /// for the first that is not digital silence. Throws a Failure that names the device and says what to do.
     init(
         device: String,
         rate: Int,
+        channel: Int? = nil,
         wake: Duration = .seconds(1),
         cards: SoundCards = SoundCards()
     ) throws {
-        let opened = try Self.open(device, rate, wake, cards)
+        let opened = try Self.open(device, rate, channel, wake, cards)
         handle = opened.handle
         shape = opened.shape
         resampler = opened.resampler
-        self.device = device
+        self.device = opened.device
         self.rate = rate
+        wantedChannel = channel
+        self.channel = opened.shape.channels == 1 ? 1 : channel
         values = []
         framesRead = 0
         // A tenth of a second at a time, so that a wide device costs no memory.
@@ -65,22 +71,35 @@ struct PCM: ~Copyable {
     private static func open(
         _ device: String,
         _ rate: Int,
+        _ channel: Int?,
         _ wake: Duration,
         _ cards: SoundCards
-    ) throws -> (handle: OpaquePointer, shape: PCMShape, resampler: Resampler?) {
+    ) throws -> (
+        handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
+    ) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)
         var handle: OpaquePointer?
         let code = snd_pcm_open(&handle, name, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
         guard code >= 0, let handle else {
+            // On a stock Raspberry Pi `default` is the HDMI output, which does not capture.
+            if device == "default", code != -EBUSY, let only = cards.onlyCapture() {
+                return try open(only, rate, channel, wake, cards)
+            }
             throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
         }
         do {
-            let setup = PCMSetup(handle: handle, device: device, rate: rate, wake: wake)
+            let setup = PCMSetup(
+                handle: handle,
+                device: device,
+                rate: rate,
+                wake: wake,
+                channel: channel
+            )
             let shape = try setup.configure()
             try setup.start()
             let isOurs = shape.rate == rate
-            return (handle, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
+            return (handle, device, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
         } catch {
             snd_pcm_close(handle)
             throw error
@@ -150,7 +169,17 @@ struct PCM: ~Copyable {
     private mutating func append(_ frames: Int, to mono: inout [Int16]) {
         values.removeAll(keepingCapacity: true)
         raw.withUnsafeBytes {
-            shape.format.append($0, frames: frames, channels: shape.channels, to: &values)
+            if channel == nil {
+                channel = shape.format.firstWithSound($0, frames: frames, channels: shape.channels)
+                    .map { $0 + 1 }
+            }
+            shape.format.append(
+                $0,
+                frames: frames,
+                channel: (channel ?? 1) - 1,
+                of: shape.channels,
+                to: &values
+            )
         }
         if let resampler { return resampler.convert(values, into: &mono) }
         // Exact for 16-bit samples: a float holds 24 bits.
@@ -216,6 +245,8 @@ struct PCM: ~Copyable {
         guard code >= 0 else { throw ALSAError(call: "snd_pcm_prepare", code: code) }
         resampler?.reset()
         framesRead = 0
+        // A channel that has fallen silent is not stayed with.
+        if shape.channels > 1 { channel = wantedChannel }
         let started = snd_pcm_start(handle)
         guard started >= 0 || started == -EBADFD else {
             throw ALSAError(call: "snd_pcm_start", code: started)

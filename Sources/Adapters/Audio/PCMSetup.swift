@@ -9,7 +9,7 @@ struct PCMShape: Equatable {
     /// Frames a second of the device.
     var rate: Int
     var format: FrameFormat
-    /// What the device insists on; only the first is used.
+    /// One, or what the device insists on; one of them is used.
     var channels: Int
     /// Frames of a period and of the device's buffer.
     var period: Int
@@ -34,6 +34,8 @@ struct PCMSetup {
     /// Frames a second that we want in the end.
     let rate: Int
     let wake: Duration
+    /// The channel that is wanted, counted from 1; nil for any.
+    let channel: Int?
 
     /// Rates to try when the device does not have ours: those that give the best sound for the least work.
     private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
@@ -52,13 +54,12 @@ struct PCMSetup {
         )
         let native = try chooseRate(parameters)
         let format = try chooseFormat(parameters)
-        var channels: UInt32 = 1
-        try check(snd_pcm_hw_params_set_channels_near(handle, parameters, &channels), "channels")
+        let channels = try chooseChannels(parameters)
         let (period, buffer) = try chooseBuffer(parameters, native)
         var shape = PCMShape(
             rate: native,
             format: format,
-            channels: Int(channels),
+            channels: channels,
             period: period,
             buffer: buffer,
             wake: max(1, min(buffer / 2, native * Int(wake.milliseconds) / 1000)),
@@ -85,6 +86,27 @@ struct PCMSetup {
         var nearest = UInt32(rate)
         try check(snd_pcm_hw_params_set_rate_near(handle, parameters, &nearest, nil), "rate")
         return Int(nearest)
+    }
+
+    /// As few as hold the channel that is wanted.
+    private func chooseChannels(_ parameters: OpaquePointer?) throws -> Int {
+        let wanted = channel ?? 1
+        var most: UInt32 = 0
+        if wanted > 1, snd_pcm_hw_params_get_channels_max(parameters, &most) >= 0, most < wanted {
+            throw Failure(
+                "\(device): has \(most == 1 ? "one channel" : "\(most) channels") and no channel \(wanted); "
+                    + "set audio.channel to \"auto\""
+            )
+        }
+        var channels = UInt32(wanted)
+        if wanted > 1 {
+            try check(
+                snd_pcm_hw_params_set_channels_min(handle, parameters, &channels),
+                "channels"
+            )
+        }
+        try check(snd_pcm_hw_params_set_channels_near(handle, parameters, &channels), "channels")
+        return Int(channels)
     }
 
     private func chooseFormat(_ parameters: OpaquePointer?) throws -> FrameFormat {

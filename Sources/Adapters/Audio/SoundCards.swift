@@ -61,6 +61,15 @@ package struct SoundCards: Sendable {
         Failure("\(device): \(why); plug it in, or choose one that `waypost devices` lists")
     }
 
+    /// The lasting name of the one card that captures; nil when there is none, or a choice.
+    func onlyCapture() -> String? {
+        let capturing = cards().filter { !capturePCMs(of: $0).isEmpty }
+        guard capturing.count == 1, let card = capturing.first,
+            let pcm = capturePCMs(of: card).first
+        else { return nil }
+        return name(of: card, pcm)
+    }
+
     /// Every capture device of every card.
     package func devices() -> [AudioDevice] {
         cards().flatMap { card in

@@ -21,10 +21,11 @@ package enum SoundProbe {
     package static func listen(
         to devices: [String],
         rate: Int,
+        channel: Int? = nil,
         for length: Duration,
         onLevel: (Double) -> Void
     ) throws -> Level {
-        var pcm = try open(devices, rate: rate)
+        var pcm = try open(devices, rate: rate, channel: channel)
         let wanted = Int(length.milliseconds) * rate / 1000
         let clock = SystemClock()
         let deadline = clock.now() + length + .seconds(2)
@@ -54,11 +55,16 @@ package enum SoundProbe {
         SoundLevel.decibels(sumOfSquares(samples) / Double(max(1, samples.count)))
     }
 
-    private static func open(_ devices: [String], rate: Int) throws -> PCM {
+    private static func open(_ devices: [String], rate: Int, channel: Int?) throws -> PCM {
         var problems: [Failure] = []
         for device in devices {
             do {
-                return try PCM(device: device, rate: rate, wake: .milliseconds(100))
+                return try PCM(
+                    device: device,
+                    rate: rate,
+                    channel: channel,
+                    wake: .milliseconds(100)
+                )
             } catch {
                 problems.append((error as? Failure) ?? Failure("\(device): \(error)"))
             }

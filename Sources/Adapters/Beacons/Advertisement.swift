@@ -21,12 +21,12 @@ package struct DecodedBeacon: Sendable, Equatable {
 
     /// The id that a record has: that of the payload, else the sender's address, else none.
     ///
-    /// A resolvable address is another one every few minutes, so it identifies nothing.
+    /// A private address (resolvable or not) is another one every few minutes, so it identifies nothing.
     package func identifier(
         _ address: BluetoothAddress,
         _ type: AddressType
     ) -> String {
-        beaconID ?? (type == .randomResolvable ? "" : address.description)
+        beaconID ?? (type == .public || type == .randomStatic ? address.description : "")
     }
 }
 

@@ -44,7 +44,8 @@ package struct BeaconSettings: Sendable {
     package var keepsUnknown = false
     /// Keys of encrypted BTHome devices, 16 bytes each.
     package var bindkeys: [BluetoothAddress: [UInt8]] = [:]
-    /// Told once for each device whose readings cannot be had though it has a key, and why.
+    /// Told once what is not as it was set: readings that cannot be had though there is a key, a scan that
+    /// bluetoothd has a part in; and why.
     package var tell: @Sendable (String) -> Void = { _ in }
     /// What was kept before this start of the source and may be heard once more.
     package var recent: @Sendable () -> [Sighting] = { [] }

@@ -55,10 +55,10 @@ struct BeaconSession {
 
     /// Connects, and listens until something is to be opened anew.
     private mutating func connect() throws {
-        let radio = try source.open(rung, until: stop)
+        reception.begin()
+        let radio = try source.open(rung, until: stop) { reception.take($0) }
         isOpen = true
         rung = .restart
-        reception.begin()
         defer {
             if !radio.endsForAll || !meddling.isTheirs { radio.end { reception.take($0) } }
             reception.settle(radio.link)

@@ -10,12 +10,16 @@ enum SightingVerdict: Equatable {
     case kept(MeasurementVerdict)
 }
 
-/// Keeps at most so many sightings of a beacon in any stretch of time, and knows what each last measured.
+/// Keeps sightings of a beacon evenly spaced, and knows what each last measured.
 ///
 /// A beacon is its kind and id: an id heard from a new address is still the same beacon.
+/// The spacing is that of the generic cell rate algorithm (ITU-T I.371): one place each 1 / rate, which may be
+/// taken up to a fifth early, so that a beacon that sends about as often as wanted is not halved.
 struct HeardBeacons {
     /// Beacons remembered; with more, the half that was not heard for longest is forgotten.
     static let limit = 4096
+    /// More than any beacon sends (one each 20 ms): a rate that leaves nothing out, as a fast replay needs.
+    static let everything = 1000.0
 
     private struct Key: Hashable {
         var kind: BeaconKind
@@ -30,10 +34,9 @@ struct HeardBeacons {
         }
     }
 
-    /// When the last sightings were kept, as a ring: `next` is the oldest once the ring is full.
     private struct Heard {
-        var times: [BootInstant] = []
-        var next = 0
+        /// The next place of a sighting.
+        var due: BootInstant
         var newest: BootInstant
         var measurement: LastMeasurement?
 
@@ -58,34 +61,29 @@ struct HeardBeacons {
         }
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
-            guard times.count == limit.count else {
-                times.append(now)
-                return true
-            }
-            guard now - times[next] >= limit.stretch else { return false }
-            times[next] = now
-            next = (next + 1) % limit.count
+            // A place further away than this was noted in another boot, whose clock is no matter now.
+            let isForeign = due - now > limit.spacing * 2
+            guard now >= due - limit.early || isForeign else { return false }
+            if isForeign { due = now }
+            due = max(now, due) + limit.spacing
             return true
         }
     }
 
-    /// `count` may be kept in each `stretch`.
+    /// The time from place to place, and how much of it one may be taken early.
     private struct Limit {
-        var count: Int
-        var stretch: Duration
+        var spacing: Duration
+        var early: Duration
     }
 
     private let limit: Limit
     private var heard: [Key: Heard] = [:]
 
-    /// `rate`: sightings a second, above 0; 4 means four in any second, 0.5 one in any two.
+    /// `rate`: sightings a second, above 0; from `everything` on, all are kept.
     init(rate: Double) {
-        let rate = min(max(rate, 0.001), 1000)
-        let count = Int(rate.rounded(.up))
-        limit = Limit(
-            count: count,
-            stretch: .milliseconds(Int64(Double(count) / rate * 1000))
-        )
+        let places = min(max(rate, 0.001), Self.everything)
+        let spacing = places < Self.everything ? Duration.nanoseconds(Int64(1e9 / places)) : .zero
+        limit = Limit(spacing: spacing, early: spacing / 5)
     }
 
     /// Judges a sighting; a beacon without a mark always says something new.
@@ -100,7 +98,7 @@ struct HeardBeacons {
             return heard.values[index].take(mark, telemetry, at: now, limit)
         }
         if heard.count >= Self.limit { forgetHalf() }
-        var first = Heard(newest: now)
+        var first = Heard(due: now, newest: now)
         let verdict = first.take(mark, telemetry, at: now, limit)
         heard[key] = first
         return verdict
@@ -113,7 +111,8 @@ struct HeardBeacons {
         else { return }
         if heard.count >= Self.limit { forgetHalf() }
         let key = Key(sighting.identity)
-        var beacon = heard[key] ?? Heard(newest: sighting.stamp.boot)
+        let next = sighting.stamp.boot + limit.spacing
+        var beacon = heard[key] ?? Heard(due: next, newest: sighting.stamp.boot)
         var last = beacon.measurement ?? LastMeasurement()
         _ = last.judge(mark, readings, at: sighting.stamp.boot)
         last.keep(mark, readings, at: sighting.stamp.boot)

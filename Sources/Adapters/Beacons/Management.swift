@@ -57,6 +57,16 @@ enum Management {
         )
     }
 
+    /// Interval and window of the scan that monitors bring about (types 0x0013 and 0x0014; Linux 5.9).
+    static func setMonitorScan(_ scan: ScanSettings) -> Command {
+        let timing = scan.timing
+        return Command(
+            name: "Set Default System Configuration",
+            opcode: 0x004C,
+            parameters: [0x13, 0, 2] + timing.prefix(2) + [0x14, 0, 2] + timing.suffix(2)
+        )
+    }
+
     /// What came back for a command.
     struct Answer: Equatable {
         var opcode: UInt16

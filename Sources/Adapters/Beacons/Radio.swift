@@ -27,7 +27,13 @@ protocol RadioSource: AnyObject {
     /// The adapter that `watch` is asked about.
     var adapter: Int? { get }
     /// A controller that is not scanning yet; `rung` says how much is to be done before.
-    func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio
+    ///
+    /// `pass` gets what is heard meanwhile: whoever shares the controller may have it scanning.
+    func open(
+        _ rung: FreshnessLadder.Rung,
+        until stop: StopSignal,
+        _ pass: EventSink
+    ) throws -> any Radio
 }
 
 /// A controller that we tell to scan by HCI commands.
@@ -90,23 +96,54 @@ final class SharedRadio: Radio {
 
     let link: any HCILink
     private let management: ManagementSocket
+    private let scan: ScanSettings
     private let keepsUnknown: Bool
     private let powerCycle: () throws -> Void
     private var monitor: UInt16?
+    private var hasOurPace = true
 
     init(
         _ link: any HCILink,
         _ management: ManagementSocket,
+        _ scan: ScanSettings,
         keepsUnknown: Bool,
         powerCycle: @escaping () throws -> Void
     ) {
         self.link = link
         self.management = management
+        self.scan = scan
         self.keepsUnknown = keepsUnknown
         self.powerCycle = powerCycle
     }
 
-    let detail = "passive scan, shared with bluetoothd"
+    var detail: String {
+        (["passive scan, shared with bluetoothd"] + departures.map(\.brief)).joined(separator: ", ")
+    }
+
+    /// What of the settings is not done beside bluetoothd: for the detail, and in full.
+    var departures: [(brief: String, text: String)] {
+        var departures: [(brief: String, text: String)] = []
+        if scan.isActive {
+            departures.append(
+                (
+                    "not active",
+                    "beacons.scan = \"active\" is not done: the scan shared with bluetoothd is passive; "
+                        + "`systemctl disable --now bluetooth` gives the adapter to Waypost"
+                )
+            )
+        }
+        if !hasOurPace {
+            departures.append(
+                (
+                    "at the kernel's pace",
+                    "beacons.scan_interval and scan_window are not done: this kernel has a pace of its own "
+                        + "for the scan shared with bluetoothd (Linux 5.9 and later can change it)"
+                )
+            )
+        }
+        return departures
+    }
+
     /// The kernel goes on for whoever else wants it.
     let endsForAll = false
 
@@ -118,6 +155,8 @@ final class SharedRadio: Radio {
 
     func start(until stop: StopSignal, _ pass: EventSink) throws {
         try remove(until: stop)
+        let pace = try management.ask(Management.setMonitorScan(scan), until: stop)
+        hasOurPace = pace.status == Management.success
         let command = Management.addMonitor(Management.patterns(unknown: keepsUnknown))
         let answer = try management.ask(command, until: stop)
         switch answer.status {

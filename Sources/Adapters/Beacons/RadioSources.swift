@@ -19,7 +19,11 @@ final class TCPRadioSource: RadioSource {
     }
 
     /// A new connection resets the controller, whatever the rung.
-    func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio {
+    func open(
+        _ rung: FreshnessLadder.Rung,
+        until stop: StopSignal,
+        _ pass: EventSink
+    ) throws -> any Radio {
         do {
             let link = try H4Link(host: host, port: port, until: stop)
             return CommandedRadio(link, scan)
@@ -38,6 +42,7 @@ final class KernelRadioSource: RadioSource {
     private let number: Int
     private let settings: BeaconSettings
     private let rfkill: RFKill
+    private var told: Set<String> = []
 
     init(adapter: Int, settings: BeaconSettings, rfkill: RFKill = RFKill()) {
         name = "hci\(adapter)"
@@ -47,7 +52,11 @@ final class KernelRadioSource: RadioSource {
         self.rfkill = rfkill
     }
 
-    func open(_ rung: FreshnessLadder.Rung, until stop: StopSignal) throws -> any Radio {
+    func open(
+        _ rung: FreshnessLadder.Rung,
+        until stop: StopSignal,
+        _ pass: EventSink
+    ) throws -> any Radio {
         // Before the adapter is looked for, so that its coming cannot be missed.
         if watch == nil { watch = try? AdapterWatch() }
         // Before our own sockets are among them.
@@ -66,16 +75,23 @@ final class KernelRadioSource: RadioSource {
         let shared = SharedRadio(
             link,
             try ManagementSocket(adapter: number),
+            settings.scan,
             keepsUnknown: settings.keepsUnknown,
             powerCycle: powerCycle
         )
         do {
             // Only by trying can be told what the kernel knows; the monitor is replaced when the scan starts.
-            try shared.start(until: stop) { _ in }
+            try shared.start(until: stop, pass)
+            tell(shared.departures.map(\.text))
             return shared
         } catch is SharedRadio.NotSupported {
             return raw
         }
+    }
+
+    /// Each once, however often the adapter is opened.
+    private func tell(_ texts: [String]) {
+        for text in texts where told.insert(text).inserted { settings.tell("\(name): \(text)") }
     }
 
     private func connect(until stop: StopSignal) throws -> KernelLink {

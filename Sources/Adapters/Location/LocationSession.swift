@@ -38,10 +38,8 @@ struct LocationSession {
     private let onFix: @Sendable (Fix) -> Void
     private var meter: SourceMeter
     private var limit: FixLimit
-    private var merger = EpochMerger()
-    private var judge: FixJudge
-    private var receiverTime: ReceiverTime
-    private var satellites: Int?
+    private var receivers: Receivers
+    /// The one that is told of.
     private var receiver = ""
     private(set) var trouble: Trouble?
     private var failure: Failure?
@@ -70,17 +68,14 @@ struct LocationSession {
         self.accept = accept
         meter = SourceMeter(device: settings.address, board: board)
         limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
-        judge = FixJudge(dates: settings.dates)
-        receiverTime = ReceiverTime(dates: settings.dates)
+        receivers = Receivers(dates: settings.dates)
         meter.loading()
     }
 
     // MARK: The connection
 
     mutating func connected(_ now: BootInstant) {
-        merger = EpochMerger()
-        receiverTime = ReceiverTime(dates: settings.dates)
-        satellites = nil
+        receivers.connected()
         hasReported = false
         hasAsked = false
         heardAt = now
@@ -95,7 +90,7 @@ struct LocationSession {
 
     /// No more will come of this connection.
     mutating func disconnected(_ now: BootInstant) {
-        if let fix = merger.finish() { keep(fix, now) }
+        for epoch in receivers.flush(now: now, isAll: true) { keep(epoch, now) }
     }
 
     mutating func restarted() { meter.restarted() }
@@ -105,12 +100,12 @@ struct LocationSession {
     /// Until the next thing that is due without a byte from gpsd; nil when only bytes matter.
     func delay(_ now: BootInstant) -> Duration? {
         let update = trouble == nil ? meter.updateDelay(now).map { now + $0 } : nil
-        return [merger.deadline, update].compactMap { $0 }.min().map { max(.zero, $0 - now) }
+        return [receivers.deadline, update].compactMap { $0 }.min().map { max(.zero, $0 - now) }
     }
 
     /// What is due now.
     mutating func update(_ now: BootInstant) {
-        if let fix = merger.flush(now: now) { keep(fix, now) }
+        for epoch in receivers.flush(now: now) { keep(epoch, now) }
         // While there is trouble, an update would tell that there is none.
         if trouble == nil { meter.update(now) }
     }
@@ -167,7 +162,7 @@ struct LocationSession {
         heardAt = stamp.boot
         switch report {
         case .position(let position): take(position, from: device, at: stamp)
-        case .sky(let used): satellites = used
+        case .sky(let used): receivers.take(sky: used, from: device, at: stamp.boot)
         case .receivers(let paths): take(receivers: paths, stamp.boot)
         case .receiver(let path, let isActive): take(receiver: path, isActive, stamp.boot)
         case .other: break
@@ -176,18 +171,28 @@ struct LocationSession {
 
     private mutating func take(receivers paths: [String], _ now: BootInstant) {
         guard let first = paths.first else { return missReceiver("has no receiver: plug one in") }
-        receiver = first
+        if !paths.contains(receiver) { receiver = first }
         if trouble == nil || trouble == .connection { tell("waiting for the receiver", now) }
     }
 
     private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
-        if isActive {
-            receiver = path
-            if trouble == .noReceiver { mustAsk = true }
-            if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
-        } else if receiver.isEmpty || path == receiver {
-            missReceiver("has lost the receiver \(path): plug it in again")
+        guard isActive else { return take(lost: path) }
+        if trouble == .noReceiver { mustAsk = true }
+        // A second one is no news while the first is followed.
+        guard receivers.followed == nil else { return }
+        receiver = path
+        if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
+    }
+
+    private mutating func take(lost path: String) {
+        receivers.lost(path)
+        guard receiver.isEmpty || path == receiver else { return }
+        if let other = receivers.followed {
+            // Its next report tells of it.
+            receiver = other
+            return
         }
+        missReceiver("has lost the receiver \(path): plug it in again")
     }
 
     private mutating func missReceiver(_ words: String) {
@@ -205,25 +210,26 @@ struct LocationSession {
         reportedAt = stamp.boot
         hasReported = true
         hasAsked = false
+        let (time, epoch) = receivers.take(position, from: device, at: stamp)
+        if let time { onTime(time) }
+        if let epoch { keep(epoch, stamp.boot) }
+        guard device == receivers.followed else { return }
         if !device.isEmpty { receiver = device }
-        if let time = receiverTime.add(position, at: stamp) { onTime(time) }
-        if let fix = merger.add(position, at: stamp) { keep(fix, stamp.boot) }
         describe(position, stamp.boot)
     }
 
-    private mutating func keep(_ fix: Fix, _ now: BootInstant) {
-        if let reason = judge.judge(fix, now: now) {
+    private mutating func keep(_ epoch: Epoch, _ now: BootInstant) {
+        switch epoch {
+        case .refused(let reason):
             refused += 1
             meter.drop()
             refusal = (reason, refusal?.since ?? now)
-            return
+        case .good(let fix):
+            refusal = nil
+            onFix(fix)
+            guard limit.admits(fix) else { return }
+            if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
         }
-        refusal = nil
-        onFix(fix)
-        guard limit.admits(fix) else { return }
-        var fix = fix
-        fix.satellites = satellites
-        if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
     }
 
     // MARK: The board
@@ -231,12 +237,12 @@ struct LocationSession {
     private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
         if position.mode < 2 {
             refusal = nil
-        } else if let reason = judge.judge(position.time), refusal == nil {
+        } else if let reason = receivers.judge(position.time), refusal == nil {
             // Said before the epoch is over, lest it is called a fix until then.
             refusal = (reason, now)
         }
         if let refusal { return tell(refusal.reason, since: refusal.since, now) }
-        let satellites = satellites.map { ", \($0) satellites" } ?? ""
+        let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
         let kept = refused > 0 ? ", \(refused) not kept" : ""
         let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
         switch position.mode {

@@ -47,7 +47,9 @@ static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct
     report->epx = fix->epx;
     report->epy = fix->epy;
     report->epv = fix->epv;
-    report->used = (data->set & SATELLITE_SET) ? data->satellites_used : -1;
+    // libgps says 0 of a sky that only has dilutions of precision, as newer gpsd send between the full ones.
+    int counts = strstr(line, "\"satellites\":[") != NULL || strstr(line, "\"uSat\":") != NULL;
+    report->used = counts && (data->set & SATELLITE_SET) ? data->satellites_used : -1;
     strncpy(report->device, data->dev.path, sizeof report->device - 1);
     return 0;
 }

@@ -105,6 +105,8 @@ package struct Configuration: Sendable, Equatable {
         package var enabled = true
         /// ALSA PCM names in order of preference.
         package var devices = ["default"]
+        /// Counted from 1; nil for the first that is not digital silence.
+        package var channel: Int?
         /// Frames a second.
         package var rate = 16_000
         package var chunk = Duration.seconds(30)

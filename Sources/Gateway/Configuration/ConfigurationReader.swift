@@ -36,13 +36,26 @@ extension Configuration {
         path: String,
         environment: [String: String]
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
-        let bytes: [UInt8]
+        let file: SmallFile
         do {
-            bytes = try SmallFile.read(path, limit: largestFile, wait: true).bytes
+            file = try SmallFile.read(path, limit: largestFile, wait: true)
         } catch {
             throw ConfigurationErrors([unreadable(path, error)])
         }
-        return try check(bytes, file: path, environment: environment)
+        var loaded = try check(file.bytes, file: path, environment: environment)
+        // Keys of the environment are none of the file's.
+        if case .environment = loaded.origins["beacons.bindkeys"] { return loaded }
+        if !loaded.values.beacons.bindkeys.isEmpty, file.mode & 0o007 != 0 {
+            let name = printable(path, limit: 4096)
+            loaded.warnings.append(
+                ConfigurationProblem(
+                    place: name,
+                    message: "holds beacons.bindkeys, and every user may read it; "
+                        + "`sudo chown root:waypost \(name)`, `sudo chmod 640 \(name)`"
+                )
+            )
+        }
+        return loaded
     }
 
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.

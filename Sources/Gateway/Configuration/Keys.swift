@@ -178,7 +178,7 @@ extension KeyTable {
             "beacons.max_rate",
             \.beacons.maxRate,
             .number(0...1000, above: true),
-            "Sightings a second kept for each beacon."
+            "Sightings a second kept for each beacon, evenly; 1000 keeps all."
         )
         add(
             "beacons.unknown",
@@ -221,6 +221,12 @@ extension KeyTable {
             \.audio.devices,
             .devices,
             "Sound device: an ALSA name, or usb-PORT; of several, the first that can be opened."
+        )
+        add(
+            "audio.channel",
+            \.audio.channel,
+            .channel,
+            "Of a device with several channels: the first that is not digital silence, or its number."
         )
         add(
             "audio.rate",

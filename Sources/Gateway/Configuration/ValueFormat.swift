@@ -117,6 +117,18 @@ extension ValueFormat where Value == Int {
     }
 }
 
+extension ValueFormat where Value == Int? {
+    /// A channel of a sound card, counted from 1; nil is `"auto"`.
+    static let channel = ValueFormat(
+        allowed: "\"auto\", or a whole number from 1 to 64",
+        read: { literal in
+            if literal.text == "auto" { return .success(nil) }
+            return ValueFormat<Int>.integer(1...64).read(literal).map { $0 }
+        },
+        written: { $0.map { "\($0)" } ?? "\"auto\"" }
+    )
+}
+
 extension ValueFormat where Value == Double {
     /// A number with or without decimals; `above` shuts out the lower end itself.
     static func number(_ range: ClosedRange<Double>, above: Bool = false, unit: String = "")

@@ -33,7 +33,12 @@ struct BluetoothCheck {
         if let words = heard { return .ok("bluetooth", "\(address): \(words)") }
         do {
             let stop = try StopSignal()
-            _ = try TCP.connect(host: address.host, port: address.port, until: stop)
+            _ = try TCP.connect(
+                host: address.host,
+                port: address.port,
+                timeout: .seconds(2),
+                until: stop
+            )
             return .ok("bluetooth", "the controller at \(address) answers")
         } catch {
             return .fail(

@@ -26,19 +26,19 @@ package struct Patient: Sendable {
         self.version = version
         self.root = root
         do {
-            report = try ControlClient(configuration).ask(.init(.status), timeout: .seconds(3))
+            report = try ControlClient(configuration).ask(.init(.status), timeout: Self.patience)
                 .status
         } catch {
             refusal = error as? ControlRefusal
         }
     }
+
+    /// It answers within a second; with this and the longest check it is all done in 8 s.
+    static let patience = Duration.seconds(2)
 }
 
 /// Runs the checks.
 package struct Doctor: Sendable {
-    /// Longer than the sum of any check's own limits.
-    private static let limit = Duration.seconds(20)
-
     private let patient: Patient
     private let onLevel: @Sendable (Double) -> Void
 
@@ -48,54 +48,93 @@ package struct Doctor: Sendable {
         self.onLevel = onLevel
     }
 
-    private struct Check: Sendable {
+    /// One part, the time that it has, and what to do when that was not enough.
+    struct Check: Sendable {
         var part: String
-        var findings: @Sendable () -> [Finding]
+        var limit: Duration
+        var next: String
+        /// Tells each finding as it is made: what is known before a hang counts.
+        var look: @Sendable (_ tell: (Finding) -> Void) -> Void
+
+        /// In place of findings that did not come.
+        fileprivate var hangs: Finding {
+            let seconds = Double(limit.milliseconds) / 1000
+            return .fail(part, "did not answer in \(seconds) s", next: next)
+        }
     }
 
-    /// Blocks for 20 s at most; what is not done by then is a finding itself.
+    /// Blocks for as long as the check with the longest limit has; what is not done in time is a finding itself.
     package func examine() throws -> Examination {
-        let checks = checks
-        let results = StateBox([[Finding]?](repeating: nil, count: checks.count))
+        Examination(version: patient.version, checks: try Self.findings(of: checks))
+    }
+
+    static func findings(of checks: [Check]) throws -> [Finding] {
+        let results = StateBox(checks.map { _ in Result() })
         let done = try Wakeup()
         for (index, check) in checks.enumerated() {
             // Never joined: one that hangs must not keep the command from its end.
             _ = try Lane(check.part) {
-                let findings = check.findings()
-                results.update { $0[index] = findings }
+                check.look { finding in results.update { $0[index].findings.append(finding) } }
+                results.update { $0[index].isDone = true }
                 done.signal()
             }
         }
         let clock = SystemClock()
-        let deadline = clock.now() + Self.limit
-        while results.value.contains(where: { $0 == nil }), clock.now() < deadline {
+        let began = clock.now()
+        // Until each is done or out of its time.
+        while let left = zip(checks, results.value).filter({ !$1.isDone }).map(\.0.limit).max(),
+            clock.now() - began < left
+        {
             var entries = [PollEntry(done.descriptor)]
-            _ = wait(for: &entries, timeout: max(.zero, deadline - clock.now()))
+            _ = wait(for: &entries, timeout: max(.zero, left - (clock.now() - began)))
             done.clear()
         }
-        let findings = zip(checks, results.value).flatMap { check, findings in
-            findings ?? [
-                .fail(
-                    check.part,
-                    "did not answer in \(Int(Self.limit.milliseconds / 1000)) s",
-                    next: "look at what hangs: `dmesg | tail`"
-                )
-            ]
+        return zip(checks, results.value).flatMap { check, result in
+            result.findings + (result.isDone ? [] : [check.hangs])
         }
-        return Examination(version: patient.version, checks: findings)
     }
 
-    private var checks: [Check] {
+    private struct Result: Sendable {
+        var findings: [Finding] = []
+        var isDone = false
+    }
+
+    /// All at once, each with time enough for what it waits for and half a second more.
+    var checks: [Check] {
         let patient = patient
         let onLevel = onLevel
         return [
-            Check(part: "service") { ServiceCheck(patient).findings },
-            Check(part: "disk") { DiskCheck(patient).findings },
-            Check(part: "clock") { ClockCheck(patient).findings },
-            Check(part: "bluetooth") { BluetoothCheck(patient).findings },
-            Check(part: "gpsd") { LocationCheck(patient).findings },
-            Check(part: "sound") { SoundCheck(patient, onLevel: onLevel).findings },
-            Check(part: "server") { ServerCheck(patient).findings },
+            Check(part: "service", limit: .seconds(2), next: "look at the disk: `dmesg | tail`") {
+                tell in
+                ServiceCheck(patient).findings.forEach(tell)
+            },
+            Check(part: "disk", limit: .seconds(4), next: "look at the disk: `dmesg | tail`") {
+                tell in
+                DiskCheck(patient).findings.forEach(tell)
+            },
+            Check(part: "clock", limit: .seconds(2), next: "look at `timedatectl`") { tell in
+                ClockCheck(patient).findings.forEach(tell)
+            },
+            Check(part: "bluetooth", limit: .seconds(5), next: "look at `dmesg | grep -i blue`") {
+                tell in
+                BluetoothCheck(patient).findings.forEach(tell)
+            },
+            Check(part: "gpsd", limit: .seconds(5.5), next: Self.resolver) { tell in
+                LocationCheck(patient).findings.forEach(tell)
+            },
+            Check(
+                part: "sound",
+                limit: .seconds(5.5),
+                next: "unplug the microphone, and plug it in"
+            ) { tell in
+                SoundCheck(patient, onLevel: onLevel).findings.forEach(tell)
+            },
+            Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { tell in
+                ServerCheck(patient).look(tell)
+            },
         ]
     }
+
+    /// Only looking a name up has no limit of its own.
+    private static let resolver = "no answer from the name server? `resolvectl status`"
 }

@@ -29,11 +29,16 @@ struct GPSDLook {
     /// Throws what connecting says.
     init(_ address: HostPort, limit: Duration, wantsFix: Bool = true) throws {
         let stop = try StopSignal()
-        let socket = try TCP.connect(host: address.host, port: address.port, until: stop)
-        let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
-        _ = send(socket.number, request, request.count, Int32(MSG_NOSIGNAL))
         let clock = SystemClock()
         let deadline = clock.now() + limit
+        let socket = try TCP.connect(
+            host: address.host,
+            port: address.port,
+            timeout: .seconds(2),
+            until: stop
+        )
+        let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
+        _ = send(socket.number, request, request.count, Int32(MSG_NOSIGNAL))
         var text: [UInt8] = []
         while clock.now() < deadline, (mode ?? 0) < 2, wantsFix || receivers.isEmpty {
             var entries = [PollEntry(socket.number)]

@@ -1,7 +1,8 @@
 // gpsd, its receiver and its fix.
 
 struct LocationCheck {
-    private static let patience = 8
+    /// A receiver reports each second; most of it is for one that has just been opened.
+    private static let patience = 5
 
     private let patient: Patient
 

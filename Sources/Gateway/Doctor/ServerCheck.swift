@@ -4,11 +4,13 @@ internal import Host
 internal import Upload
 
 struct ServerCheck {
-    private static let patience = Duration.seconds(6)
+    /// For all that is asked of it.
+    private static let patience = Duration.seconds(5)
     /// A certificate is renewed a month before its end; half of that is late.
     private static let late = 14
 
     private let patient: Patient
+    private let deadline = SystemClock().now() + Self.patience
 
     init(_ patient: Patient) {
         self.patient = patient
@@ -16,60 +18,55 @@ struct ServerCheck {
 
     private var upload: Configuration.Upload { patient.configuration.upload }
 
-    var findings: [Finding] {
+    func look(_ tell: (Finding) -> Void) {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
         else {
             let words = "no server is configured"
             let next = "set upload.endpoint and upload.token_file in the configuration"
-            return [
+            return tell(
                 upload.required
                     ? .fail("server", "\(words): nothing is collected", next: next)
                     : .warn("server", "\(words): records stay on this device", next: next)
-            ]
+            )
         }
         let (token, tokenFinding) = readToken()
-        guard let way = reach(target, endpoint) else {
-            return [
-                .fail(
-                    "server",
-                    "\(endpoint.host) cannot be looked at",
-                    next: "check upload.endpoint"
-                )
-            ]
-        }
-        guard way.state == .ok else { return [way] + [tokenFinding] }
-        return [way] + certificate(target, endpoint) + [verified(target, token) ?? tokenFinding]
+        let (way, end) = reach(target, endpoint)
+        tell(way)
+        guard way.state == .ok else { return tell(tokenFinding) }
+        certificate(target, endpoint, end).forEach(tell)
+        tell(verified(target, token) ?? tokenFinding)
     }
 
     private func settings(_ target: String) -> TransportSettings {
         TransportSettings(
             endpoint: target,
-            timeout: Self.patience,
+            timeout: max(.milliseconds(100), deadline - SystemClock().now()),
             userAgent: "waypost/\(patient.version)",
             certificateFile: upload.caFile,
             pinnedPublicKey: upload.pinnedPublicKey
         )
     }
 
-    /// Name and connection; a certificate that is refused is told of by `certificate`.
-    private func reach(_ target: String, _ endpoint: Endpoint) -> Finding? {
+    /// Name and connection, and the end of the certificate's life; one that is refused is told of by `certificate`.
+    private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, WallTime?) {
         do {
             let addresses = try ServerProbe.addresses(of: endpoint.host)
-            _ = try ServerProbe.connect(settings(target), isVerified: false)
-            return .ok("server", "\(endpoint.host) (\(addresses.first ?? "")) can be reached")
+            let end = try ServerProbe.connect(settings(target), isVerified: false)
+            let words = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
+            return (.ok("server", words), end)
         } catch {
-            return .fail(
-                "server",
-                "\(error)",
-                next:
-                    "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
-            )
+            let next =
+                "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
+            return (.fail("server", "\(error)", next: next), nil)
         }
     }
 
-    private func certificate(_ target: String, _ endpoint: Endpoint) -> [Finding] {
+    private func certificate(
+        _ target: String,
+        _ endpoint: Endpoint,
+        _ end: WallTime?
+    ) -> [Finding] {
         guard endpoint.isEncrypted else { return [] }
-        let end = (try? ServerProbe.connect(settings(target), isVerified: false)) ?? nil
         let date = end.map { String($0.rfc3339.prefix(10)) } ?? "an unknown date"
         do {
             _ = try ServerProbe.connect(settings(target))

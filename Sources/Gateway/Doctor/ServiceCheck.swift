@@ -54,7 +54,15 @@ struct ServiceCheck {
                 next: "`sudo systemctl enable waypost`"
             )
         }
-        return .ok("service", "waypost.service is installed and starts at boot")
+        let plugged = "/etc/systemd/system/waypost-hotplug.target.wants/waypost.service"
+        guard files.isThere(plugged) else {
+            return .warn(
+                "service",
+                "waypost.service starts at boot, but not when a device is plugged in",
+                next: "`sudo systemctl reenable waypost`"
+            )
+        }
+        return .ok("service", "waypost.service starts at boot, and when a device is plugged in")
     }
 
     private var rules: Finding? {

@@ -18,6 +18,7 @@ struct SoundCheck {
             let level = try SoundProbe.listen(
                 to: audio.devices,
                 rate: audio.rate,
+                channel: audio.channel,
                 for: .seconds(1),
                 onLevel: onLevel
             )

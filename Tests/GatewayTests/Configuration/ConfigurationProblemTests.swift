@@ -155,6 +155,25 @@ import Testing
         }
     }
 
+    /// Keys of encrypted sensors are secrets; a file without one may be read by all.
+    @Test(arguments: [
+        (0o644, true, true), (0o640, true, false), (0o600, true, false), (0o644, false, false),
+    ])
+    func fileWithKeysThatAllMayRead_isWarnedOf(mode: Int, hasKeys: Bool, warns: Bool) throws {
+        let scratch = try Scratch()
+        let key = "000102030405060708090a0b0c0d0e0f"
+        let text = hasKeys ? "[beacons.bindkeys]\n\"00:00:00:00:00:01\" = \"\(key)\"\n" : ""
+        let path = try scratch.write(text, to: "w.toml", mode: mode)
+        let loaded = try Configuration.load(path: path, environment: [:])
+        let told = loaded.warnings.filter { $0.message.contains("every user may read it") }
+        #expect(told.count == (warns ? 1 : 0))
+        #expect(told.allSatisfy { $0.message.contains("chmod 640 \(path)") })
+        #expect(!"\(loaded.warnings)".contains(key))
+        let variable = ["WAYPOST_BEACONS_BINDKEYS": "00:00:00:00:00:02=\(key)"]
+        let other = try Configuration.load(path: path, environment: variable)
+        #expect(!"\(other.warnings)".contains("every user may read it"))
+    }
+
     @Test func file_isReadFromDisk() throws {
         let scratch = try Scratch()
         let path = try scratch.write("\n[audio]\nrate = 48000\n", to: "w.toml", mode: 0o644)

@@ -42,6 +42,7 @@ import Testing
         ("location.min_distance", "0.0"),
         ("audio.enabled", "true"),
         ("audio.device", "\"default\""),
+        ("audio.channel", "\"auto\""),
         ("audio.rate", "16000"),
         ("audio.chunk", "\"30s\""),
         ("audio.overlap", "\"2s\""),
@@ -146,6 +147,7 @@ import Testing
         [audio]
         enabled = false
         device = "hw:CARD=Mic,DEV=0, plug:'hw:1,0', default"
+        channel = 2
         rate = 44100
         chunk = "10s"
         overlap = "20ms"

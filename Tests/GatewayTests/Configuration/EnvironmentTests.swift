@@ -20,6 +20,7 @@ import Testing
                 "WAYPOST_BEACONS_MAX_RATE": "2",
                 "WAYPOST_BEACONS_ALLOW": "kind:ruuvi, aa/*",
                 "WAYPOST_AUDIO_DEVICE": "hw:0,0, default",
+                "WAYPOST_AUDIO_CHANNEL": "3",
                 "WAYPOST_AUDIO_MIN_LEVEL_DB": "-40",
                 "HOME": "/root",
             ]
@@ -33,6 +34,7 @@ import Testing
         #expect(loaded.values.beacons.maxRate == 2)
         #expect(loaded.values.beacons.allow == ["kind:ruuvi", "aa/*"])
         #expect(loaded.values.audio.devices == ["hw:0,0", "default"])
+        #expect(loaded.values.audio.channel == 3)
         #expect(loaded.values.audio.minLevel == -40)
         #expect(loaded.origins["upload.endpoint"] == .environment("WAYPOST_UPLOAD_ENDPOINT"))
         #expect(loaded.warnings == [])

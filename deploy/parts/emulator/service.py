@@ -10,7 +10,7 @@ from bench import TOKEN
 from bluetooth import Air
 from gateway import Gateway
 from guest import PARTS
-from pace import wait_for
+from pace import is_prompt, wait_for
 
 TABLES = ('[beacons]\nsource = "hci0"\n[location]\ninterval = "1s"\n'
           + soundcard.TABLE.format(device=soundcard.CARD))
@@ -31,8 +31,8 @@ class Service(Gateway):
             upload = upload.replace(f"{self.folder}/token", token)
         else:
             upload = "\n".join(line for line in upload.splitlines() if "token_file" not in line) + "\n"
+        # In the file that installing made, whose owner and mode are a part of what is tried.
         self.configure(f"{TABLES}\n{upload}")
-        self.file.chmod(0o644)
 
     def property(self, name):
         return self.guest.run("systemctl", "show", "-P", name, "waypost").strip()
@@ -52,15 +52,19 @@ class Service(Gateway):
 class Receiver:
     """A GNSS receiver on USB: this kernel is both ends of the cable (dummy_hcd), and walks (route.py)."""
 
-    # A u-blox 8, as gpsd's rules and ours know it.
-    IDENTITY = ["idVendor=0x1546", "idProduct=0x01a8"]
+    # A u-blox 8, as gpsd's rules and ours know it, and a modem of the same maker.
+    GNSS, MODEM = "0x01a8", "0x1102"
 
-    def __init__(self, guest):
-        self.guest, self.thread = guest, None
+    def __init__(self, guest, product=GNSS):
+        self.guest, self.thread, self.product = guest, None, product
         guest.run("modprobe", "dummy_hcd")
 
+    def properties(self):
+        """What udev's rules made of it."""
+        return self.guest.run("udevadm", "info", "-q", "property", "/dev/ttyACM0")
+
     def plug(self):
-        self.guest.run("modprobe", "g_serial", *self.IDENTITY)
+        self.guest.run("modprobe", "g_serial", "idVendor=0x1546", f"idProduct={self.product}")
         if wait_for(pathlib.Path("/dev/ttyACM0").exists, 20) is None:
             raise RuntimeError("no /dev/ttyACM0")
         self.unplugged = threading.Event()
@@ -89,10 +93,20 @@ class Scenarios:
         self.air = Air(guest)
         self.card = soundcard.Scenarios(guest)
         self.service = Service(guest)
+        self.install()
+
+    def install(self):
+        """deploy/install, before every choice of scenarios."""
+        self.guest.say("installing")
+        self.guest.run(str(PARTS.parents[1] / "install"), "--no-build", str(self.guest.programs / "waypost"), limit=300)
+        pathlib.Path("/etc/waypost/token").write_text(TOKEN + "\n")
+        self.guest.run("chown", "waypost:waypost", "/etc/waypost/token")
+        self.guest.run("chmod", "600", "/etc/waypost/token")
+        self.service.write()
 
     def all(self):
-        for name in ("install", "plugged_radio", "plugged_sound", "plugged_receiver", "killed", "watchdog",
-                     "credential"):
+        for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "modem", "disabled",
+                     "killed", "aborted", "watchdog", "credential"):
             yield name, getattr(self, name)
 
     def end(self):
@@ -105,7 +119,7 @@ class Scenarios:
     def is_active(self):
         return self.service.property("ActiveState") == "active"
 
-    def started(self, row, limit=60):
+    def begins(self, row, limit=60):
         """Waits for the service and for its first records."""
         began = time.monotonic()
         row.detected = wait_for(self.is_active, limit)
@@ -115,13 +129,9 @@ class Scenarios:
             row.recovered = time.monotonic() - began
         return row.is_good
 
-    def install(self, row):
+    def started(self, row):
         """deploy/install, then systemctl start: ready, no device needed"""
-        self.guest.run(str(PARTS.parents[1] / "install"), "--no-build", str(self.guest.programs / "waypost"), limit=300)
-        pathlib.Path("/etc/waypost/token").write_text(TOKEN + "\n")
-        self.guest.run("chown", "waypost:waypost", "/etc/waypost/token")
-        self.guest.run("chmod", "600", "/etc/waypost/token")
-        self.service.write()
+        row.check(self.service.file.stat().st_mode & 0o777 == 0o640, "all may read the configuration")
         self.guest.run("systemctl", "start", "waypost", limit=90)
         row.see(f"{self.service.property('ActiveState')}, user {self.service.property('User')}")
         row.check(self.service.status() is not None, "no answer on its socket")
@@ -133,7 +143,7 @@ class Scenarios:
     def plugged_radio(self, row):
         """a Bluetooth controller is plugged in: udev starts the service, sightings come in its sandbox"""
         self.air.ask("open mixed")
-        if self.started(row):
+        if self.begins(row):
             row.see(self.service.report().get("detail") or "")
             self.service.stop_service(row)
             row.check(not self.air.is_scanned, "the scan was left on")
@@ -143,7 +153,7 @@ class Scenarios:
         """a sound card is plugged in: udev starts the service, sound comes in its sandbox"""
         self.service.source = "audio"
         self.card.load()
-        if self.started(row):
+        if self.begins(row):
             row.see(self.service.report().get("detail") or "")
             self.service.stop_service(row)
         self.card.unload()
@@ -154,7 +164,8 @@ class Scenarios:
         receiver = Receiver(self.guest)
         self.service.source = "location"
         receiver.plug()
-        if self.started(row):
+        row.check("ID_MM_DEVICE_IGNORE=1" in receiver.properties(), "ModemManager would probe it")
+        if self.begins(row):
             row.see(self.service.report().get("detail") or "")
 
             def back():
@@ -166,10 +177,60 @@ class Scenarios:
         receiver.unplug()
         self.service.source = "beacons"
 
+    def late_sound(self, row):
+        """the service runs when the kernel's first sound card is plugged in: its sandbox lets it record"""
+        for module in ("snd_aloop", "snd_pcm", "snd_timer", "snd"):
+            self.guest.run("rmmod", module, check=False)
+        row.check(not pathlib.Path("/sys/module/snd").exists(), "the kernel's sound could not be unloaded")
+        self.service.source = "audio"
+        self.guest.run("systemctl", "start", "waypost", limit=90)
+        row.see("allowed: " + " ".join(self.service.property("DeviceAllow").split()))
+        self.card.load()
+        row.recovered = self.service.collects(60)
+        row.check(row.recovered is not None, f"not collecting: {self.service.words()}")
+        self.service.stop_service(row)
+        self.card.unload()
+        self.service.source = "beacons"
+
+    def modem(self, row):
+        """a u-blox modem is plugged in: it is no receiver, so nothing starts"""
+        modem = Receiver(self.guest, Receiver.MODEM)
+        modem.plug()
+        row.check(wait_for(self.is_active, 10) is None, "the service was started")
+        words = modem.properties()
+        row.check("waypost" not in words and "ID_MM_DEVICE_IGNORE" not in words, f"udev made of it: {words}")
+        row.see("left to ModemManager")
+        modem.unplug()
+
+    def disabled(self, row):
+        """systemctl disable: a device that is plugged in starts nothing; enable: it does"""
+        self.guest.run("systemctl", "disable", "waypost")
+        self.air.ask("open mixed")
+        row.check(wait_for(self.is_active, 10) is None, "started though it is disabled")
+        self.air.ask("close")
+        self.guest.run("systemctl", "enable", "waypost")
+        self.air.ask("open mixed")
+        if self.begins(row):
+            self.service.stop_service(row)
+        self.air.ask("close")
+
+    def aborted(self, row):
+        """SIGABRT, as of its watchdog: the process is gone at once, and started again"""
+        self.air.ask("open mixed")
+        if self.begins(row):
+            process = pathlib.Path("/proc") / self.service.property("MainPID")
+            self.guest.run("systemctl", "kill", "-s", "ABRT", "--kill-who=main", "waypost")
+            row.detected = wait_for(lambda: not process.exists(), 30)
+            row.check(is_prompt(row.detected, 2), "the process stayed more than 2 s")
+            row.recovered = self.service.collects(60)
+            row.check(row.recovered is not None, f"not collecting: {self.service.words()}")
+            self.service.stop_service(row)
+        self.air.ask("close")
+
     def killed(self, row):
         """kill -9: systemd starts it again, it takes the scan over"""
         self.air.ask("open mixed")
-        if self.started(row):
+        if self.begins(row):
             self.guest.run("systemctl", "kill", "-s", "KILL", "waypost")
             row.detected = None
             row.recovered = self.service.collects(60)
@@ -182,7 +243,7 @@ class Scenarios:
         """it hangs (SIGSTOP, watchdog set to 20 s): systemd ends it and starts it again"""
         self.service.drop_in("WatchdogSec=20\nTimeoutAbortSec=5")
         self.air.ask("open mixed")
-        if self.started(row):
+        if self.begins(row):
             began = time.monotonic()
             self.guest.run("systemctl", "kill", "-s", "STOP", "waypost")
             before = self.service.property("MainPID")
@@ -199,7 +260,7 @@ class Scenarios:
         self.service.drop_in("LoadCredential=waypost.token:/etc/waypost/token")
         self.service.write(token="")
         self.air.ask("open mixed")
-        if self.started(row):
+        if self.begins(row):
             uploads = lambda: ((self.service.status() or {}).get("streams", {})
                                .get("linux_bluez_beacons", {}).get("last_success_at"))
             before = uploads()
