@@ -6,12 +6,12 @@
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
     libcurl4-openssl-dev libssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
-    libtomlplusplus-dev
+    libtomlplusplus-dev scdoc
 )
 # shellcheck disable=SC2034
 tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
-    python3 python3-venv nginx-light openssl curl scdoc mandoc
+    python3 python3-venv nginx-light openssl curl mandoc
 )
 # What a kernel in QEMU needs, and what is used on its Bluetooth and sound.
 # shellcheck disable=SC2034
