@@ -54,7 +54,7 @@ package final class Gateway {
     let services: Services
     /// Records of other programs.
     let intake: Intake
-    private let status: StatusPublication
+    let status: StatusPublication
     private(set) var control: ControlPlane?
     private var lanes: [StoppableLane] = []
     private var health: ReliableTimer?
@@ -187,7 +187,7 @@ package final class Gateway {
     private func start(_ reload: @escaping @Sendable () -> Configuration?) throws {
         accept(.started, ["version": settings.version])
         enterLosses()
-        observe()
+        subscriptions += observe()
         let clockWatch = clockWatch
         let clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
@@ -220,7 +220,7 @@ package final class Gateway {
     private func stop() -> Bool {
         let configuration = settings.configuration
         let (deviceQueue, bootID, log) = (queue, bootID, settings.log)
-        let stamp = clock.stamp()
+        let clock = clock
         let shutdown = Shutdown(
             services: services,
             intake: intake,
@@ -230,8 +230,9 @@ package final class Gateway {
             queue: queue,
             status: status,
             lastWords: {
-                let event = Event(.stopped, source: "gateway", detail: [], stamp: stamp)
-                deviceQueue.accept(event)
+                deviceQueue.accept(
+                    Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
+                )
             },
             keep: { Self.keep($0, configuration, bootID, log) },
             directories: [configuration.stateDirectory, configuration.runtimeDirectory]
@@ -343,7 +344,7 @@ package final class Gateway {
     /// Nothing here waits for the disk for longer than a second, nor for another thread but what a recovery takes.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
-        let (status, isWell) = (status, isWell)
+        let (status, isWell, log) = (status, isWell, settings.log)
         let directory = settings.configuration.runtimeDirectory
         return {
             let isGood = supervisor.check()
@@ -353,6 +354,10 @@ package final class Gateway {
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
             Snapshot.write(report.json, to: directory)
+            log.debug(
+                "queue",
+                report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
+            )
             StartUpMemory.release()
         }
     }
@@ -381,66 +386,5 @@ package final class Gateway {
         subscriptions.append(board.upload.subscribe { _ in control.changed() })
         subscriptions.append(queue.storage.subscribe { _ in control.changed() })
         subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
-    }
-
-    /// Follows uploads and storage for the log and the list of recent errors.
-    private func observe() {
-        let (log, errors, clock) = (settings.log, board.errors, clock)
-        let seen = StateBox([Stream: TimedFailure]())
-        subscriptions.append(
-            board.upload.subscribe { state in
-                for (stream, upload) in state.value?.streams ?? [:] {
-                    guard let failure = upload.lastError, seen.value[stream] != failure else {
-                        continue
-                    }
-                    seen.update { $0[stream] = failure }
-                    errors.add(failure.failure, at: failure.at.wall)
-                    log.warning(
-                        "upload failed",
-                        ["stream": "\(stream)", "why": failure.failure.description]
-                    )
-                }
-            }
-        )
-        let phase = StateBox(UploadReport.Phase.idle)
-        let (queue, status) = (queue, status)
-        subscriptions.append(
-            board.upload.subscribe { state in
-                let now = state.value?.phase ?? .idle
-                let before = phase.update { last in
-                    defer { last = now }
-                    return last
-                }
-                // The dates of a sync go with what it commits at its end.
-                guard before == .uploading, now != .uploading else { return }
-                queue.remember(Past.memo, Past(status.report()).text)
-            }
-        )
-        let level = StateBox(StorageLevel.ok)
-        subscriptions.append(
-            queue.storage.subscribe { state in
-                switch state {
-                case .error(let failure, _):
-                    errors.add(failure, at: clock.wall())
-                    log.error("storage", ["why": failure.description])
-                case .loaded(let report):
-                    guard
-                        level.update({ last in
-                            defer { last = report.level }
-                            return last != report.level
-                        })
-                    else { return }
-                    guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
-                    log.warning("storage", ["why": report.detail])
-                    if report.level != .low {
-                        errors.add(
-                            Failure(report.detail, code: .storageFull),
-                            at: clock.wall()
-                        )
-                    }
-                case .unknown, .loading: break
-                }
-            }
-        )
     }
 }

@@ -52,9 +52,12 @@ extension Gateway {
     }
 
     private func clockPart(_ lane: StoppableLane) -> Supervisor.Part {
-        let clockWatch = clockWatch
+        let (clockWatch, errors, clock) = (clockWatch, board.errors, clock)
         var part = Supervisor.Part.of(lane, "clock") { clockWatch.check() }
-        part.failed = { clockWatch.board.failed($0) }
+        part.failed = {
+            clockWatch.board.failed($0)
+            errors.add($0, at: clock.wall())
+        }
         part.isBack = { clockWatch.isBack() }
         return part
     }

@@ -66,8 +66,8 @@ final class Supervisor: Sendable {
         var ask: @Sendable () -> Void = {}
         /// What a failure is followed by, for people.
         var advice = "it is waited for"
-        /// Tells the board; the list of errors and the log are told anyway.
-        var failed: @Sendable (Failure) -> Void = { _ in }
+        /// Tells the board; without it the list of errors is told.
+        var failed: (@Sendable (Failure) -> Void)?
         /// Starts it anew; nil where that cannot be done.
         var recover: (@Sendable () -> Void)?
         var works: @Sendable () -> Bool = { true }
@@ -140,9 +140,12 @@ final class Supervisor: Sendable {
         let step = mayRecover ? "it is started anew" : part.advice
         let seconds = Int(time.inSeconds)
         let failure = Failure("\(part.name): no sign of life for \(seconds) s, in \(call); \(step)")
-        errors.add(failure, at: clock.wall())
         log.error("hangs", ["part": part.name, "in": call, "why": failure.message])
-        part.failed(failure)
+        if let failed = part.failed {
+            failed(failure)
+        } else {
+            errors.add(failure, at: clock.wall())
+        }
         if mayRecover { part.recover?() }
     }
 }
