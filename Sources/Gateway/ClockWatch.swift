@@ -79,6 +79,9 @@ final class ClockWatch: Sendable {
 
     var current: ClockState { known.value.state }
 
+    /// It hangs no more: tells what is known.
+    func isBack() { board.loaded(current) }
+
     /// Has the clock looked at soon, on the watch's own thread; never blocks.
     func check() { wakeup.signal() }
 
@@ -99,14 +102,17 @@ final class ClockWatch: Sendable {
             // Armed before looking: a step in between is seen by the one or the other. Without a timer (-errno,
             // which poll passes over) steps are seen when somebody asks.
             let timer = Descriptor(owning: waypost_watch_clock_steps())
+            // A note waits for the writer, which is watched itself.
+            stop.life.rests()
             look()
             var entries = [
                 PollEntry(timer.number), PollEntry(wakeup.descriptor), PollEntry(stop.descriptor),
             ]
             while !entries[0].isReady, !stop.isRaised {
-                _ = wait(for: &entries)
+                _ = stop.wait(for: &entries)
                 guard entries[1].isReady else { continue }
                 wakeup.clear()
+                stop.life.rests()
                 look()
             }
         }

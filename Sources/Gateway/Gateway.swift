@@ -16,6 +16,8 @@ package struct GatewaySettings: Sendable {
     package var environment: [String: String]
     package var version: String
     package var log: Log
+    /// Without a sign of life for so long a thread hangs; for ten times as long, and systemd restarts us.
+    package var patience = Duration.seconds(30)
 
     package init(
         configuration: Configuration,
@@ -30,35 +32,31 @@ package struct GatewaySettings: Sendable {
     }
 }
 
-/// What a reload replaces.
-private struct Live: Sendable {
-    var configuration: Configuration
-    var works: Works?
-}
-
 /// One running gateway.
 package final class Gateway {
-    private var settings: GatewaySettings
-    private let clock: any HostClock
-    private let board: GatewayBoard
-    private let queue: Queue
+    let settings: GatewaySettings
+    let clock: any HostClock
+    let board: GatewayBoard
+    let queue: Queue
     private let deviceID: String
     private let bootID: String
     private let lock: Descriptor
-    private let clockWatch: ClockWatch
+    let clockWatch: ClockWatch
     private let started: BootInstant
     private let service: ServiceManager
     private let wantsReload: Wakeup
-    /// The writer answered: the one who runs everything may tell the watchdog so.
-    private let writerAnswered: Wakeup
+    /// The server has accepted the device: the sources may start.
+    let wasEnrolled: Wakeup
+    /// All parts were judged, and none is lost: the main thread may tell the watchdog so.
+    private let isWell: Wakeup
     private let sourceWatch: SourceWatch
-    /// What is restarted by a reload.
-    private let live: StateBox<Live>
+    /// What a reload changes.
+    let services: Services
     /// Records of other programs.
-    private let intake: Intake
-    private let status: StatusPublication
-    private var control: ControlPlane?
-    private var clockLane: StoppableLane?
+    let intake: Intake
+    let status: StatusPublication
+    private(set) var control: ControlPlane?
+    private var lanes: [StoppableLane] = []
     private var health: ReliableTimer?
     private var subscriptions: [Subscription] = []
 
@@ -107,15 +105,30 @@ package final class Gateway {
         board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
-        let live = StateBox(Live(configuration: configuration, works: nil))
-        self.live = live
+        service = ServiceManager(environment: settings.environment)
+        wantsReload = try Wakeup()
+        wasEnrolled = try Wakeup()
+        isWell = try Wakeup()
+        let context = ServiceContext(
+            queue: queue,
+            board: board,
+            clock: clock,
+            clockWatch: clockWatch,
+            deviceID: deviceID,
+            version: settings.version,
+            environment: settings.environment,
+            log: settings.log
+        )
+        let wasEnrolled = wasEnrolled
+        let services = Services(context, configuration) { wasEnrolled.signal() }
+        self.services = services
         intake = Intake(
             directory: configuration.runtimeDirectory,
-            sink: EnrolledSink(queue: queue) { live.value.configuration.whyNotCollecting },
+            sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
             clock: clock
         )
         status = try Self.publication(
-            live: live,
+            of: services,
             StatusContext(
                 board: board,
                 queue: queue,
@@ -127,100 +140,119 @@ package final class Gateway {
                 started: started
             )
         )
-        service = ServiceManager(environment: settings.environment)
-        wantsReload = try Wakeup()
-        writerAnswered = try Wakeup()
         let queue = queue
         sourceWatch = SourceWatch(
             board,
             clock: clock,
-            patience: service.healthInterval,
+            patience: service.healthInterval(settings.patience),
             log: settings.log
         ) { queue.accept($0) }
     }
 
     /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (nil: keep the old one).
     ///
-    /// `signals` is a descriptor of `waypost_take_signals`.
-    package func run(signals: Int32, reload: () -> Configuration?) throws {
-        try start()
+    /// `signals` is a descriptor of `waypost_take_signals`; `reload` is called on a thread of its own. False when
+    /// some thread hangs that could not be ended: the process is to be left by `_exit`.
+    @discardableResult package func run(
+        signals: Int32,
+        reload: @escaping @Sendable () -> Configuration?
+    ) throws -> Bool {
+        try start(reload)
         service.notify("READY=1")
         settings.log.info(
             "running",
             ["device": deviceID, "state": settings.configuration.stateDirectory]
         )
         StartUpMemory.release()
+        // Nothing here waits for anything else: a stop is heard whatever hangs.
         loop: while true {
-            var entries = [
-                PollEntry(signals), PollEntry(wantsReload.descriptor),
-                PollEntry(writerAnswered.descriptor),
-            ]
+            var entries = [PollEntry(signals), PollEntry(isWell.descriptor)]
             _ = wait(for: &entries)
-            wantsReload.clear()
-            if entries[2].isReady {
-                writerAnswered.clear()
+            if entries[1].isReady {
+                isWell.clear()
                 service.notify("WATCHDOG=1")
             }
-            let signal = waypost_next_signal(signals)
-            switch signal {
+            switch waypost_next_signal(signals) {
             case SIGTERM, SIGINT: break loop
-            case 0 where !entries[1].isReady: continue
-            default: reconfigure(reload())
+            case SIGHUP: wantsReload.signal()
+            default: continue
             }
         }
         service.notify("STOPPING=1")
-        stop()
+        return stop()
     }
 
     // MARK: Start and stop
 
-    private func start() throws {
+    private func start(_ reload: @escaping @Sendable () -> Configuration?) throws {
         accept(.started, ["version": settings.version])
         enterLosses()
-        observe()
+        subscriptions += observe()
         let clockWatch = clockWatch
-        clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
-        let works = try Works(context, configuration: settings.configuration)
-        live.update { $0.works = works }
+        let clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
+        services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
         try startControl()
+        let reloader = Reloader(
+            services: services,
+            intake: intake,
+            queue: queue,
+            service: service,
+            board: board,
+            log: settings.log,
+            read: reload
+        )
+        let (wantsReload, wasEnrolled) = (wantsReload, wasEnrolled)
+        let reloadLane = try StoppableLane("reload") {
+            reloader.run(wantsReload, wasEnrolled, until: $0)
+        }
+        lanes = [clockLane, reloadLane]
         health = try ReliableTimer(
             "health",
-            grid: TimerGrid(interval: service.healthInterval),
+            grid: TimerGrid(interval: service.healthInterval(settings.patience)),
             clock: clock,
             leeway: .seconds(1),
-            handler: healthHandler()
+            handler: healthHandler(supervisor(clockLane, reloadLane))
         )
     }
 
-    /// In the reverse order: first what makes records, last what keeps them.
-    private func stop() {
-        live.value.works?.stop()
-        live.update { $0.works = nil }
-        intake.stop()
-        clockLane?.stop()
-        accept(.stopped, [:])
-        // What came last is counted, and then what has to give way for it.
-        for _ in 0..<2 { _ = try? queue.flushed() }
-        let report = status.fresh(within: .seconds(1))
-        queue.remember(Past.memo, Past(report).text)
-        let snapshot = report.json
-        health?.cancel()
-        control?.stop()
-        status.stop()
-        keep(queue.close())
+    /// False when something hangs and could not be ended.
+    private func stop() -> Bool {
+        let configuration = settings.configuration
+        let (deviceQueue, bootID, log) = (queue, bootID, settings.log)
+        let clock = clock
+        let shutdown = Shutdown(
+            services: services,
+            intake: intake,
+            lanes: lanes,
+            health: health,
+            control: control,
+            queue: queue,
+            status: status,
+            lastWords: {
+                deviceQueue.accept(
+                    Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
+                )
+            },
+            keep: { Self.keep($0, configuration, bootID, log) },
+            directories: [configuration.stateDirectory, configuration.runtimeDirectory]
+        )
+        let hasEnded = shutdown.run(log)
         subscriptions = []
-        Snapshot.write(snapshot, to: settings.configuration.stateDirectory)
-        Snapshot.write(snapshot, to: settings.configuration.runtimeDirectory)
-        settings.log.info("stopped", [:])
+        log.info("stopped", [:])
+        return hasEnded
     }
 
     /// What the disk took no more is told now, and entered by the next start.
-    private func keep(_ losses: [Loss]) {
-        let directory = settings.configuration.runtimeDirectory
-        UnenteredLosses.keep(losses, in: directory, bootID: bootID)
+    private static func keep(
+        _ losses: [Loss],
+        _ configuration: Configuration,
+        _ bootID: String,
+        _ log: Log
+    ) {
+        UnenteredLosses.keep(losses, in: configuration.runtimeDirectory, bootID: bootID)
         for loss in losses {
-            settings.log.error(
+            log.error(
                 "lost at the stop, the disk refuses",
                 ["stream": "\(loss.stream)", "records": "\(loss.records)"]
             )
@@ -235,41 +267,6 @@ package final class Gateway {
         for loss in found { queue.note(loss) }
         // Kept for a later start where the disk still refuses.
         if (try? queue.flushed()) != nil { UnenteredLosses.remove(in: directory) }
-    }
-
-    private func reconfigure(_ configuration: Configuration?) {
-        guard let configuration else { return }
-        service.notify("RELOADING=1")
-        live.value.works?.stop()
-        // The queue stays where it is: the directories are fixed for a process's life.
-        var kept = configuration
-        kept.stateDirectory = settings.configuration.stateDirectory
-        kept.runtimeDirectory = settings.configuration.runtimeDirectory
-        settings.configuration = kept
-        queue.limit(StorageLimits(kept.storage))
-        do {
-            let works = try Works(context, configuration: kept)
-            live.update { $0 = Live(configuration: kept, works: works) }
-            queue.declare(kept.queueStreams)
-            try intake.declare(kept.userStreams)
-            settings.log.info("configuration reloaded", [:])
-        } catch {
-            settings.log.error("reload failed", ["why": "\(error)"])
-        }
-        service.notify("READY=1")
-    }
-
-    private var context: WorksContext {
-        WorksContext(
-            queue: queue,
-            board: board,
-            clock: clock,
-            clockWatch: clockWatch,
-            deviceID: deviceID,
-            version: settings.version,
-            environment: settings.environment,
-            log: settings.log
-        )
     }
 
     static func currentBootID() -> String {
@@ -318,22 +315,21 @@ package final class Gateway {
 
     /// Tells what is now: after a reload, of the new configuration.
     private static func publication(
-        live: StateBox<Live>,
+        of services: Services,
         _ context: StatusContext
     ) throws -> StatusPublication {
         let collector = { @Sendable in
-            let now = live.value
-            return StatusCollector(
+            StatusCollector(
                 board: context.board,
                 queue: context.queue,
                 clock: context.clock,
                 clockState: { context.clockWatch.current },
-                configuration: now.configuration,
+                configuration: services.configuration,
                 deviceID: context.deviceID,
                 version: context.version,
                 bootID: context.bootID,
                 started: context.started,
-                nextSync: { now.works?.nextSync }
+                nextSync: { services.uploads?.nextSync }
             )
         }
         return try StatusPublication(
@@ -343,33 +339,31 @@ package final class Gateway {
         )
     }
 
-    /// The one health timer: the clock, the sources, the watchdog, what may be purged, the snapshot.
-    private func healthHandler() -> @Sendable () -> Void {
-        let (queue, clockWatch, sourceWatch) = (queue, clockWatch, sourceWatch)
-        let writerAnswered = writerAnswered
-        let status = status
-        let live = live
+    /// The one health timer: judges every thread, has the sources looked at, and asks the queue to tidy up.
+    ///
+    /// Nothing here waits for the disk for longer than a second, nor for another thread but what a recovery takes.
+    private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
+        let (queue, services, sourceWatch) = (queue, services, sourceWatch)
+        let (status, isWell, log) = (status, isWell, settings.log)
         let directory = settings.configuration.runtimeDirectory
         return {
-            clockWatch.check()
-            live.value.works?.checkSources()
+            let isGood = supervisor.check()
             sourceWatch.check()
-            // The watchdog hears of us only while the writer answers, if only that its disk refuses: records
-            // wait in memory then, and a restart would lose them. It is the main thread that tells it.
-            let retention = live.value.configuration.storage.retention
-            _ = try? queue.perform { _ in }
-            writerAnswered.signal()
-            queue.purge(retention: retention)
-            queue.checkStorage()
+            queue.purge(retention: services.configuration.storage.retention)
+            if isGood { isWell.signal() }
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
             Snapshot.write(report.json, to: directory)
+            log.debug(
+                "queue",
+                report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
+            )
             StartUpMemory.release()
         }
     }
 
     private func startControl() throws {
-        let (live, wantsReload) = (live, wantsReload)
+        let (services, wantsReload) = (services, wantsReload)
         try status.start()
         let control = try ControlPlane(
             path: Self.socketPath(settings.configuration),
@@ -377,15 +371,12 @@ package final class Gateway {
             queue: queue,
             actions: ControlActions(
                 sync: { done in
-                    guard let uploader = live.value.works?.uploader else { return done(nil) }
+                    guard let uploader = services.uploads?.uploader else { return done(nil) }
                     uploader.sync { done(.init(left: $0.left, quarantined: $0.quarantined)) }
                 },
                 reload: { wantsReload.signal() },
-                restart: { source in
-                    guard let works = live.value.works else { return "the gateway stops" }
-                    return works.restart(source)
-                },
-                configuration: { live.value.configuration }
+                restart: { services.restart($0) },
+                configuration: { services.configuration }
             )
         )
         self.control = control
@@ -395,66 +386,5 @@ package final class Gateway {
         subscriptions.append(board.upload.subscribe { _ in control.changed() })
         subscriptions.append(queue.storage.subscribe { _ in control.changed() })
         subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
-    }
-
-    /// Follows uploads and storage for the log and the list of recent errors.
-    private func observe() {
-        let (log, errors, clock) = (settings.log, board.errors, clock)
-        let seen = StateBox([Stream: TimedFailure]())
-        subscriptions.append(
-            board.upload.subscribe { state in
-                for (stream, upload) in state.value?.streams ?? [:] {
-                    guard let failure = upload.lastError, seen.value[stream] != failure else {
-                        continue
-                    }
-                    seen.update { $0[stream] = failure }
-                    errors.add(failure.failure, at: failure.at.wall)
-                    log.warning(
-                        "upload failed",
-                        ["stream": "\(stream)", "why": failure.failure.description]
-                    )
-                }
-            }
-        )
-        let phase = StateBox(UploadReport.Phase.idle)
-        let (queue, status) = (queue, status)
-        subscriptions.append(
-            board.upload.subscribe { state in
-                let now = state.value?.phase ?? .idle
-                let before = phase.update { last in
-                    defer { last = now }
-                    return last
-                }
-                // The dates of a sync go with what it commits at its end.
-                guard before == .uploading, now != .uploading else { return }
-                queue.remember(Past.memo, Past(status.report()).text)
-            }
-        )
-        let level = StateBox(StorageLevel.ok)
-        subscriptions.append(
-            queue.storage.subscribe { state in
-                switch state {
-                case .error(let failure, _):
-                    errors.add(failure, at: clock.wall())
-                    log.error("storage", ["why": failure.description])
-                case .loaded(let report):
-                    guard
-                        level.update({ last in
-                            defer { last = report.level }
-                            return last != report.level
-                        })
-                    else { return }
-                    guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
-                    log.warning("storage", ["why": report.detail])
-                    if report.level != .low {
-                        errors.add(
-                            Failure(report.detail, code: .storageFull),
-                            at: clock.wall()
-                        )
-                    }
-                case .unknown, .loading: break
-                }
-            }
-        )
     }
 }

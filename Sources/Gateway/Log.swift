@@ -1,12 +1,23 @@
 // Log lines on standard error: what happened, key: value.
 internal import Glibc
 
-/// Writes lines for the journal; the level is the configuration's.
+/// Writes lines for the journal; copies share the level, which is the configuration's.
 package struct Log: Sendable {
-    private let level: Configuration.LogLevel
+    private let threshold: StateBox<Configuration.LogLevel>
 
     package init(level: Configuration.LogLevel) {
-        self.level = level
+        threshold = StateBox(level)
+    }
+
+    /// Another level from now on.
+    func set(_ level: Configuration.LogLevel) { threshold.update { $0 = level } }
+
+    func isOn(_ level: Configuration.LogLevel) -> Bool {
+        let levels = Configuration.LogLevel.allCases
+        guard let own = levels.firstIndex(of: threshold.value),
+            let wanted = levels.firstIndex(of: level)
+        else { return false }
+        return wanted <= own
     }
 
     package func error(_ what: String, _ values: [String: String]) { write(.error, what, values) }
@@ -17,16 +28,14 @@ package struct Log: Sendable {
 
     package func info(_ what: String, _ values: [String: String]) { write(.info, what, values) }
 
+    func debug(_ what: String, _ values: [String: String]) { write(.debug, what, values) }
+
     private func write(
         _ level: Configuration.LogLevel,
         _ what: String,
         _ values: [String: String]
     ) {
-        let levels = Configuration.LogLevel.allCases
-        guard let own = levels.firstIndex(of: self.level),
-            let wanted = levels.firstIndex(of: level),
-            wanted <= own
-        else { return }
+        guard isOn(level) else { return }
         let fields = values.sorted { $0.key < $1.key }.map { ", \($0.key): \($0.value)" }.joined()
         let line = "\(level.rawValue): \(what)\(fields)\n"
         // One write a line: lines of several threads do not mix.

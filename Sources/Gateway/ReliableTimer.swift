@@ -98,4 +98,11 @@ package final class ReliableTimer: Sendable {
         guard let lane = slot.withLock({ $0.lane.take() }) else { return }
         lane.join()
     }
+
+    /// As `cancel`, but false if a handler was still running at `deadline`: it is left to itself.
+    @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
+        stop.raise()
+        guard let lane = slot.withLock({ $0.lane.take() }) else { return true }
+        return lane.join(within: deadline - SystemClock().now())
+    }
 }

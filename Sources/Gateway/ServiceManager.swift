@@ -9,8 +9,8 @@ struct ServiceManager: Sendable {
     /// How often it wants a sign of life; nil if it does not.
     private let watchdog: Duration?
 
-    /// How often the gateway looks after itself: as often as is asked for, at least every 30 s.
-    var healthInterval: Duration { min(.seconds(30), watchdog ?? .seconds(30)) }
+    /// How often the gateway looks after itself: as often as is asked for, at least once in `patience`.
+    func healthInterval(_ patience: Duration) -> Duration { min(patience, watchdog ?? patience) }
 
     init(environment: [String: String]) {
         path = environment["NOTIFY_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }

@@ -73,7 +73,7 @@ extension UploadSettings {
 
 extension DestinationSettings {
     /// nil without an endpoint or bucket.
-    init?(_ context: WorksContext, _ configuration: Configuration) {
+    init?(_ context: ServiceContext, _ configuration: Configuration) {
         let upload = configuration.upload
         guard let endpoint = upload.target else { return nil }
         let environment = context.environment

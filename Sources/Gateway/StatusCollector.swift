@@ -20,6 +20,8 @@ final class GatewayBoard: Sendable {
     let upload = Publisher<UploadReport>()
     /// Why a source does not run although it is configured or not: `disabled`, `waiting for enrolment`.
     let resting = StateBox([SourceName: String]())
+    /// Keys of the configuration that were changed and take effect with the next start.
+    let needRestart = StateBox([String]())
     let errors = ErrorLog()
     /// What was known before this start.
     let past: Past
@@ -110,7 +112,16 @@ struct StatusCollector: Sendable {
         )
         board.past.add(to: &report)
         (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
+        tellRestart(&report)
         return report
+    }
+
+    /// Keys that were changed and are not in force.
+    private func tellRestart(_ report: inout StatusReport) {
+        let keys = board.needRestart.value
+        guard !keys.isEmpty else { return }
+        report.reasons.append("restart waypost for \(keys.joined(separator: ", "))")
+        if report.state == .healthy { report.state = .degraded }
     }
 
     private func clockFigures() -> StatusReport.ClockFigures {

@@ -88,7 +88,7 @@ struct Surroundings: Sendable {
                 PollEntry(stop.descriptor), PollEntry(network?.descriptor ?? -1),
                 PollEntry(folder?.descriptor ?? -1),
             ]
-            _ = wait(for: &entries, timeout: change.due.map { delay(until: $0) })
+            _ = stop.wait(for: &entries, timeout: change.due.map { delay(until: $0) })
             if entries[1].isReady, network?.readNews() == true {
                 change.changed(at: clock.now().milliseconds)
             }

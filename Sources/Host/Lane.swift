@@ -31,6 +31,13 @@ package struct Lane: ~Copyable, Sendable {
     package consuming func join() {
         pthread_join(thread, nil)
     }
+
+    /// Waits until the body has returned, at most `limit`.
+    ///
+    /// False: it has not, and nobody waits for it any more; what it holds is lost until the process ends.
+    package consuming func join(within limit: Duration) -> Bool {
+        waypost_join_or_detach(thread, max(0, limit.nanoseconds)) == 0
+    }
 }
 
 private final class LaneStart: Sendable {

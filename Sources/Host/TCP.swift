@@ -14,7 +14,9 @@ package enum TCP {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, String(port), &hints, &list)
+        let code = stop.life.during("getaddrinfo") {
+            getaddrinfo(host, String(port), &hints, &list)
+        }
         guard code == 0 else {
             throw ConnectError(
                 place: "\(host):\(port)",
@@ -47,7 +49,9 @@ package enum TCP {
             var entries = [
                 PollEntry(number, PollEntry.writable), PollEntry(stop.descriptor),
             ]
-            _ = wait(for: &entries, timeout: timeout)
+            _ = stop.life.during("connect", for: timeout) {
+                wait(for: &entries, timeout: timeout)
+            }
             var size = socklen_t(MemoryLayout<Int32>.size)
             getsockopt(number, SOL_SOCKET, SO_ERROR, &result, &size)
             if !entries[0].isReady { result = ETIMEDOUT }

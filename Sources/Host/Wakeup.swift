@@ -30,8 +30,10 @@ package final class Wakeup: Sendable {
     }
 }
 
-/// Asks a blocking loop to end; stays raised.
+/// Asks a blocking loop to end, and hears from it where it is; stays raised.
 package final class StopSignal: Sendable {
+    /// The last word of the loop's thread.
+    package let life = LifeSign()
     private let wakeup: Wakeup
     private let raised = Atomic(false)
 
@@ -51,7 +53,12 @@ package final class StopSignal: Sendable {
     /// Sleeps for `duration`, or less if raised; true when it was raised.
     package func sleep(for duration: Duration) -> Bool {
         var entries = [PollEntry(descriptor)]
-        _ = wait(for: &entries, timeout: duration)
+        _ = self.wait(for: &entries, timeout: duration)
         return isRaised
+    }
+
+    /// Waits as `Host.wait(for:timeout:)` does, and says so; the entries need not have this signal.
+    package func wait(for entries: inout [PollEntry], timeout: Duration? = nil) -> Int {
+        life.during("poll", for: timeout) { Host.wait(for: &entries, timeout: timeout) }
     }
 }

@@ -46,7 +46,7 @@ struct Backlog {
             latestRun = OpenRun(run: run, next: 0)
         case .end:
             latestRun = nil
-        case .work, .check, .purge, .limit, .declare, .damaged, .stop:
+        case .work, .check, .purge, .limit, .commitInterval, .declare, .damaged, .stop:
             return true
         }
         jobs.append(job)
@@ -107,8 +107,8 @@ extension Job {
         case .sighting(let sighting):
             Loss(.dropped, .beacons, records: 1, from: sighting.stamp, to: sighting.stamp)
         case .row(let row): Loss(.dropped, row.stream, records: 1, from: row.stamp, to: row.stamp)
-        case .segment, .put, .place, .begin, .end, .work, .check, .purge, .limit, .declare,
-            .damaged, .stop:
+        case .segment, .put, .place, .begin, .end, .work, .check, .purge, .limit, .commitInterval,
+            .declare, .damaged, .stop:
             nil
         }
     }
@@ -124,7 +124,7 @@ extension Writer {
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)
         case .end(_, let count): try endRun(count: count)
-        case .work, .check, .purge, .limit, .declare, .damaged, .stop: break
+        case .work, .check, .purge, .limit, .commitInterval, .declare, .damaged, .stop: break
         }
     }
 }

@@ -1,6 +1,6 @@
 // The queue: where every source puts its records and the uploader finds them.
 package import Board
-internal import Host
+package import Host
 internal import SQLite
 package import Streams
 internal import Synchronization
@@ -267,6 +267,15 @@ package final class Queue: Sendable {
         return survey
     }
 
+    /// The writer's last word.
+    package var writerWord: LifeSign.Word { core.life.word }
+
+    /// Wakes the writer, which has to say something then.
+    package func askWriter() {
+        core.life.asked()
+        checkStorage()
+    }
+
     /// Looks at the room there is, and deletes what has to go.
     package func checkStorage() { _ = core.mailbox.post(.check, urgent: true) }
 
@@ -278,6 +287,11 @@ package final class Queue: Sendable {
     /// Other limits from now on.
     package func limit(_ limits: StorageLimits) {
         _ = core.mailbox.post(.limit(limits), urgent: true)
+    }
+
+    /// Commits so often from now on.
+    package func commit(every interval: Duration) {
+        _ = core.mailbox.post(.commitInterval(interval), urgent: true)
     }
 
     /// A reader found the database damaged that had this `generation` when it was opened.

@@ -24,6 +24,8 @@ enum Job: Sendable {
     /// Deletes what was uploaded that long ago.
     case purge(Duration)
     case limit(StorageLimits)
+    /// Commits so often from now on.
+    case commitInterval(Duration)
     case declare([DeclaredStream])
     /// The database of a generation was found damaged.
     case damaged(String, generation: Int)
@@ -44,6 +46,8 @@ struct Work: Sendable {
 final class QueueCore: Sendable {
     let settings: QueueSettings
     let mailbox: Mailbox<Job>
+    /// Of the writer's thread.
+    let life = LifeSign()
     let storage = Publisher<StorageReport>()
     let losses = Mutex(LossTally())
     /// Losses that the end of the queue found no disk for.

@@ -23,6 +23,7 @@ final class WriterLoop {
     /// Those who wait until what they gave is on the disk.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]
+    private var commitInterval: Duration
     /// Set while the disk refuses: when to try again.
     var retryAt: BootInstant?
     var failures = 0
@@ -40,6 +41,7 @@ final class WriterLoop {
         quota = Quota(core.settings)
         backlog = Backlog(limit: core.settings.memoryLimit)
         userStreams = core.settings.userStreams
+        commitInterval = core.settings.commitInterval
     }
 
     /// Opens the database; a disk that refuses is waited for.
@@ -59,9 +61,12 @@ final class WriterLoop {
     /// Runs until it is told to stop.
     func run() {
         while isRunning {
+            core.life.enters("pthread_cond_wait", for: delay)
             core.mailbox.takeAll(into: &jobs, timeout: delay)
+            core.life.enters("SQLite")
             handleAll()
         }
+        core.life.ends()
     }
 
     /// Does what there is to do now, without waiting.
@@ -85,7 +90,7 @@ final class WriterLoop {
     var delay: Duration? {
         if let retryAt { return max(.zero, retryAt - settings.clock.now()) }
         if quota.isBehind || purging != nil { return .milliseconds(1) }
-        return writer?.commitDelay(interval: settings.commitInterval)
+        return writer?.commitDelay(interval: commitInterval)
     }
 
     /// Whether nothing that was taken or counted waits for the disk.
@@ -109,6 +114,7 @@ final class WriterLoop {
         case .limit(let limits):
             quota.limits = limits
             keep(force: true)
+        case .commitInterval(let interval): commitInterval = interval
         case .declare(let streams): declare(streams)
         case .damaged(let words, let generation):
             if generation == core.generation.load(ordering: .acquiring) { replace(words) }
@@ -214,7 +220,7 @@ final class WriterLoop {
             retry()
         }
         guard retryAt == nil else { return }
-        let delay = writer?.commitDelay(interval: settings.commitInterval) ?? nil
+        let delay = writer?.commitDelay(interval: commitInterval) ?? nil
         let isDue = delay.map { $0 <= .zero || force } ?? false
         let hasLosses = !losses.isEmpty || core.losses.withLock { !$0.isEmpty }
         let isTelling = force && writer?.memory.untold ?? false

@@ -77,7 +77,10 @@ package final class Uploader: Sendable {
         board.loaded(UploadReport())
         defer { refuseTheRest(&pending) }
         while !stop.isRaised {
+            stop.life.enters("pthread_cond_wait", for: sync.retryDelay)
             triggers.takeAll(into: &pending, timeout: sync.retryDelay)
+            // What waits for the disk from here on waits for the writer, which is watched itself.
+            stop.life.rests()
             var answers: [@Sendable (SyncResult) -> Void] = []
             var reasons: [SyncReason] = []
             for trigger in pending {

@@ -12,22 +12,25 @@ struct Run: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
+    /// Seconds that a thread may hang before it is told; for tests.
+    @Option(help: .hidden) var patience = 30
+
     mutating func run() throws {
         // Before any thread is started, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
         let configuration = try options.load().values
         let log = Log(level: configuration.log.level)
         do {
-            let gateway = try Gateway(
-                GatewaySettings(
-                    configuration: configuration,
-                    environment: Environment.all,
-                    version: Waypost.currentVersion,
-                    log: log
-                )
+            var settings = GatewaySettings(
+                configuration: configuration,
+                environment: Environment.all,
+                version: Waypost.currentVersion,
+                log: log
             )
+            settings.patience = .seconds(max(1, patience))
+            let gateway = try Gateway(settings)
             let path = options.config
-            try gateway.run(signals: signals) {
+            let hasEnded = try gateway.run(signals: signals) {
                 do {
                     return try Configuration.load(path: path, environment: Environment.all).values
                 } catch {
@@ -35,6 +38,8 @@ struct Run: ParsableCommand {
                     return nil
                 }
             }
+            // What runs at the end of a process would pull the libraries from under threads that hang in them.
+            if !hasEnded { _exit(0) }
         } catch {
             Output.error("waypost: \(error)")
             throw ExitCode(2)

@@ -97,7 +97,7 @@ package final class AudioAdapter: Sendable {
     /// Opens a device and captures from it until another one is to be opened, after the time it returns.
     private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
         if let refusal = sink.refusal() { throw refusal }
-        var pcm = try open(&state)
+        var pcm = try open(&state, stop.life)
         while true {
             switch try capture(&pcm, &state, until: stop) {
             case .stopped: return nil
@@ -117,12 +117,12 @@ package final class AudioAdapter: Sendable {
     }
 
     /// The first device that opens, from the one whose turn it is, then round the list.
-    private func open(_ state: inout State) throws -> PCM {
+    private func open(_ state: inout State, _ life: LifeSign) throws -> PCM {
         var problems: [Failure] = []
         let count = settings.devices.count
         for index in (0..<count).map({ (state.first + $0) % count }) {
             do {
-                let pcm = try open(settings.devices[index])
+                let pcm = try open(settings.devices[index], life)
                 state.index = index
                 state.first = 0
                 return pcm
@@ -139,13 +139,14 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    private func open(_ device: String) throws -> PCM {
+    private func open(_ device: String, _ life: LifeSign) throws -> PCM {
         try PCM(
             device: device,
             rate: settings.rate,
             channel: settings.channel,
             wake: settings.segment,
-            cards: cards
+            cards: cards,
+            life: life
         )
     }
 
@@ -232,7 +233,7 @@ package final class AudioAdapter: Sendable {
                 guard !stop.isRaised else { return .stopped }
                 return .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
             }
-            if capture.isAtChunkEnd, let better = betterDevice(&state, clock.now()) {
+            if capture.isAtChunkEnd, let better = betterDevice(&state, clock.now(), stop.life) {
                 return .better(better)
             }
         }
@@ -291,14 +292,18 @@ package final class AudioAdapter: Sendable {
     ///
     /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or ten
     /// minutes have passed.
-    private func betterDevice(_ state: inout State, _ now: BootInstant) -> Int? {
+    private func betterDevice(
+        _ state: inout State,
+        _ now: BootInstant,
+        _ life: LifeSign
+    ) -> Int? {
         guard state.index > 0,
             state.arrivals.haveCome() || now - state.lookedAt >= Self.returnPause
         else { return nil }
         state.lookedAt = now
         return (0..<state.index).first { index in
             guard state.ladder.treatsSilence(of: index, at: now) else { return false }
-            return (try? open(settings.devices[index]).rate) != nil
+            return (try? open(settings.devices[index], life).rate) != nil
         }
     }
 

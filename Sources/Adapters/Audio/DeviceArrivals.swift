@@ -47,7 +47,7 @@ final class DeviceArrivals {
     /// Waits until something arrives, `limit` has passed or `stop` is raised; true when something arrived.
     func wait(alongside stop: StopSignal, limit: Duration) -> Bool {
         var entries = [PollEntry(stop.descriptor), PollEntry(descriptor)]
-        guard Host.wait(for: &entries, timeout: limit) > 0, !stop.isRaised, haveCome() else {
+        guard stop.wait(for: &entries, timeout: limit) > 0, !stop.isRaised, haveCome() else {
             return false
         }
         _ = stop.sleep(for: Self.settling)

@@ -35,6 +35,8 @@ struct PCM: ~Copyable {
     /// What the device itself does.
     let shape: PCMShape
     private let resampler: Resampler?
+    /// Told of each call that may block.
+    private let life: LifeSign
     private var raw: [UInt8]
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
@@ -52,9 +54,11 @@ struct PCM: ~Copyable {
         rate: Int,
         channel: Int? = nil,
         wake: Duration = .seconds(1),
-        cards: SoundCards = SoundCards()
+        cards: SoundCards = SoundCards(),
+        life: LifeSign = LifeSign()
     ) throws {
-        let opened = try Self.open(device, rate, channel, wake, cards)
+        let opened = try Self.open(device, rate, channel, wake, cards, life)
+        self.life = life
         handle = opened.handle
         shape = opened.shape
         resampler = opened.resampler
@@ -73,18 +77,21 @@ struct PCM: ~Copyable {
         _ rate: Int,
         _ channel: Int?,
         _ wake: Duration,
-        _ cards: SoundCards
+        _ cards: SoundCards,
+        _ life: LifeSign
     ) throws -> (
         handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
     ) {
         waypost_alsa_silence()
         let name = try cards.pcmName(of: device)
         var handle: OpaquePointer?
-        let code = snd_pcm_open(&handle, name, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
+        let code = life.during("snd_pcm_open") {
+            snd_pcm_open(&handle, name, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
+        }
         guard code >= 0, let handle else {
             // On a stock Raspberry Pi `default` is the HDMI output, which does not capture.
             if device == "default", code != -EBUSY, let only = cards.onlyCapture() {
-                return try open(only, rate, channel, wake, cards)
+                return try open(only, rate, channel, wake, cards, life)
             }
             throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
         }
@@ -96,8 +103,8 @@ struct PCM: ~Copyable {
                 wake: wake,
                 channel: channel
             )
-            let shape = try setup.configure()
-            try setup.start()
+            let shape = try life.during("snd_pcm_hw_params") { try setup.configure() }
+            try life.during("snd_pcm_start") { try setup.start() }
             let isOurs = shape.rate == rate
             return (handle, device, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
         } catch {
@@ -107,7 +114,9 @@ struct PCM: ~Copyable {
     }
 
     deinit {
+        life.enters("snd_pcm_close")
         snd_pcm_close(handle)
+        life.returns()
     }
 
     /// Waits at most `milliseconds` for frames; false when none came.
@@ -120,14 +129,17 @@ struct PCM: ~Copyable {
     /// True when a read has something to give or to tell: a fault wakes, too.
     func wait(for frames: Int, alongside stop: Int32 = -1, limit: Duration) -> Bool {
         let needed = min(shape.wake, shape.frames(of: frames, at: rate))
-        let waiting = Int(snd_pcm_avail(handle))
+        let waiting = available()
         if waiting < 0 || waiting >= needed { return true }
         // Less than the device wakes us for: by time.
         let isShort = needed < shape.wake
         let missing = Duration.seconds(Double(needed - waiting) / Double(shape.rate))
         let isReady = poll(alongside: stop, limit: isShort ? min(limit, missing) : limit)
-        return isReady || Int(snd_pcm_avail(handle)) >= needed
+        return isReady || available() >= needed
     }
+
+    /// Frames that can be read, or a negative errno.
+    private func available() -> Int { life.during("snd_pcm_avail") { Int(snd_pcm_avail(handle)) } }
 
     private func poll(alongside stop: Int32, limit: Duration) -> Bool {
         let count = max(0, Int(snd_pcm_poll_descriptors_count(handle)))
@@ -138,10 +150,13 @@ struct PCM: ~Copyable {
             guard let own = entries.baseAddress?.advanced(by: 1) else { return true }
             snd_pcm_poll_descriptors(handle, own, UInt32(count))
             let milliseconds = Int32(clamping: (limit.nanoseconds + 999_999) / 1_000_000)
-            guard Glibc.poll(entries.baseAddress, nfds_t(count + 1), milliseconds) > 0 else {
-                return false
+            let ready = life.during("poll", for: limit) {
+                Glibc.poll(entries.baseAddress, nfds_t(count + 1), milliseconds)
             }
-            snd_pcm_poll_descriptors_revents(handle, own, UInt32(count), &result)
+            guard ready > 0 else { return false }
+            life.during("snd_pcm_poll_descriptors_revents") {
+                _ = snd_pcm_poll_descriptors_revents(handle, own, UInt32(count), &result)
+            }
             return result != 0
         }
     }
@@ -152,7 +167,9 @@ struct PCM: ~Copyable {
         var left = shape.frames(of: limit, at: rate)
         while left > 0 {
             let step = min(left, shape.rate / 10)
+            life.enters("snd_pcm_readi")
             let count = snd_pcm_readi(handle, &raw, snd_pcm_uframes_t(step))
+            life.returns()
             if count == -Int(EAGAIN) || count == 0 { break }
             guard count > 0 else {
                 // What was read before the fault counts; the fault is still there at the next read.
@@ -211,6 +228,8 @@ struct PCM: ~Copyable {
 
     private func captured(at now: Int64) -> (frames: Int64, age: Duration)? {
         guard snd_pcm_state(handle) == SND_PCM_STATE_RUNNING else { return nil }
+        life.enters("snd_pcm_htimestamp")
+        defer { life.returns() }
         var waiting = snd_pcm_uframes_t(0)
         var stamp = snd_htimestamp_t()
         if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
@@ -221,7 +240,7 @@ struct PCM: ~Copyable {
                 return (framesRead + Int64(waiting), age)
             }
         }
-        let count = Int(snd_pcm_avail(handle))
+        let count = available()
         return count < 0 ? nil : (framesRead + Int64(count), .zero)
     }
 
@@ -235,6 +254,8 @@ struct PCM: ~Copyable {
     ///
     /// After a suspend the hardware may need a moment to come back: at most three seconds, or until `stop`.
     mutating func restart(until stop: StopSignal) throws {
+        life.enters("snd_pcm_prepare")
+        defer { life.returns() }
         for _ in 0..<30 where snd_pcm_state(handle) == SND_PCM_STATE_SUSPENDED {
             guard snd_pcm_resume(handle) == -EAGAIN, !stop.sleep(for: .milliseconds(100)) else {
                 break

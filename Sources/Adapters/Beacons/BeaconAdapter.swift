@@ -151,7 +151,7 @@ package final class BeaconAdapter: Sendable {
         let start = clock.now()
         var first: Int64?
         reception.meter.working("replaying", now: start)
-        while !stop.isRaised, let record = file.next() {
+        while !stop.isRaised, let record = stop.life.during("read", { file.next() }) {
             let since = record.microseconds &- (first ?? record.microseconds)
             first = first ?? record.microseconds
             if speed > 0 {

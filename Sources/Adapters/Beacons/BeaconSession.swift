@@ -91,7 +91,7 @@ struct BeaconSession {
             }
             if let watch = source.watch { entries.append(PollEntry(watch.descriptor)) }
             let delays = [reception.meter.updateDelay(now), meddling.delay(now)].compactMap { $0 }
-            _ = wait(for: &entries, timeout: delays.min())
+            _ = stop.wait(for: &entries, timeout: delays.min())
             if entries.count > 3, entries[3].isReady { try look() }
             if entries[2].isReady, try judge(radio) { return }
         }
@@ -187,7 +187,7 @@ struct BeaconSession {
         while !stop.isRaised {
             var entries = [PollEntry(stop.descriptor), PollEntry(health.descriptor)]
             if let watch = source.watch { entries.append(PollEntry(watch.descriptor)) }
-            _ = wait(for: &entries, timeout: end.map { max(.zero, $0 - timer.now()) })
+            _ = stop.wait(for: &entries, timeout: end.map { max(.zero, $0 - timer.now()) })
             let hasArrived =
                 source.watch?.changes().contains {
                     $0.adapter == source.adapter && ($0.kind == .added || $0.kind == .up)

@@ -103,19 +103,17 @@ final class KernelLink: HCILink {
     private let socket: Descriptor
     private let name: String
     private let adapter: Int32?
+    private let life: LifeSign
     /// Bytes that the kernel keeps for us until they are read.
     let room: Int
     private var foreignOrder: HCI.ScanOrder?
 
     /// Switches the adapter on if it is off, and listens to it.
-    init(adapter: Int) throws {
+    init(adapter: Int, life: LifeSign) throws {
         name = "hci\(adapter)"
         let socket = try KernelSocket.open(for: name)
         let number = Int32(adapter)
-        // Already up is what is wanted.
-        if waypost_hci_up(socket.number, number) < 0, errno != EALREADY {
-            throw KernelSocket.error("bring up", name, errno)
-        }
+        try Self.switchOn(socket.number, number, name, life)
         let raw = KernelSocket.Channel.raw.rawValue
         guard waypost_hci_bind(socket.number, UInt16(adapter), raw) == 0 else {
             throw KernelSocket.error("bind", name, errno)
@@ -127,12 +125,29 @@ final class KernelLink: HCILink {
         room = Int(max(0, waypost_set_receive_buffer(socket.number, Self.receiveBuffer)))
         self.adapter = number
         self.socket = socket
+        self.life = life
+    }
+
+    /// Already up is what is wanted.
+    private static func switchOn(
+        _ socket: Int32,
+        _ adapter: Int32,
+        _ name: String,
+        _ life: LifeSign
+    ) throws {
+        let code = life.during("ioctl(HCIDEVUP)") {
+            waypost_hci_up(socket, adapter) < 0 ? errno : 0
+        }
+        guard code == 0 || code == EALREADY else {
+            throw KernelSocket.error("bring up", name, code)
+        }
     }
 
     /// Talks over a socket that gives one H4 packet a read and does not block; takes it over.
     init(owning descriptor: Int32, name: String) {
         self.name = name
         adapter = nil
+        life = LifeSign()
         room = Int(max(0, waypost_set_receive_buffer(descriptor, Self.receiveBuffer)))
         socket = Descriptor(owning: descriptor)
     }
@@ -189,11 +204,10 @@ final class KernelLink: HCILink {
     /// Switches the adapter off and on, which resets the controller; the socket stays.
     func powerCycle() throws {
         guard let adapter else { return }
-        if waypost_hci_down(socket.number, adapter) < 0 {
-            throw KernelSocket.error("bring down", name, errno)
+        let code = life.during("ioctl(HCIDEVDOWN)") {
+            waypost_hci_down(socket.number, adapter) < 0 ? errno : 0
         }
-        if waypost_hci_up(socket.number, adapter) < 0, errno != EALREADY {
-            throw KernelSocket.error("bring up", name, errno)
-        }
+        guard code == 0 else { throw KernelSocket.error("bring down", name, code) }
+        try Self.switchOn(socket.number, adapter, name, life)
     }
 }

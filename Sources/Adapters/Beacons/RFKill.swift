@@ -75,7 +75,7 @@ struct RFKill {
         let end = SystemClock().now() + Self.settling
         while !blocked.isEmpty, !stop.isRaised, SystemClock().now() < end {
             var entries = [PollEntry(descriptor), PollEntry(stop.descriptor)]
-            _ = wait(for: &entries, timeout: end - SystemClock().now())
+            _ = stop.wait(for: &entries, timeout: end - SystemClock().now())
             Self.read(descriptor, into: &blocked)
             try Self.refuseHard(blocked, name)
         }

@@ -194,7 +194,7 @@ final class SharedRadio: Radio {
             case .off, nil: break
             }
             var entries = [PollEntry(link.descriptor), PollEntry(stop.descriptor)]
-            _ = wait(for: &entries, timeout: end - SystemClock().now())
+            _ = stop.wait(for: &entries, timeout: end - SystemClock().now())
         }
     }
 

@@ -96,12 +96,12 @@ final class KernelRadioSource: RadioSource {
 
     private func connect(until stop: StopSignal) throws -> KernelLink {
         do {
-            return try KernelLink(adapter: number)
+            return try KernelLink(adapter: number, life: stop.life)
         } catch is NoAdapter {
             throw NoAdapter(name: name, others: KernelSocket.adapters())
         } catch is RadioBlocked {
             _ = try rfkill.unblock(for: name, until: stop)
-            return try KernelLink(adapter: number)
+            return try KernelLink(adapter: number, life: stop.life)
         }
     }
 }

@@ -82,7 +82,7 @@ package final class LocationAdapter: Sendable {
                 PollEntry(connection.descriptor), PollEntry(stop.descriptor),
                 PollEntry(health.descriptor),
             ]
-            _ = wait(for: &entries, timeout: session.delay(clock.now()))
+            _ = stop.wait(for: &entries, timeout: session.delay(clock.now()))
             let overlong = lines.overlong
             var received: [[UInt8]] = []
             lines.append(try connection.read()) { received.append($0) }

@@ -35,6 +35,18 @@ static inline int waypost_name_thread(const char *name) {
 /// The name of the calling thread, at most 15 bytes and a zero.
 static inline int waypost_thread_name(char name[16]) { return prctl(PR_GET_NAME, (unsigned long)name, 0, 0, 0); }
 
+/// Waits for the end of a thread at most so long; one that has not ended is detached (ETIMEDOUT).
+static inline int waypost_join_or_detach(pthread_t thread, int64_t nanoseconds) {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    nanoseconds += end.tv_nsec;
+    end.tv_sec += nanoseconds / 1000000000;
+    end.tv_nsec = nanoseconds % 1000000000;
+    int code = pthread_clockjoin_np(thread, 0, CLOCK_MONOTONIC, &end);
+    if (code != 0) pthread_detach(thread);
+    return code;
+}
+
 /// A descriptor that becomes readable when CLOCK_REALTIME jumps (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
 static inline int waypost_watch_clock_steps(void) {
     int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -51,7 +51,7 @@ final class ControlLoop {
             PollEntry(stop.descriptor), PollEntry(server.wakeup.descriptor), PollEntry(listener),
         ]
         entries += clients.map { PollEntry($0.socket.number, $0.events) }
-        _ = wait(for: &entries, timeout: timeout(now))
+        _ = stop.wait(for: &entries, timeout: timeout(now))
         return entries
     }
 

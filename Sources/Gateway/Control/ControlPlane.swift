@@ -16,7 +16,7 @@ struct ControlActions: Sendable {
 /// The control socket, and a thread each for what the queue is asked and for restarts.
 final class ControlPlane: Sendable {
     private let server: ControlServer
-    private let lane: StoppableLane
+    let lane: StoppableLane
     private let questions: Worker
     private let restarts: Worker
 
@@ -52,11 +52,14 @@ final class ControlPlane: Sendable {
     /// Something changed that watchers want to see.
     func changed() { server.changed() }
 
-    /// Work that is under way goes on, and is answered to nobody.
-    func stop() {
+    /// Has the socket's thread go round once.
+    func ask() { server.wakeup.signal() }
+
+    /// Work that is under way goes on, and is answered to nobody; false when the socket's thread hangs.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
         questions.stop()
         restarts.stop()
-        lane.stop()
+        return lane.stop(by: deadline)
     }
 
     private static func reply(to sync: ControlReply.SyncReply?) -> ControlReply {

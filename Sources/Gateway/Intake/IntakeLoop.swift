@@ -88,7 +88,7 @@ final class IntakeLoop {
             let events = client.events(reads: reads)
             return PollEntry(events == 0 ? -1 : client.socket.number, events)
         }
-        _ = wait(for: &entries, timeout: timeout(now))
+        _ = stop.wait(for: &entries, timeout: timeout(now))
         return entries
     }
 

@@ -98,12 +98,12 @@ struct IntakeOutcome: Sendable {
 
 /// The intake of a running gateway: its socket is there while streams are declared.
 ///
-/// Belongs to one thread.
-final class Intake {
+/// `declare` and `stop` are for one thread at a time.
+final class Intake: Sendable {
     private let path: String
     private let sink: any IntakeSink
     private let clock: any HostClock
-    private var running: (server: IntakeServer, lane: StoppableLane)?
+    private let running = StateBox<(server: IntakeServer, lane: StoppableLane)?>(nil)
 
     static let fileName = "intake"
 
@@ -113,18 +113,34 @@ final class Intake {
         self.clock = clock
     }
 
-    var figures: IntakeFigures? { running?.server.figures.value }
+    var figures: IntakeFigures? { running.value?.server.figures.value }
+
+    /// The last word of its thread; nil while nothing is declared.
+    var word: LifeSign.Word? { running.value?.lane.life.word }
+
+    /// Has its thread go round once.
+    func ask() {
+        guard let running = running.value else { return }
+        running.lane.life.asked()
+        running.server.wakeup.signal()
+    }
 
     /// Takes records of these streams from now on, and of no others.
     func declare(_ streams: [UserStream]) throws {
-        if streams.isEmpty { return stop() }
-        if let running { return running.server.declare(streams) }
+        if streams.isEmpty {
+            stop(by: SystemClock().now() + Services.stopLimit)
+            return
+        }
+        if let running = running.value { return running.server.declare(streams) }
         let server = try IntakeServer(path: path, streams: streams, sink: sink, clock: clock)
-        running = (server, try StoppableLane("intake") { server.run(until: $0) })
+        let lane = try StoppableLane("intake") { server.run(until: $0) }
+        running.update { $0 = (server, lane) }
     }
 
-    func stop() {
-        running?.lane.stop()
-        running = nil
+    /// False when its thread hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        let lane = running.value?.lane
+        defer { running.update { $0 = nil } }
+        return lane?.stop(by: deadline) ?? true
     }
 }

@@ -106,6 +106,7 @@ package struct Transport: ~Copyable {
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
         let result = withExtendedLifetime(exchange) { perform(exchange, until: stop) }
+        stop.life.rests()
         meter.add(traffic())
         guard let result else { return .stopped }
         if let problem = exchange.bodyError {
@@ -169,7 +170,7 @@ package struct Transport: ~Copyable {
         var running: Int32 = 1
         var watch = ProgressWatch(limit: settings.patience, now: SystemClock().now())
         while true {
-            curl_multi_perform(multi, &running)
+            stop.life.during("curl_multi_perform") { _ = curl_multi_perform(multi, &running) }
             if running == 0 { break }
             if stop.isRaised { return nil }
             guard goesOn(&watch, exchange) else { return CURLE_OPERATION_TIMEDOUT }
@@ -178,6 +179,7 @@ package struct Transport: ~Copyable {
             waiting.events = Int16(CURL_WAIT_POLLIN)
             // libcurl wakes up by itself for its own timers; this is how often progress is looked at.
             let pause = max(10, min(1000, watch.limit.milliseconds / 8))
+            stop.life.enters("curl_multi_poll", for: .milliseconds(pause))
             curl_multi_poll(multi, &waiting, 1, Int32(pause), nil)
         }
         var left: Int32 = 0

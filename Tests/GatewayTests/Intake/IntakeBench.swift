@@ -1,4 +1,5 @@
 // The intake socket with a disk that a test holds in its hand.
+import CLinux
 import Foundation
 import Glibc
 import Host

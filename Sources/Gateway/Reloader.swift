@@ -1,0 +1,94 @@
+// Taking another configuration, on a thread of its own: changes that come in a burst are one.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// Reads the configuration again when asked, and changes only what it says differently.
+struct Reloader: Sendable {
+    /// Changes that come within this time of the first are one.
+    private static let burst = Duration.seconds(1)
+
+    let services: Services
+    let intake: Intake
+    let queue: Queue
+    let service: ServiceManager
+    let board: GatewayBoard
+    let log: Log
+    /// nil: it cannot be used, which has been told.
+    let read: @Sendable () -> Configuration?
+
+    /// Blocks until `stop` is raised; `wasEnrolled` wakes it to start what had to wait for that.
+    func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
+        while !stop.isRaised {
+            var entries = [
+                PollEntry(stop.descriptor), PollEntry(wantsReload.descriptor),
+                PollEntry(wasEnrolled.descriptor),
+            ]
+            _ = stop.wait(for: &entries)
+            if entries[2].isReady {
+                wasEnrolled.clear()
+                services.apply(services.configuration)
+            }
+            guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
+            wantsReload.clear()
+            service.notify("RELOADING=1")
+            if let configuration = read() { take(configuration) }
+            service.notify("READY=1")
+        }
+    }
+
+    private func take(_ configuration: Configuration) {
+        let before = services.configuration
+        var new = configuration
+        let needRestart = new.keepWhatNeedsRestart(of: before)
+        board.needRestart.update { $0 = needRestart }
+        var changed = changeStorage(before.storage, new.storage)
+        if new.log != before.log {
+            log.set(new.log.level)
+            changed.append("log")
+        }
+        if new.userStreams != before.userStreams {
+            declare(new)
+            changed.append("stream")
+        }
+        changed += services.apply(new)
+        var told = ["changed": changed.isEmpty ? "nothing" : changed.joined(separator: " ")]
+        if !needRestart.isEmpty { told["needs a restart"] = needRestart.joined(separator: " ") }
+        log.info("configuration reloaded", told)
+    }
+
+    private func changeStorage(
+        _ before: Configuration.Storage,
+        _ new: Configuration.Storage
+    ) -> [String] {
+        guard new != before else { return [] }
+        queue.limit(StorageLimits(new))
+        queue.commit(every: new.commitInterval)
+        return ["storage"]
+    }
+
+    private func declare(_ configuration: Configuration) {
+        queue.declare(configuration.queueStreams)
+        do {
+            try intake.declare(configuration.userStreams)
+        } catch {
+            log.error("intake", ["why": "\(error)"])
+        }
+    }
+}
+
+extension Configuration {
+    /// Takes back what is fixed for the life of a process; returns the keys that were to be changed.
+    fileprivate mutating func keepWhatNeedsRestart(of before: Self) -> [String] {
+        var keys: [String] = []
+        func keep<Value: Equatable>(_ name: String, _ key: WritableKeyPath<Self, Value>) {
+            guard self[keyPath: key] != before[keyPath: key] else { return }
+            self[keyPath: key] = before[keyPath: key]
+            keys.append(name)
+        }
+        keep("device_id", \.deviceID)
+        keep("state_directory", \.stateDirectory)
+        keep("runtime_directory", \.runtimeDirectory)
+        return keys
+    }
+}

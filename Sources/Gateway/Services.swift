@@ -1,0 +1,228 @@
+// What a configuration sets to work, and what another one changes of it.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+internal import Synchronization
+internal import Upload
+
+/// What outlives a configuration.
+struct ServiceContext: Sendable {
+    let queue: Queue
+    let board: GatewayBoard
+    let clock: any HostClock
+    let clockWatch: ClockWatch
+    let deviceID: String
+    let version: String
+    let environment: [String: String]
+    let log: Log
+}
+
+/// The sources and uploading, brought into line with a configuration part by part.
+final class Services: Sendable {
+    /// What a part may take to end before it is left to itself.
+    static let stopLimit = Duration.seconds(2)
+
+    private struct State: Sendable {
+        var configuration: Configuration
+        var sources: [SourceName: SourceRun] = [:]
+        var uploads: Uploads?
+        /// The server or bucket that has accepted this device since the start.
+        var acceptedBy: String?
+        var isStopped = false
+    }
+
+    private let context: ServiceContext
+    private let state: StateBox<State>
+    /// Held while something is started or stopped: one change at a time.
+    private let turn = Mutex(())
+    private let whenEnrolled: @Sendable () -> Void
+
+    /// Nothing runs yet.
+    ///
+    /// `whenEnrolled`: to `apply` the configuration again, on a thread that may wait.
+    init(
+        _ context: ServiceContext,
+        _ configuration: Configuration,
+        whenEnrolled: @escaping @Sendable () -> Void
+    ) {
+        self.context = context
+        self.whenEnrolled = whenEnrolled
+        state = StateBox(State(configuration: configuration))
+    }
+
+    // MARK: Questions
+
+    var configuration: Configuration { state.value.configuration }
+    var uploads: Uploads? { state.value.uploads }
+    func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
+
+    /// Why nothing may be collected yet; nil where it may.
+    var whyNotCollecting: String? { Self.whyNotCollecting(state.value) }
+
+    private static func whyNotCollecting(_ state: State) -> String? {
+        if let target = state.configuration.upload.target, state.acceptedBy == target { return nil }
+        return state.configuration.whyNotCollecting
+    }
+
+    /// A source as the health timer sees it.
+    func part(_ name: SourceName, _ board: GatewayBoard) -> Supervisor.Part {
+        Supervisor.Part(
+            name: name.rawValue,
+            word: { self.source(name)?.word },
+            ask: { self.source(name)?.check() },
+            advice: "it hangs again and again: unplug it for a moment",
+            failed: { board.sources[name]?.failed($0) },
+            recover: { self.replace(name) },
+            works: { self.source(name)?.outlet.works ?? true },
+            isBack: { self.source(name)?.outlet.endTrial() }
+        )
+    }
+
+    // MARK: Changes
+
+    /// Starts, stops and restarts what this configuration says differently; returns the names of that.
+    ///
+    /// What cannot be started is told, and tried again with the next one.
+    @discardableResult func apply(_ configuration: Configuration) -> [String] {
+        turn.withLock { _ in
+            guard !state.value.isStopped else { return [] }
+            state.update { $0.configuration = configuration }
+            return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
+        }
+    }
+
+    private func changeUploads() -> Bool {
+        let now = state.value
+        let wanted = now.configuration.upload.target.map { _ in UploadSlice(now.configuration) }
+        guard now.uploads?.slice != wanted else { return false }
+        stopUploads(by: SystemClock().now() + Self.stopLimit)
+        startUploads()
+        return true
+    }
+
+    private func startUploads() {
+        let configuration = state.value.configuration
+        let target = configuration.upload.target
+        attempt("upload") {
+            let uploads = try Uploads(context, configuration) { [weak self] in
+                self?.state.update { $0.acceptedBy = target }
+                self?.whenEnrolled()
+            }
+            state.update { $0.uploads = uploads }
+        }
+    }
+
+    private func changeSources() -> [SourceName] {
+        let now = state.value
+        let why = Self.whyNotCollecting(now)
+        var wanted: [SourceName: SourceSlice] = [:]
+        var resting: [SourceName: String] = [:]
+        for name in SourceName.allCases {
+            if let slice = SourceSlice(name, now.configuration) {
+                if let why { resting[name] = why } else { wanted[name] = slice }
+            } else {
+                resting[name] = "disabled in the configuration"
+            }
+        }
+        let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
+        stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
+        context.board.resting.update { [resting] in $0 = resting }
+        // Sound that nobody wanted is no gap.
+        if !now.configuration.audio.enabled { context.queue.remember("audio", "off") }
+        let coming = wanted.keys.filter { source($0) == nil }
+        for name in coming { start(wanted[name]) }
+        return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }
+    }
+
+    private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
+        guard let slice else { return }
+        attempt(slice.name.rawValue) {
+            let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
+            state.update { $0.sources[slice.name] = run }
+        }
+    }
+
+    private func attempt(_ what: String, _ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(what) could not be started: \(error)")
+            context.board.errors.add(failure, at: context.clock.wall())
+            context.log.error(what, ["why": failure.message])
+        }
+    }
+
+    /// Starts one source anew, without touching the others; returns why that was not possible.
+    ///
+    /// Waits until the source has let go of its device, at most `stopLimit`.
+    func restart(_ name: SourceName) -> String? {
+        if let why = context.board.resting.value[name] {
+            return "\(name.rawValue) does not run: \(why)"
+        }
+        let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
+        return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
+    }
+
+    /// Leaves a source that hangs to itself, and starts another run of it.
+    func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
+
+    private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool {
+        turn.withLock { _ in
+            guard !state.value.isStopped, let run = source(name) else { return false }
+            stop([name], by: SystemClock().now() + limit)
+            start(run.slice, isOnTrial: isOnTrial)
+            return source(name) != nil
+        }
+    }
+
+    /// Leaves uploading that hangs to itself, and starts it anew.
+    func replaceUploads() {
+        turn.withLock { _ in
+            guard !state.value.isStopped else { return }
+            stopUploads(by: SystemClock().now())
+            startUploads()
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Stops everything for good; false if something hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        // Asked before the turn is waited for.
+        let now = state.update { state in
+            state.isStopped = true
+            return state
+        }
+        for run in now.sources.values { run.raise() }
+        now.uploads?.raise()
+        return turn.withLock { _ in
+            let sourcesEnded = stop(SourceName.allCases, by: deadline)
+            return stopUploads(by: deadline) && sourcesEnded
+        }
+    }
+
+    @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {
+        let runs = names.compactMap { source($0) }
+        for run in runs { run.raise() }
+        let ended = runs.map { run in
+            let hasEnded = run.stop(by: deadline)
+            if !hasEnded { tellLeft(run.slice.name.rawValue, run.word) }
+            return hasEnded
+        }
+        state.update { state in for name in names { state.sources[name] = nil } }
+        return ended.allSatisfy { $0 }
+    }
+
+    @discardableResult private func stopUploads(by deadline: BootInstant) -> Bool {
+        guard let uploads else { return true }
+        let hasEnded = uploads.stop(by: deadline)
+        if !hasEnded { tellLeft("upload", uploads.word) }
+        state.update { $0.uploads = nil }
+        return hasEnded
+    }
+
+    private func tellLeft(_ name: String, _ word: LifeSign.Word) {
+        context.log.warning("left to itself", ["part": name, "in": "\(word.call)"])
+    }
+}

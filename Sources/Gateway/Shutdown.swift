@@ -1,0 +1,65 @@
+// Ending everything in order, and in time whatever hangs.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// The end of a gateway: first what makes records, last what keeps them.
+struct Shutdown: Sendable {
+    /// The whole of it; systemd and people are promised 5 s.
+    private static let limit = Duration.milliseconds(4500)
+
+    let services: Services
+    let intake: Intake
+    let lanes: [StoppableLane]
+    let health: ReliableTimer?
+    let control: ControlPlane?
+    let queue: Queue
+    let status: StatusPublication
+    /// The last record.
+    let lastWords: @Sendable () -> Void
+    /// What could not be written any more.
+    let keep: @Sendable ([Loss]) -> Void
+    /// Where the last snapshot goes.
+    let directories: [String]
+
+    /// False when something hangs and was left to itself.
+    func run(_ log: Log) -> Bool {
+        let outcome = StateBox<Bool?>(nil)
+        // On a thread of its own, for the disk may hang.
+        guard let over = try? Wakeup(),
+            (try? Lane("stop") {
+                let hasEnded = endAll()
+                outcome.update { $0 = hasEnded }
+                over.signal()
+            }) != nil
+        else { return false }
+        var entries = [PollEntry(over.descriptor)]
+        _ = wait(for: &entries, timeout: Self.limit)
+        if let hasEnded = outcome.value { return hasEnded }
+        log.error(
+            "the disk does not answer: what was not written yet is lost",
+            ["writer": "in \(queue.writerWord.call)"]
+        )
+        return false
+    }
+
+    private func endAll() -> Bool {
+        let clock = SystemClock()
+        var deadline = clock.now() + Services.stopLimit
+        for lane in lanes { lane.raise() }
+        var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
+        ended += lanes.map { $0.stop(by: deadline) }
+        lastWords()
+        // What came last is counted, and then what has to give way for it.
+        for _ in 0..<2 { _ = try? queue.flushed() }
+        let report = status.fresh(within: .seconds(1))
+        queue.remember(Past.memo, Past(report).text)
+        deadline = clock.now() + .milliseconds(500)
+        ended.append(health?.cancel(by: deadline) ?? true)
+        ended.append(control?.stop(by: deadline) ?? true)
+        status.stop()
+        keep(queue.close())
+        for directory in directories { Snapshot.write(report.json, to: directory) }
+        return ended.allSatisfy { $0 }
+    }
+}

@@ -1,0 +1,134 @@
+// One run of a source: its thread, and its way to the queue and the board.
+internal import Audio
+internal import Beacons
+internal import Board
+internal import Host
+internal import Location
+internal import Queue
+
+/// What a source is told; another one is another run of it.
+enum SourceSlice: Sendable, Equatable {
+    case beacons(Configuration.Beacons)
+    case location(Configuration.Location)
+    case audio(Configuration.Audio)
+
+    /// nil for a source that is not to run.
+    init?(_ name: SourceName, _ configuration: Configuration) {
+        switch name {
+        case .beacons where configuration.beacons.enabled: self = .beacons(configuration.beacons)
+        case .location where configuration.location.enabled:
+            self = .location(configuration.location)
+        case .audio where configuration.audio.enabled: self = .audio(configuration.audio)
+        default: return nil
+        }
+    }
+
+    var name: SourceName {
+        switch self {
+        case .beacons: .beacons
+        case .location: .location
+        case .audio: .audio
+        }
+    }
+}
+
+/// A source from its start to its stop.
+final class SourceRun: Sendable {
+    let slice: SourceSlice
+    let outlet: Outlet
+    private let lane: StoppableLane
+    private let wake: (@Sendable () -> Void)?
+
+    /// `isOnTrial`: the run before it hung, and what the board says of that stays until this one works.
+    init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
+        let board = context.board.sources[slice.name] ?? Publisher()
+        let outlet = Outlet(context.queue, board, isOnTrial: isOnTrial)
+        self.slice = slice
+        self.outlet = outlet
+        switch slice {
+        case .beacons(let beacons):
+            let adapter = try Self.beacons(beacons, outlet, context)
+            wake = { adapter.checkHealth() }
+            lane = try StoppableLane("beacons") { adapter.run(until: $0) }
+        case .location(let location):
+            let adapter = try Self.location(location, outlet, context)
+            wake = { adapter.checkHealth() }
+            lane = try StoppableLane("location") { adapter.run(until: $0) }
+        case .audio(let audio):
+            let adapter = AudioAdapter(
+                settings: AudioSettings(audio),
+                sink: Self.sound(outlet),
+                board: outlet.board,
+                clock: context.clock
+            )
+            // It looks at itself with each segment.
+            wake = nil
+            lane = try StoppableLane("audio") { adapter.run(until: $0) }
+        }
+    }
+
+    private static func beacons(
+        _ configuration: Configuration.Beacons,
+        _ outlet: Outlet,
+        _ context: ServiceContext
+    ) throws -> BeaconAdapter {
+        let queue = context.queue
+        var settings = BeaconSettings(configuration)
+        settings.tell = { why in
+            context.board.errors.add(Failure(why), at: context.clock.wall())
+            context.log.warning("beacons", ["why": why])
+        }
+        settings.recent = { queue.recentReadings() }
+        return try BeaconAdapter(
+            settings: settings,
+            board: outlet.board,
+            clock: context.clock,
+            hasRoom: { queue.hasRoom },
+            lose: { loss in outlet.pass { queue.note(loss) } },
+            accept: { sighting in outlet.pass(false) { queue.accept(sighting) } }
+        )
+    }
+
+    /// Where sound goes; that which nobody wanted is no gap.
+    private static func sound(_ outlet: Outlet) -> SoundSink {
+        let queue = outlet.queue
+        var sink = outlet.soundSink
+        if queue.remembered("audio") != "off" { sink.lastEnd = { queue.endOfSound() } }
+        queue.remember("audio", "on")
+        return sink
+    }
+
+    private static func location(
+        _ configuration: Configuration.Location,
+        _ outlet: Outlet,
+        _ context: ServiceContext
+    ) throws -> LocationAdapter {
+        let (queue, clockWatch) = (context.queue, context.clockWatch)
+        return try LocationAdapter(
+            settings: LocationSettings(configuration),
+            board: outlet.board,
+            clock: context.clock,
+            onTime: { stamp in outlet.pass { clockWatch.receiver(said: stamp) } },
+            onFix: { fix in outlet.pass { queue.note(place: fix) } }
+        ) { fix in outlet.pass(false) { queue.accept(fix) } }
+    }
+
+    /// The last word of its thread.
+    var word: LifeSign.Word { lane.life.word }
+
+    /// Has it look at itself, and say so.
+    func check() {
+        guard let wake else { return }
+        lane.life.asked()
+        wake()
+    }
+
+    func raise() { lane.raise() }
+
+    /// Ends it; false if it hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        let hasEnded = lane.stop(by: deadline)
+        outlet.cut()
+        return hasEnded
+    }
+}

@@ -1,0 +1,151 @@
+// Which threads hang: told by the call that they are in, started anew, and at last a reason to be restarted.
+internal import Board
+internal import Host
+internal import Synchronization
+
+/// One part over time, by the last words of its thread; a pure value.
+struct PartHealth: Sendable {
+    /// So often in an hour a part that hangs is started anew.
+    static let recoveries = 3
+
+    enum Verdict: Sendable, Equatable {
+        case asBefore
+        /// It has been in a call for longer than it meant to; told once a call.
+        case hangs(call: String, for: Duration)
+        case isBack
+    }
+
+    /// Since when it has been expected, through all runs that were tried.
+    private(set) var hungSince: BootInstant?
+    /// When the call that was told of was entered.
+    private var told: BootInstant?
+    private var recovered: [BootInstant] = []
+
+    /// Judges at a tick of the health timer; `works`: it does what it is for.
+    mutating func judge(
+        _ word: LifeSign.Word?,
+        works: Bool,
+        at now: BootInstant,
+        patience: Duration
+    ) -> Verdict {
+        if let word, word.overdue(at: now) >= patience {
+            hungSince = hungSince ?? word.due
+            guard told != word.since else { return .asBefore }
+            told = word.since
+            return .hangs(call: "\(word.call)", for: word.overdue(at: now))
+        }
+        guard hungSince != nil, works else { return .asBefore }
+        // A new run has shown nothing yet: the one before hung only after a while, too.
+        if let last = recovered.last, now - last < patience * 2 { return .asBefore }
+        (hungSince, told) = (nil, nil)
+        return .isBack
+    }
+
+    /// Whether it may be started anew now; counts it.
+    mutating func mayRecover(at now: BootInstant) -> Bool {
+        recovered.removeAll { now - $0 > .seconds(3600) }
+        guard recovered.count < Self.recoveries else { return false }
+        recovered.append(now)
+        return true
+    }
+
+    /// It has hung for so long that only a restart of the program is left: 5 minutes for 30 s of patience.
+    func isLost(at now: BootInstant, patience: Duration) -> Bool {
+        hungSince.map { now - $0 >= patience * 10 } ?? false
+    }
+}
+
+/// Judges the threads of a gateway; called by its one health timer.
+final class Supervisor: Sendable {
+    /// A thread, and what is to be done about it.
+    struct Part: Sendable {
+        var name: String
+        /// nil while there is none.
+        var word: @Sendable () -> LifeSign.Word?
+        /// Wakes one that may wait for ever.
+        var ask: @Sendable () -> Void = {}
+        /// What a failure is followed by, for people.
+        var advice = "it is waited for"
+        /// Tells the board; without it the list of errors is told.
+        var failed: (@Sendable (Failure) -> Void)?
+        /// Starts it anew; nil where that cannot be done.
+        var recover: (@Sendable () -> Void)?
+        var works: @Sendable () -> Bool = { true }
+        var isBack: @Sendable () -> Void = {}
+    }
+
+    private struct Content {
+        var health: [String: PartHealth] = [:]
+        var lastCheck: BootInstant?
+    }
+
+    private let parts: [Part]
+    private let patience: Duration
+    private let clock: any HostClock
+    private let errors: ErrorLog
+    private let log: Log
+    private let content = StateBox(Content())
+
+    init(
+        _ parts: [Part],
+        patience: Duration,
+        clock: any HostClock,
+        errors: ErrorLog,
+        log: Log
+    ) {
+        self.parts = parts
+        self.patience = patience
+        self.clock = clock
+        self.errors = errors
+        self.log = log
+    }
+
+    /// Judges all parts and wakes them for the next time; false when only a restart of the program is left.
+    func check() -> Bool {
+        let now = clock.now()
+        let last = content.update { content in
+            defer { content.lastCheck = now }
+            return content.lastCheck
+        }
+        // After a sleep of the whole machine everybody is late; the timer itself may be a second late.
+        let isAwake = last.map { now - $0 < patience * 2 + .seconds(2) } ?? true
+        if isAwake { for part in parts { judge(part, now) } }
+        for part in parts { part.ask() }
+        let lost = content.value.health.filter { $0.value.isLost(at: now, patience: patience) }
+        for part in lost.keys {
+            log.error("hangs; this program is to be restarted", ["part": part])
+        }
+        return lost.isEmpty
+    }
+
+    private func judge(_ part: Part, _ now: BootInstant) {
+        let (word, works) = (part.word(), part.works())
+        let verdict = content.update {
+            $0.health[part.name, default: PartHealth()]
+                .judge(word, works: works, at: now, patience: patience)
+        }
+        switch verdict {
+        case .asBefore: break
+        case .hangs(let call, let time): hangs(part, call, time, now)
+        case .isBack:
+            log.info("works again", ["part": part.name])
+            part.isBack()
+        }
+    }
+
+    private func hangs(_ part: Part, _ call: String, _ time: Duration, _ now: BootInstant) {
+        let mayRecover = content.update {
+            part.recover != nil && $0.health[part.name]?.mayRecover(at: now) ?? false
+        }
+        let step = mayRecover ? "it is started anew" : part.advice
+        let seconds = Int(time.inSeconds)
+        let failure = Failure("\(part.name): no sign of life for \(seconds) s, in \(call); \(step)")
+        log.error("hangs", ["part": part.name, "in": call, "why": failure.message])
+        if let failed = part.failed {
+            failed(failure)
+        } else {
+            errors.add(failure, at: clock.wall())
+        }
+        if mayRecover { part.recover?() }
+    }
+}

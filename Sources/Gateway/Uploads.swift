@@ -1,0 +1,192 @@
+// The uploader of one configuration, and what wakes it.
+internal import Board
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// What uploading is told; another one is another uploader.
+struct UploadSlice: Sendable, Equatable {
+    var upload: Configuration.Upload
+    var streams: Configuration.Streams
+    var userStreams: [UserStream]
+
+    init(_ configuration: Configuration) {
+        upload = configuration.upload
+        streams = configuration.streams
+        userStreams = configuration.userStreams
+    }
+}
+
+/// Uploading from its start to its stop: the uploader, its timer, what it is told of the network, enrolment.
+final class Uploads: Sendable {
+    let slice: UploadSlice
+    let uploader: Uploader
+    private let timer: ReliableTimer
+    private let uploading: StoppableLane
+    private let others: [StoppableLane]
+
+    /// nil without anywhere to upload to.
+    ///
+    /// `enrolled` is called once the server has accepted a device that it had not before.
+    init?(
+        _ context: ServiceContext,
+        _ configuration: Configuration,
+        enrolled: @escaping @Sendable () -> Void
+    ) throws {
+        guard let destination = DestinationSettings(context, configuration) else { return nil }
+        slice = UploadSlice(configuration)
+        Self.checkToken(destination, context)
+        let uploader = Uploader(
+            settings: UploadSettings(configuration.upload),
+            queue: context.queue,
+            board: context.board.upload,
+            clock: context.clock
+        ) { try destination.open() }
+        self.uploader = uploader
+        timer = try ReliableTimer(
+            "upload-timer",
+            grid: TimerGrid(interval: configuration.upload.interval, device: context.deviceID),
+            clock: context.clock,
+            leeway: .seconds(1)
+        ) { uploader.tick() }
+        uploading = try StoppableLane("uploader") { Self.run(uploader, context, until: $0) }
+        let retryEnrolment = try Wakeup()
+        let surroundings = Surroundings(
+            uploader,
+            context,
+            configuration.upload,
+            token: destination.token,
+            retryEnrolment
+        )
+        var others = [try StoppableLane("surroundings") { surroundings.run(until: $0) }]
+        if configuration.whyNotCollecting != nil {
+            let enrolment = EnrolmentWait(
+                destination: destination,
+                mark: configuration.enrolmentMark,
+                interval: configuration.upload.interval,
+                wakeup: retryEnrolment
+            )
+            others.append(
+                try StoppableLane("enrolment") { stop in
+                    if enrolment.run(context, until: stop) { enrolled() }
+                }
+            )
+        }
+        self.others = others
+    }
+
+    /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
+    private static func checkToken(_ destination: DestinationSettings, _ context: ServiceContext) {
+        do {
+            _ = try destination.token()
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            context.board.errors.add(failure, at: context.clock.wall())
+            context.log.error("no uploads", ["why": failure.message])
+        }
+    }
+
+    private static func run(
+        _ uploader: Uploader,
+        _ context: ServiceContext,
+        until stop: StopSignal
+    ) {
+        do {
+            try uploader.run(until: stop)
+        } catch {
+            context.board.upload.failed((error as? Failure) ?? Failure("\(error)"))
+            context.log.error("uploader", ["why": "\(error)"])
+        }
+    }
+
+    /// The next tick of the upload grid.
+    var nextSync: BootInstant? { timer.next }
+
+    /// The last word of the uploader's thread.
+    var word: LifeSign.Word { uploading.life.word }
+
+    func raise() {
+        uploader.stop()
+        uploading.raise()
+        for lane in others { lane.raise() }
+    }
+
+    /// Ends it; false if something of it hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        raise()
+        let ended = [timer.cancel(by: deadline), uploading.stop(by: deadline)]
+        return (ended + others.map { $0.stop(by: deadline) }).allSatisfy { $0 }
+    }
+}
+
+extension Surroundings {
+    /// A network that came back, and a new token, are used at once.
+    fileprivate init(
+        _ uploader: Uploader,
+        _ context: ServiceContext,
+        _ upload: Configuration.Upload,
+        token: @escaping @Sendable () throws -> String,
+        _ retryEnrolment: Wakeup
+    ) {
+        self.init(
+            tokenFile: upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile,
+            token: token,
+            clock: context.clock,
+            onNetwork: {
+                retryEnrolment.signal()
+                uploader.networkChanged()
+            },
+            onToken: {
+                retryEnrolment.signal()
+                uploader.tokenChanged()
+            },
+            log: context.log
+        )
+    }
+}
+
+/// Asks the server until it accepts the device.
+private struct EnrolmentWait: Sendable {
+    let destination: DestinationSettings
+    let mark: String
+    let interval: Duration
+    /// There is a new reason to try.
+    let wakeup: Wakeup
+
+    /// Without the mark the server is asked again at the next start.
+    private func writeMark(_ context: ServiceContext) {
+        if let file = fopen(mark, "w") {
+            fclose(file)
+        } else {
+            let problem = Failure("\(SystemError.last("fopen", on: mark))")
+            context.board.errors.add(problem, at: context.clock.wall())
+            context.log.warning("enrolment is not noted", ["why": problem.message])
+        }
+    }
+
+    /// False when stopped first.
+    func run(_ context: ServiceContext, until stop: StopSignal) -> Bool {
+        while !stop.isRaised {
+            do {
+                try destination.verify(until: stop) { traffic in
+                    try? context.queue.perform { try $0.note(traffic) }
+                }
+                writeMark(context)
+                context.log.info("enrolled", ["endpoint": destination.transport.endpoint])
+                return true
+            } catch {
+                // A stop ends a request, too.
+                if stop.isRaised { return false }
+                let failure = (error as? Failure) ?? Failure("\(error)")
+                context.board.errors.add(failure, at: context.clock.wall())
+                context.log.warning("not enrolled yet", ["why": failure.description])
+            }
+            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+            _ = stop.wait(for: &entries, timeout: interval)
+            wakeup.clear()
+        }
+        return false
+    }
+}

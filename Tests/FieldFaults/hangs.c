@@ -1,0 +1,78 @@
+// An LD_PRELOAD library that makes calls of one program hang while a file exists.
+//
+//   cc -shared -fPIC -O1 -o libhangs.so hangs.c -ldl
+//   LD_PRELOAD=libhangs.so HANGS_WHILE=/file HANGS_CALLS=getaddrinfo,HCIDEVUP,fsync PROGRAM
+//
+// A call that hangs first makes an empty file, HANGS_WHILE with its name at the end (`/file.fsync`), so that
+// a test can wait for it. Only files below a folder `state` hang in fsync. With HCIDEVUP there is a Bluetooth socket where the kernel has none.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HCIDEVUP _IOW('H', 201, int)
+#define REAL(name) static __typeof__(name) *real; if (!real) real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+static int is_wanted(const char *call) {
+    const char *calls = getenv("HANGS_CALLS");
+    return calls && strstr(calls, call) != 0;
+}
+
+static void hang(const char *call) {
+    const char *file = getenv("HANGS_WHILE");
+    char mark[PATH_MAX];
+    if (!file || !is_wanted(call) || access(file, F_OK) != 0) return;
+    snprintf(mark, sizeof mark, "%s.%s", file, call);
+    close(open(mark, O_WRONLY | O_CREAT, 0644));
+    while (access(file, F_OK) == 0) nanosleep(&(struct timespec){.tv_nsec = 20000000}, 0);
+}
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list) {
+    REAL(getaddrinfo);
+    hang("getaddrinfo");
+    return real(host, port, hints, list);
+}
+
+int ioctl(int fd, unsigned long request, ...) {
+    REAL(ioctl);
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (request == HCIDEVUP) hang("HCIDEVUP");
+    return real(fd, request, argument);
+}
+
+int socket(int domain, int type, int protocol) {
+    REAL(socket);
+    if (domain == AF_BLUETOOTH && is_wanted("HCIDEVUP")) return real(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return real(domain, type, protocol);
+}
+
+static void hang_disk(int fd) {
+    char link[32], path[PATH_MAX] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/state/")) hang("fsync");
+}
+
+int fsync(int fd) {
+    REAL(fsync);
+    hang_disk(fd);
+    return real(fd);
+}
+
+int fdatasync(int fd) {
+    REAL(fdatasync);
+    hang_disk(fd);
+    return real(fd);
+}

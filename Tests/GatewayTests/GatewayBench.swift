@@ -1,0 +1,148 @@
+// A whole gateway in the tests' own process.
+import Board
+import CLinux
+import Foundation
+import Host
+import Testing
+
+@testable import Gateway
+
+/// A gateway in this process whose service manager is a socket here.
+final class GatewayBench: Sendable {
+    let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let manager: Int32
+    private let signals: (reading: Int32, writing: Int32)
+    private let ended = DispatchSemaphore(value: 0)
+    /// Signs of life, and how often it has said that it is ready.
+    let beats = StateBox(0)
+    let readies = StateBox(0)
+    let log = Log(level: .error)
+    /// What it is started with: no source is on.
+    let configuration: Configuration
+
+    /// `signals` wait for it from the start; `reload` is called on its thread for that.
+    init(
+        patience: Duration = .milliseconds(300),
+        signals early: [Int32] = [],
+        change: (inout Configuration) -> Void = { _ in },
+        reload: @escaping @Sendable (Configuration) -> Configuration? = { _ in nil }
+    ) throws {
+        var configuration = Configuration()
+        configuration.stateDirectory = folder + "/state"
+        configuration.runtimeDirectory = folder + "/run"
+        configuration.upload.required = false
+        configuration.beacons.enabled = false
+        configuration.location.enabled = false
+        configuration.audio.enabled = false
+        change(&configuration)
+        self.configuration = configuration
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        let manager = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        let bound = UnixSocket.withAddress(Array((folder + "/notify").utf8)) {
+            bind(manager, $0, $1)
+        }
+        self.manager = manager
+        var pair: [Int32] = [0, 0]
+        let paired = socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0, &pair)
+        signals = (pair[0], pair[1])
+        try #require(bound == 0 && paired == 0)
+        _ = fcntl(pair[0], F_SETFL, O_NONBLOCK)
+        follow()
+        for number in early { signal(number) }
+        runGateway(patience, reload)
+    }
+
+    private func follow() {
+        let (manager, beats, readies) = (manager, beats, readies)
+        Thread.detachNewThread {
+            var bytes = [UInt8](repeating: 0, count: 256)
+            while case let count = recv(manager, &bytes, bytes.count, 0), count > 0 {
+                switch String(decoding: bytes.prefix(count), as: UTF8.self) {
+                case "WATCHDOG=1": beats.update { $0 += 1 }
+                case "READY=1": readies.update { $0 += 1 }
+                default: break
+                }
+            }
+        }
+    }
+
+    private func runGateway(
+        _ patience: Duration,
+        _ reload: @escaping @Sendable (Configuration) -> Configuration?
+    ) {
+        var settings = GatewaySettings(
+            configuration: configuration,
+            // A sign of life every tenth of a second.
+            environment: ["NOTIFY_SOCKET": folder + "/notify", "WATCHDOG_USEC": "200000"],
+            version: "test",
+            log: log
+        )
+        settings.patience = patience
+        let (signals, ended, gateway) = (signals, ended, settings)
+        Thread.detachNewThread {
+            do {
+                try Gateway(gateway).run(signals: signals.reading) {
+                    reload(gateway.configuration)
+                }
+            } catch {
+                Issue.record(error)
+            }
+            ended.signal()
+        }
+    }
+
+    func signal(_ number: Int32) {
+        var info = signalfd_siginfo()
+        info.ssi_signo = UInt32(number)
+        _ = send(signals.writing, &info, MemoryLayout<signalfd_siginfo>.size, 0)
+    }
+
+    func stop() {
+        signal(SIGTERM)
+        #expect(ended.wait(timeout: .now() + 60) == .success)
+        shutdown(manager, Int32(SHUT_RDWR))
+        close(manager)
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    func waitUntil(_ what: String, _ condition: () -> Bool) {
+        let deadline = Date().addingTimeInterval(60)
+        while !condition(), Date() < deadline { usleep(2000) }
+        #expect(condition(), "\(what)")
+    }
+
+    /// The snapshot.
+    var status: [String: Any] {
+        let data = FileManager.default.contents(atPath: folder + "/run/status.json") ?? Data()
+        return (try? JSONSerialization.jsonObject(with: data) as? [String: Any]) ?? [:]
+    }
+
+    var errors: [String] {
+        let errors = status["recent_errors"] as? [[String: Any]] ?? []
+        return errors.compactMap { $0["message"] as? String }
+    }
+
+    /// The snapshot's reasons for not being healthy.
+    var reasons: [String] { status["reasons"] as? [String] ?? [] }
+
+    /// True once five snapshots were made, each of them a new file.
+    func fiveTicksPass() -> Bool {
+        var (ticks, last) = (0, snapshot)
+        waitUntil("five ticks") {
+            let now = snapshot
+            if now != last { ticks += 1 }
+            last = now
+            return ticks >= 5
+        }
+        return true
+    }
+
+    /// The snapshot that each tick leaves, by its file.
+    var snapshot: UInt {
+        var figures = stat()
+        return stat(folder + "/run/status.json", &figures) == 0 ? UInt(figures.st_ino) : 0
+    }
+}

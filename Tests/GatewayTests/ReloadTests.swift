@@ -1,0 +1,123 @@
+// What a reload changes, and what it leaves alone: each start of a source is a new connection to its gpsd.
+import CLinux
+import Foundation
+import Glibc
+import Host
+import Testing
+
+@testable import Gateway
+
+/// A gpsd that accepts and says nothing; counts who came.
+private final class QuietGPSD: Sendable {
+    let port: UInt16
+    let connections = StateBox(0)
+    private let socket: Int32
+
+    init() throws {
+        let number = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> Int32 in
+                guard bind(number, pointer, size) == 0, listen(number, 8) == 0 else { return -1 }
+                return getsockname(number, pointer, &size)
+            }
+        }
+        try #require(code == 0)
+        socket = number
+        port = UInt16(bigEndian: address.sin_port)
+        let connections = connections
+        Thread.detachNewThread {
+            // Never closed: who was accepted stays so.
+            while accept(number, nil, nil) >= 0 { connections.update { $0 += 1 } }
+        }
+    }
+
+    deinit {
+        shutdown(socket, Int32(SHUT_RDWR))
+        close(socket)
+    }
+}
+
+@Suite struct ReloadTests {
+    /// A gateway with one source, which follows `gpsd`.
+    private func bench(
+        _ gpsd: QuietGPSD,
+        signals: [Int32] = [],
+        reload: @escaping @Sendable (inout Configuration) -> Void
+    ) throws -> GatewayBench {
+        let port = gpsd.port
+        return try GatewayBench(
+            patience: .seconds(30),
+            signals: signals,
+            change: { configuration in
+                configuration.location.enabled = true
+                configuration.location.gpsd = HostPort(host: "127.0.0.1", port: port)
+            },
+            reload: { configuration in
+                var new = configuration
+                reload(&new)
+                return new
+            }
+        )
+    }
+
+    /// Has it reload, and returns once that is done.
+    private func reload(_ bench: GatewayBench) {
+        bench.waitUntil("a start") { bench.readies.value >= 1 }
+        let before = bench.readies.value
+        bench.signal(SIGHUP)
+        bench.waitUntil("a reload") { bench.readies.value > before }
+    }
+
+    @Test func unchangedFile_restartsNothing_andABurstIsOneReload() throws {
+        let (gpsd, reads) = (try QuietGPSD(), StateBox(0))
+        let bench = try bench(gpsd, signals: [SIGHUP, SIGHUP, SIGHUP, SIGHUP, SIGHUP]) { _ in
+            reads.update { $0 += 1 }
+        }
+        bench.waitUntil("a start and a reload") { bench.readies.value >= 2 }
+        bench.waitUntil("a connection") { gpsd.connections.value >= 1 }
+        reload(bench)
+        bench.stop()
+        #expect(reads.value == 2)
+        #expect(gpsd.connections.value == 1)
+    }
+
+    @Test func changeOfOnePart_restartsThatPartAlone() throws {
+        let (gpsd, step) = (try QuietGPSD(), StateBox(0))
+        let bench = try bench(gpsd) { configuration in
+            switch step.update({ step in
+                step += 1
+                return step
+            }) {
+            case 1:
+                configuration.upload.interval = .seconds(77)
+                configuration.storage.warnFree = 12_345_678
+            default: configuration.location.interval = .seconds(3)
+            }
+        }
+        bench.waitUntil("a connection") { gpsd.connections.value == 1 }
+        reload(bench)
+        #expect(gpsd.connections.value == 1)
+        reload(bench)
+        bench.waitUntil("another connection") { gpsd.connections.value == 2 }
+        bench.stop()
+    }
+
+    @Test func keyThatNeedsARestart_isNamed_andTheRestIsTaken() throws {
+        let gpsd = try QuietGPSD()
+        let bench = try bench(gpsd) { configuration in
+            configuration.deviceID = "another"
+            configuration.stateDirectory = "/nowhere"
+            configuration.log.level = .debug
+        }
+        reload(bench)
+        #expect(bench.log.isOn(.debug))
+        bench.waitUntil("the keys") {
+            bench.reasons.contains("restart waypost for device_id, state_directory")
+        }
+        bench.stop()
+    }
+}

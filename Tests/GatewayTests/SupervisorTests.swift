@@ -1,0 +1,119 @@
+import Board
+import Foundation
+import Host
+import Queue
+import Testing
+
+@testable import Gateway
+
+@Suite struct PartHealthTests {
+    private func at(_ seconds: Int64) -> BootInstant {
+        BootInstant(nanoseconds: seconds * 1_000_000_000)
+    }
+
+    private func word(_ call: StaticString, since: Int64, due: Int64?) -> LifeSign.Word {
+        LifeSign.Word(call: call, since: at(since), due: due.map { at($0) })
+    }
+
+    private func judge(
+        _ health: inout PartHealth,
+        _ word: LifeSign.Word?,
+        works: Bool = true,
+        at seconds: Int64
+    ) -> PartHealth.Verdict {
+        health.judge(word, works: works, at: at(seconds), patience: .seconds(30))
+    }
+
+    @Test func waitThatWasDeclared_isNoHang_howeverLong() {
+        var health = PartHealth()
+        #expect(judge(&health, word("poll", since: 0, due: nil), at: 100_000) == .asBefore)
+        #expect(judge(&health, word("poll", since: 0, due: 600), at: 629) == .asBefore)
+        #expect(judge(&health, nil, at: 100_000) == .asBefore)
+        #expect(
+            judge(&health, word("poll", since: 0, due: 600), at: 630)
+                == .hangs(call: "poll", for: .seconds(30))
+        )
+    }
+
+    @Test func hang_isToldOnce_andIsBackOnceItMoves() {
+        var health = PartHealth()
+        let hung = word("snd_pcm_readi", since: 0, due: 0)
+        #expect(
+            judge(&health, hung, at: 31) == .hangs(call: "snd_pcm_readi", for: .seconds(31))
+        )
+        #expect(judge(&health, hung, at: 61) == .asBefore)
+        #expect(judge(&health, word("poll", since: 62, due: 63), at: 91) == .isBack)
+        #expect(judge(&health, word("poll", since: 62, due: 63), at: 92) == .asBefore)
+    }
+
+    @Test func newRun_isBelievedOnlyAfterItHasWorkedForAWhile_andIsTriedThreeTimesAnHour() {
+        var health = PartHealth()
+        for time: Int64 in [31, 62, 93] {
+            let hung = word("ioctl", since: time - 31, due: time - 31)
+            #expect(judge(&health, hung, at: time) == .hangs(call: "ioctl", for: .seconds(31)))
+            let mayRecover = health.mayRecover(at: at(time))
+            #expect(mayRecover)
+        }
+        let isTooMuch = !health.mayRecover(at: at(94))
+        #expect(isTooMuch)
+        let alive = word("poll", since: 100, due: nil)
+        #expect(judge(&health, alive, at: 123) == .asBefore)
+        #expect(judge(&health, alive, works: false, at: 200) == .asBefore)
+        #expect(judge(&health, alive, at: 200) == .isBack)
+        let isAllowedLater = health.mayRecover(at: at(3700))
+        #expect(isAllowedLater)
+    }
+
+    @Test func partThatHangsForTenTimesThePatience_isLost_throughAllItsRuns() {
+        var health = PartHealth()
+        #expect(judge(&health, word("connect", since: 0, due: 0), at: 30) != .asBefore)
+        #expect(judge(&health, word("connect", since: 250, due: 250), at: 299) != .asBefore)
+        #expect(!health.isLost(at: at(299), patience: .seconds(30)))
+        #expect(health.isLost(at: at(300), patience: .seconds(30)))
+    }
+}
+
+@Suite struct OutletTests {
+    private final class TemporaryQueue {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        let queue: Queue
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let path = folder + "/queue.sqlite"
+            queue = try Queue(
+                settings: QueueSettings(path: path, bootID: "boot", appVersion: "test")
+            )
+        }
+
+        deinit {
+            queue.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+
+    @Test func threadThatWasCutOff_changesNothingAnyMore() throws {
+        let folder = try TemporaryQueue()
+        let target = Publisher<SourceReport>()
+        let outlet = Outlet(folder.queue, target)
+        outlet.board.loaded(SourceReport(device: "before"))
+        outlet.cut()
+        outlet.board.loaded(SourceReport(device: "after"))
+        #expect(target.state.value?.device == "before")
+        #expect(outlet.pass(false) { true } == false)
+    }
+
+    @Test func runOnTrial_isToldOnlyOnceItIsBelieved() throws {
+        let folder = try TemporaryQueue()
+        let target = Publisher<SourceReport>()
+        target.failed(Failure("hangs"))
+        let outlet = Outlet(folder.queue, target, isOnTrial: true)
+        outlet.board.loaded(SourceReport(device: "new"))
+        #expect(target.state.value == nil)
+        outlet.endTrial()
+        #expect(target.state.value?.device == "new")
+    }
+}

@@ -1,0 +1,202 @@
+// The real program with a thread in a call that never returns: told by the call's name, and ended in time.
+import Foundation
+import Glibc
+import Testing
+
+@Suite struct HangTests {
+    /// What hangs, and what `status` says of it.
+    struct Hang: Sendable, CustomTestStringConvertible {
+        /// The call, as Tests/FieldFaults/hangs.c knows it; empty: sound, by a FIFO.
+        var call: String
+        /// The source that it is in; nil for the storage.
+        var source: String?
+        /// A part of the reason.
+        var reason: String
+        var testDescription: String { call.isEmpty ? "libasound" : call }
+    }
+
+    static let hangs = [
+        Hang(call: "", source: "audio", reason: "snd_pcm_"),
+        Hang(call: "getaddrinfo", source: "location", reason: "getaddrinfo"),
+        Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)"),
+        Hang(call: "fsync", source: nil, reason: "SQLite"),
+    ]
+
+    /// A daemon in which one call hangs while a file is there.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let daemon = Process()
+        private let hang: Hang
+        /// Both ends, so that opening one waits for nobody.
+        private var sound: Int32 = -1
+
+        init(_ hang: Hang) throws {
+            self.hang = hang
+            try FileManager.default.createDirectory(
+                atPath: folder + "/state",
+                withIntermediateDirectories: true
+            )
+            try makeLibrary()
+            try makeMicrophone()
+            try """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            [upload]
+            required = false
+            [beacons]
+            enabled = \(hang.source == "beacons")
+            [audio]
+            enabled = \(hang.source == "audio")
+            device = "mic"
+            [location]
+            enabled = \(hang.source == "location")
+            gpsd = "gpsd.example:2947"
+            [storage]
+            commit_interval = "100ms"
+            [stream.tide]
+            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
+            daemon.executableURL = DaemonTests.program
+            daemon.arguments = ["run", "--config", folder + "/waypost.toml", "--patience", "2"]
+            daemon.standardError = FileHandle.nullDevice
+            daemon.environment = ProcessInfo.processInfo.environment.merging([
+                "LD_PRELOAD": folder + "/hangs.so", "HANGS_WHILE": folder + "/hang",
+                "HANGS_CALLS": hang.call, "ALSA_CONFIG_PATH": folder + "/asound.conf",
+            ]) { $1 }
+        }
+
+        deinit {
+            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
+            close(sound)
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        private func makeLibrary() throws {
+            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .deletingLastPathComponent().path
+            let compiler = Process()
+            compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            compiler.arguments = [
+                "cc", "-shared", "-fPIC", "-O1", "-o", folder + "/hangs.so",
+                "\(root)/FieldFaults/hangs.c", "-ldl",
+            ]
+            try compiler.run()
+            compiler.waitUntilExit()
+            try #require(compiler.terminationStatus == 0)
+        }
+
+        /// A microphone that has five seconds of sound to give and then blocks.
+        private func makeMicrophone() throws {
+            try #require(mkfifo(folder + "/mic.raw", 0o600) == 0)
+            sound = open(folder + "/mic.raw", O_RDWR)
+            _ = fcntl(sound, 1031, 1 << 20)
+            let samples = [UInt8](repeating: 0x41, count: 160_000)
+            try #require(write(sound, samples, samples.count) == samples.count)
+            try """
+            pcm.null { type null }
+            pcm.mic {
+                type file
+                slave.pcm { type null }
+                file /dev/null
+                infile "\(folder)/mic.raw"
+                format raw
+            }
+            """.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
+        }
+
+        /// Starts the daemon, and returns once it hangs.
+        func startAndHang() throws {
+            if hang.source != nil { makeHang() }
+            try daemon.run()
+            guard hang.source == nil else {
+                return try waitFor("the call") {
+                    hang.call.isEmpty ? isSilent : exists("hang.\(hang.call)")
+                }
+            }
+            // A disk that hangs from the start is another matter.
+            try waitFor("a start") { try !status().isEmpty }
+            makeHang()
+            try putRecord()
+            try waitFor("the call") { exists("hang.fsync") }
+        }
+
+        /// Something to write; nobody waits for its answer.
+        private func putRecord() throws {
+            let (program, input) = (Process(), Pipe())
+            program.executableURL = DaemonTests.program
+            program.arguments = ["put", "tide", "--config", folder + "/waypost.toml"]
+            program.standardInput = input
+            program.standardOutput = FileHandle.nullDevice
+            program.standardError = FileHandle.nullDevice
+            try program.run()
+            try input.fileHandleForWriting.write(contentsOf: Data("{\"level_m\": 1}\n".utf8))
+            try input.fileHandleForWriting.close()
+        }
+
+        private func makeHang() {
+            _ = FileManager.default.createFile(atPath: folder + "/hang", contents: nil)
+        }
+
+        private func exists(_ name: String) -> Bool {
+            FileManager.default.fileExists(atPath: folder + "/" + name)
+        }
+
+        /// All sound that there is has been taken.
+        private var isSilent: Bool {
+            var waiting: Int32 = 1
+            return ioctl(sound, UInt(FIONREAD), &waiting) == 0 && waiting == 0
+        }
+
+        /// Asks it to end; its exit status.
+        func stop() throws -> Int32 {
+            daemon.terminate()
+            try waitFor("its end") { !daemon.isRunning }
+            return daemon.terminationStatus
+        }
+
+        /// The snapshot, which needs nobody to answer.
+        func status() throws -> [String: Any] {
+            guard let data = FileManager.default.contents(atPath: folder + "/run/status.json")
+            else {
+                return [:]
+            }
+            return try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
+        }
+
+        /// Why the part that hangs does not work, as `status` says it.
+        func reason() throws -> String {
+            let status = try status()
+            guard let source = hang.source else {
+                return (status["reasons"] as? [String] ?? []).joined(separator: "; ")
+            }
+            let sources = status["sources"] as? [String: [String: Any]]
+            return sources?[source]?["reason"] as? String ?? ""
+        }
+
+        func waitFor(_ what: String, _ condition: () throws -> Bool) throws {
+            let deadline = Date().addingTimeInterval(60)
+            while try !condition() {
+                guard Date() < deadline else { throw NeverCame(what: what) }
+                usleep(20_000)
+            }
+        }
+    }
+
+    struct NeverCame: Error {
+        var what: String
+    }
+
+    @Test(arguments: hangs)
+    func callThatNeverReturns_isNamed_andHoldsUpNoStop(_ hang: Hang) throws {
+        let bench = try Bench(hang)
+        try bench.startAndHang()
+        try bench.waitFor("its name") { try bench.reason().contains(hang.reason) }
+        #expect(try bench.stop() == 0)
+    }
+
+    @Test(arguments: hangs)
+    func stopRightAfterACallHangs_isObeyed(_ hang: Hang) throws {
+        let bench = try Bench(hang)
+        try bench.startAndHang()
+        #expect(try bench.stop() == 0)
+    }
+}
