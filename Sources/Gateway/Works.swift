@@ -222,8 +222,17 @@ final class Works: Sendable {
         let interval = configuration.upload.interval
         let wakeup = retryEnrolment
         try run("enrolment") { [weak self] stop in
-            let wait = { (stop: StopSignal) in Self.pause(interval, wakeup, until: stop) }
-            guard Self.enrol(enrolment, mark: mark, wait, context, until: stop) else { return }
+            let enrolled = EnrolmentWait(
+                destination: enrolment,
+                mark: mark,
+                interval: interval,
+                wakeup: wakeup,
+                board: context.board,
+                queue: context.queue,
+                clock: context.clock,
+                log: context.log
+            ).run(until: stop)
+            guard enrolled else { return }
             context.board.resting.update { resting in
                 resting = resting.filter { !Self.isEnabled($0.key, configuration) }
             }
@@ -241,39 +250,6 @@ final class Works: Sendable {
         case .location: configuration.location.enabled
         case .audio: configuration.audio.enabled
         }
-    }
-
-    /// Asks until the server accepts the device; false when stopped first.
-    private static func enrol(
-        _ destination: DestinationSettings,
-        mark: String,
-        _ pause: (StopSignal) -> Void,
-        _ context: WorksContext,
-        until stop: StopSignal
-    ) -> Bool {
-        while !stop.isRaised {
-            do {
-                try destination.verify(until: stop) { traffic in
-                    try? context.queue.perform { try $0.note(traffic) }
-                }
-                if let file = fopen(mark, "w") { fclose(file) }
-                context.log.info("enrolled", ["endpoint": destination.transport.endpoint])
-                return true
-            } catch {
-                let failure = (error as? Failure) ?? Failure("\(error)")
-                context.board.errors.add(failure, at: context.clock.wall())
-                context.log.warning("not enrolled yet", ["why": failure.description])
-            }
-            pause(stop)
-        }
-        return false
-    }
-
-    /// Waits for an interval, or until there is a new reason to try.
-    private static func pause(_ interval: Duration, _ wakeup: Wakeup, until stop: StopSignal) {
-        var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
-        _ = wait(for: &entries, timeout: interval)
-        wakeup.clear()
     }
 
     private func runSources(_ context: WorksContext, _ configuration: Configuration) throws {

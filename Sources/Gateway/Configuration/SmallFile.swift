@@ -51,8 +51,33 @@ struct SmallFile {
         return true
     }
 
-    private static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
-        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    /// Makes or replaces a file at once, whole and durable.
+    ///
+    /// `keepsOwner`: it keeps the mode and the owner of the one that it replaces.
+    static func replace(
+        _ path: String,
+        _ bytes: [UInt8],
+        mode: mode_t,
+        keepsOwner: Bool = false
+    ) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).new"
+        unlink(temporary)
+        defer { unlink(temporary) }
+        try write(bytes, to: temporary, mode: 0o600)
+        var old = stat()
+        let isThere = keepsOwner && stat(path, &old) == 0
+        if isThere { _ = chown(temporary, old.st_uid, old.st_gid) }
+        chmod(temporary, isThere ? old.st_mode & 0o7777 : mode)
+        guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
+        try synchronize(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
+    }
+
+    private static func write(
+        _ bytes: [UInt8],
+        to path: String,
+        mode: mode_t = 0o644
+    ) throws(SystemError) {
+        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard number >= 0 else { throw SystemError.last("open", on: path) }
         let descriptor = Descriptor(owning: number)
         let written = Glibc.write(descriptor.number, bytes, bytes.count)
