@@ -349,7 +349,12 @@ package final class Gateway {
         let writerAnswered = writerAnswered
         let status = status
         let live = live
-        let directory = settings.configuration.runtimeDirectory
+        let clock = clock
+        let files = HealthFiles(
+            settings.configuration.runtimeDirectory,
+            errors: board.errors,
+            log: settings.log
+        )
         return {
             clockWatch.check()
             live.value.works?.checkSources()
@@ -363,7 +368,8 @@ package final class Gateway {
             queue.checkStorage()
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
-            Snapshot.write(report.json, to: directory)
+            let metrics = live.value.configuration.metricsTextfile
+            files.write(report, metrics: metrics, at: clock.wall())
             StartUpMemory.release()
         }
     }
