@@ -147,7 +147,7 @@ let package = Package(
             "Gateway",
             [
                 "Host", "Board", "Queue", "Streams", "Beacons", "Location", "Audio", "Upload",
-                "CLinux", "CTOML",
+                "Containers", "CLinux", "CTOML",
             ]
         ),
         .executableTarget(

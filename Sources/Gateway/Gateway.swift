@@ -344,8 +344,12 @@ package final class Gateway {
     /// Nothing here waits for the disk for longer than a second, nor for another thread but what a recovery takes.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
-        let (status, isWell, log) = (status, isWell, settings.log)
-        let directory = settings.configuration.runtimeDirectory
+        let (status, isWell, log, clock) = (status, isWell, settings.log, clock)
+        let files = HealthFiles(
+            settings.configuration.runtimeDirectory,
+            errors: board.errors,
+            log: log
+        )
         return {
             let isGood = supervisor.check()
             sourceWatch.check()
@@ -353,7 +357,8 @@ package final class Gateway {
             if isGood { isWell.signal() }
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
-            Snapshot.write(report.json, to: directory)
+            let metrics = services.configuration.metricsTextfile
+            files.write(report, metrics: metrics, at: clock.wall())
             log.debug(
                 "queue",
                 report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }

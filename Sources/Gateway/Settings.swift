@@ -68,6 +68,15 @@ extension UploadSettings {
             maxAttempts: configuration.maxAttempts,
             interval: configuration.interval
         )
+        heartbeat = configuration.heartbeatURL.map {
+            TransportSettings(
+                endpoint: $0,
+                // Uploads wait for it.
+                timeout: min(configuration.timeout, .seconds(10)),
+                userAgent: "waypost",
+                certificateFile: configuration.caFile
+            )
+        }
     }
 }
 

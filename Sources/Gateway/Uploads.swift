@@ -66,11 +66,15 @@ final class Uploads: Sendable {
                 destination: destination,
                 mark: configuration.enrolmentMark,
                 interval: configuration.upload.interval,
-                wakeup: retryEnrolment
+                wakeup: retryEnrolment,
+                board: context.board,
+                queue: context.queue,
+                clock: context.clock,
+                log: context.log
             )
             others.append(
                 try StoppableLane("enrolment") { stop in
-                    if enrolment.run(context, until: stop) { enrolled() }
+                    if enrolment.run(until: stop) { enrolled() }
                 }
             )
         }
@@ -144,49 +148,5 @@ extension Surroundings {
             },
             log: context.log
         )
-    }
-}
-
-/// Asks the server until it accepts the device.
-private struct EnrolmentWait: Sendable {
-    let destination: DestinationSettings
-    let mark: String
-    let interval: Duration
-    /// There is a new reason to try.
-    let wakeup: Wakeup
-
-    /// Without the mark the server is asked again at the next start.
-    private func writeMark(_ context: ServiceContext) {
-        if let file = fopen(mark, "w") {
-            fclose(file)
-        } else {
-            let problem = Failure("\(SystemError.last("fopen", on: mark))")
-            context.board.errors.add(problem, at: context.clock.wall())
-            context.log.warning("enrolment is not noted", ["why": problem.message])
-        }
-    }
-
-    /// False when stopped first.
-    func run(_ context: ServiceContext, until stop: StopSignal) -> Bool {
-        while !stop.isRaised {
-            do {
-                try destination.verify(until: stop) { traffic in
-                    try? context.queue.perform { try $0.note(traffic) }
-                }
-                writeMark(context)
-                context.log.info("enrolled", ["endpoint": destination.transport.endpoint])
-                return true
-            } catch {
-                // A stop ends a request, too.
-                if stop.isRaised { return false }
-                let failure = (error as? Failure) ?? Failure("\(error)")
-                context.board.errors.add(failure, at: context.clock.wall())
-                context.log.warning("not enrolled yet", ["why": failure.description])
-            }
-            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
-            _ = stop.wait(for: &entries, timeout: interval)
-            wakeup.clear()
-        }
-        return false
     }
 }

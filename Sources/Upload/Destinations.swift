@@ -16,7 +16,7 @@ extension DestinationSettings {
     package func verify(
         until stop: StopSignal,
         onTraffic: (Traffic) -> Void = { _ in }
-    ) throws {
+    ) throws -> Enrolment.Outcome {
         guard let bucket else {
             return try Enrolment.verify(
                 transport,
@@ -28,5 +28,6 @@ extension DestinationSettings {
         let destination = try BucketDestination(self, bucket)
         try destination.begin()
         try destination.verify(until: stop, onTraffic: onTraffic)
+        return .accepted
     }
 }

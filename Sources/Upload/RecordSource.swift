@@ -1,5 +1,5 @@
 // Stored records to JSON, a page at a time.
-internal import Host
+package import Host
 package import Queue
 package import Streams
 
@@ -144,14 +144,20 @@ package final class RecordSource {
         }
     }
 
+    /// When the sound of a chunk begins.
+    package func start(of stored: Stored<Chunk>) -> WallTime {
+        moment(stored, stored.record.start).wall
+    }
+
     /// The chunks of a range.
-    func chunks(_ range: ClosedRange<Int64>) throws -> [Stored<Chunk>] {
+    package func chunks(_ range: ClosedRange<Int64>) throws -> [Stored<Chunk>] {
         var chunks: [Stored<Chunk>] = []
         try reader.chunks(range) { chunks.append($0) }
         return chunks
     }
 
-    func fileName(of stored: Stored<Chunk>) throws -> String {
+    /// A name for a chunk's file: when it begins, and its id.
+    package func fileName(of stored: Stored<Chunk>) throws -> String {
         let sequence = stored.sequence
         return soundName(
             moment(stored, stored.record.start).wall,

@@ -13,6 +13,8 @@ package struct UploadSettings: Sendable {
     package var interval: Duration
     /// While a backlog is sent, the newest records go in between this often.
     package var liveInterval: Duration
+    /// Where to call after a sync that left nothing; nil: nowhere.
+    package var heartbeat: TransportSettings?
 
     package init(
         maxBatchBytes: Int = 8 << 20,

@@ -73,6 +73,7 @@ package final class Uploader: Sendable {
             board: board,
             stop: stop
         )
+        var heartbeat = try settings.heartbeat.map { try Heartbeat($0) }
         var pending: [Trigger] = []
         board.loaded(UploadReport())
         defer { refuseTheRest(&pending) }
@@ -97,6 +98,7 @@ package final class Uploader: Sendable {
             pending.removeAll(keepingCapacity: true)
             let result = sync.perform(Self.strongest(reasons))
             for answer in answers { answer(result) }
+            if result.left == 0 { heartbeat?.beat(at: clock.now(), until: stop) }
         }
     }
 

@@ -14,7 +14,8 @@ struct Waypost: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
-            Survey.self, Restart.self, Put.self, Decode.self, Config.self,
+            Survey.self, Restart.self, Put.self, ExportCommand.self, Enroll.self,
+            Decode.self, Config.self,
         ]
     )
 }

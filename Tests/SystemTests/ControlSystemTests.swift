@@ -178,7 +178,7 @@ import Testing
 }
 
 /// Fails the test when `condition` does not come true within a minute.
-private func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     let deadline = Date().addingTimeInterval(60)
     while try !condition() {
         guard Date() < deadline else { Issue.record("not in time: \(what)"); return }

@@ -132,7 +132,7 @@ import Testing
         let store = try ObjectStore()
         let bench = try Bench(url: store.access.url, keys: store.access.keys)
         defer { bench.finish() }
-        try bench.settings.destination.verify(until: StopSignal())
+        _ = try bench.settings.destination.verify(until: StopSignal())
         #expect(store.nextPut() == "ok _waypost/device=device-1.json")
         let contents = try store.contents()
         #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])

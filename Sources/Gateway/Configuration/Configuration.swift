@@ -16,6 +16,8 @@ package struct Configuration: Sendable, Equatable {
     package var streams = Streams()
     /// Each `[stream.NAME]`, in the order of the file.
     package var userStreams: [UserStream] = []
+    /// `metrics.textfile`: where Prometheus finds the figures.
+    package var metricsTextfile: String?
     package var log = Log()
 
     package init() {}
@@ -42,6 +44,8 @@ package struct Configuration: Sendable, Equatable {
         /// Bytes a second.
         package var maxRate: Int?
         package var maxAttempts = 5
+        /// Fetched after each sync that left nothing: a checked `http` or `https` URL.
+        package var heartbeatURL: String?
 
         /// Where uploads go; nil while that is not configured.
         package var target: String? {

@@ -110,6 +110,13 @@ extension KeyTable {
             .integer(1...100),
             "Refusals before quarantine; a record refused alone goes there at once, an outage does not count."
         )
+        add(
+            "upload.heartbeat_url",
+            optional: \.upload.heartbeatURL,
+            .endpoint,
+            example: "\"https://example.org/ping/waypost\"",
+            "Fetched after an upload that left nothing, at most once a minute: a sign of life."
+        )
     }
 
     private mutating func addBucket() {
@@ -309,6 +316,13 @@ extension KeyTable {
                 "Name of the stream of \(stream) on the wire."
             )
         }
+        add(
+            "metrics.textfile",
+            optional: \.metricsTextfile,
+            .path(),
+            example: "\"/var/lib/prometheus/node-exporter/waypost.prom\"",
+            "Figures for Prometheus, written every few seconds; the service must be able to."
+        )
         add("log.level", \.log.level, .choice(), "Least grave message that is logged.")
     }
 }

@@ -51,8 +51,37 @@ struct SmallFile {
         return true
     }
 
-    private static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
-        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    /// Makes or replaces a file at once and whole.
+    ///
+    /// `keepsOwner`: it keeps the mode and the owner of the one that it replaces; `isSynced`: a power cut may not
+    /// take it.
+    static func replace(
+        _ path: String,
+        _ bytes: [UInt8],
+        mode: mode_t,
+        keepsOwner: Bool = false,
+        isSynced: Bool = true
+    ) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).new"
+        unlink(temporary)
+        defer { unlink(temporary) }
+        try write(bytes, to: temporary, mode: 0o600, isSynced: isSynced)
+        var old = stat()
+        let isThere = keepsOwner && stat(path, &old) == 0
+        if isThere { _ = chown(temporary, old.st_uid, old.st_gid) }
+        chmod(temporary, isThere ? old.st_mode & 0o7777 : mode)
+        guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
+        guard isSynced else { return }
+        try synchronize(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
+    }
+
+    private static func write(
+        _ bytes: [UInt8],
+        to path: String,
+        mode: mode_t = 0o644,
+        isSynced: Bool = true
+    ) throws(SystemError) {
+        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
         guard number >= 0 else { throw SystemError.last("open", on: path) }
         let descriptor = Descriptor(owning: number)
         let written = Glibc.write(descriptor.number, bytes, bytes.count)
@@ -61,7 +90,9 @@ struct SmallFile {
                 ? SystemError.last("write", on: path)
                 : SystemError("write", on: path, code: ENOSPC)
         }
-        guard fsync(descriptor.number) == 0 else { throw SystemError.last("fsync", on: path) }
+        guard !isSynced || fsync(descriptor.number) == 0 else {
+            throw SystemError.last("fsync", on: path)
+        }
     }
 
     private static func synchronize(_ directory: String) throws(SystemError) {

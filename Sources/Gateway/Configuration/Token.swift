@@ -1,5 +1,6 @@
 // The device token: read from a file that only its owner can read, and shown to nobody.
 package import Board
+internal import Host
 
 /// Reads the device token; its text never stands in an error.
 package enum Token {
@@ -25,6 +26,17 @@ package enum Token {
         environment: [String: String]
     ) throws(Failure) -> String {
         let (bytes, path) = try Self.file.read(file, environment)
+        return try token(in: bytes, path)
+    }
+
+    /// The token in any file that a person names; who else may read that is his affair.
+    package static func read(source path: String) throws(Failure) -> String {
+        let bytes: [UInt8]
+        do {
+            bytes = try SmallFile.read(path, limit: limit, wait: true).bytes
+        } catch {
+            throw Failure("token file \(path): \(error.reason)")
+        }
         return try token(in: bytes, path)
     }
 

@@ -46,7 +46,7 @@ package final class ControlClient {
     private var input = LineBuffer()
     private var isClosed = false
 
-    /// Connects; at most for `patience`.
+    /// Connects, or says in a second why not.
     package init(_ configuration: Configuration) throws(ControlRefusal) {
         path = Gateway.socketPath(configuration)
         stateDirectory = configuration.stateDirectory
@@ -55,7 +55,7 @@ package final class ControlClient {
         guard number >= 0 else { throw .gone(path: path) }
         socket = Descriptor(owning: number)
         // A socket whose daemon takes no more clients would hold connect(2) up for ever.
-        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
         let code = UnixSocket.withAddress(Array(path.utf8)) { connect(number, $0, $1) }

@@ -64,6 +64,11 @@ package struct Transport: ~Copyable {
         )
     }
 
+    /// Fetches an address; returns when it is answered, has failed, or `stop` is raised.
+    borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
+        send(MemoryBody([]), headers: [], to: url, isGet: true, until: stop)
+    }
+
     /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
     borrowing func put(
         _ body: any RequestBody,
@@ -89,6 +94,7 @@ package struct Transport: ~Copyable {
         headers: [String],
         to url: String,
         signing: RequestSigning? = nil,
+        isGet: Bool = false,
         isFresh: Bool = false,
         until stop: StopSignal
     ) -> Exchange {
@@ -97,6 +103,7 @@ package struct Transport: ~Copyable {
         defer { curl_slist_free_all(list) }
         let exchange = ExchangeContext(body: body)
         prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        if isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
         if isFresh {
             waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
             waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)

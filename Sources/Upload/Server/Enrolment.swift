@@ -4,22 +4,29 @@ package import Host
 package import Queue
 internal import Streams
 
-/// Checks URL, TLS and token against the server in one request.
+/// Checks URL, TLS and token against the server in one request; or has it give a token for a code.
 package enum Enrolment {
-    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (contract, section 7).
-    package static func url(ingest: String) -> String {
-        let suffix = "/ingest"
-        let base = ingest.hasSuffix(suffix) ? String(ingest.dropLast(suffix.count)) : ingest
-        return base + "/device/verify"
+    /// What an endpoint says of a device.
+    package enum Outcome: Sendable {
+        case accepted
+        /// There is nothing to ask there: the first batch that it accepts tells.
+        case cannotBeAsked
     }
 
-    /// Throws a Failure with what the server or the network said; returns when the token is good.
+    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (contract, section 7).
+    package static func url(ingest: String, _ action: String = "verify") -> String {
+        let suffix = "/ingest"
+        let base = ingest.hasSuffix(suffix) ? String(ingest.dropLast(suffix.count)) : ingest
+        return base + "/device/\(action)"
+    }
+
+    /// Throws a Failure with what the server or the network said.
     package static func verify(
         _ settings: TransportSettings,
         token: String,
         until stop: StopSignal,
         onTraffic: (Traffic) -> Void = { _ in }
-    ) throws {
+    ) throws -> Outcome {
         let transport = try Transport(settings)
         let exchange = transport.post(
             MemoryBody([]),
@@ -28,18 +35,68 @@ package enum Enrolment {
             until: stop
         )
         onTraffic(transport.meter.traffic)
+        let answer = try answer(exchange)
+        if answer.status == 404 { return .cannotBeAsked }
+        switch Verdict(answer) {
+        case .accepted: return .accepted
+        case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
+            .endpointWrong(let failure):
+            throw failure
+        case .tooLarge(let words), .refused(let words):
+            throw Failure("the server refused the enrolment: \(words)", code: .server)
+        }
+    }
+
+    /// The token that a server gives for a code, which is used up by it.
+    ///
+    /// Throws a Failure with what the server or the network said.
+    package static func exchange(
+        code: String,
+        deviceID: String,
+        _ settings: TransportSettings,
+        until stop: StopSignal
+    ) throws -> String {
+        var json = JSONText()
+        json.object {
+            $0.field("code", code)
+            $0.field("device_id", deviceID)
+        }
+        let exchange = try Transport(settings).post(
+            MemoryBody(json.bytes),
+            headers: ["Content-Type: application/json", "Accept: application/json"],
+            to: url(ingest: settings.endpoint, "enroll"),
+            until: stop
+        )
+        let answer = try answer(exchange)
+        switch answer.status {
+        case 200...299:
+            guard let given = try? JSONInput.decode(Given.self, from: answer.body) else {
+                throw Failure("the server gave no token: \(answer.words)", code: .server)
+            }
+            return given.token
+        case 404, 405:
+            throw Failure(
+                "this server gives no tokens for codes (\(answer.words)); use --token-file",
+                code: .server
+            )
+        case 400...499:
+            throw Failure(
+                "the server does not take this code (\(answer.words)); each is good once, for some days",
+                code: .tokenRefused
+            )
+        default: throw Failure("server error: \(answer.words)", code: .server)
+        }
+    }
+
+    private struct Given: Decodable {
+        var token: String
+    }
+
+    private static func answer(_ exchange: Exchange) throws -> Answer {
         switch exchange {
         case .stopped: throw Failure("enrolment was interrupted")
         case .failed(let failure): throw failure
-        case .answered(let answer):
-            switch Verdict(answer) {
-            case .accepted: return
-            case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
-                .endpointWrong(let failure):
-                throw failure
-            case .tooLarge(let words), .refused(let words):
-                throw Failure("the server refused the enrolment: \(words)", code: .server)
-            }
+        case .answered(let answer): return answer
         }
     }
 }

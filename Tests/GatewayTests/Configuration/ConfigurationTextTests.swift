@@ -25,6 +25,7 @@ import Testing
         ("upload.compression", "\"gzip\""),
         ("upload.max_rate", nil),
         ("upload.max_attempts", "5"),
+        ("upload.heartbeat_url", nil),
         ("beacons.enabled", "true"),
         ("beacons.source", "\"hci0\""),
         ("beacons.replay_speed", "1.0"),
@@ -59,6 +60,7 @@ import Testing
         ("streams.beacons", "\"linux_bluez_beacons\""),
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
+        ("metrics.textfile", nil),
         ("log.level", "\"info\""),
     ]
 
@@ -128,6 +130,7 @@ import Testing
         compression = "none"
         max_rate = "1.5kB"
         max_attempts = 7
+        heartbeat_url = "https://h/ping"
         [beacons]
         enabled = false
         source = "h4:[::1]:9000"
@@ -166,6 +169,8 @@ import Testing
         beacons = "c"
         events = "d-1_X"
         surveys = "e"
+        [metrics]
+        textfile = "/m.prom"
         [log]
         level = "debug"
         """#

@@ -1,4 +1,5 @@
 // `waypost put` against the real socket: each line is accounted for, and each way to fail has its own words.
+import CLinux
 import Foundation
 import Glibc
 import Host

@@ -1,0 +1,90 @@
+// A gateway that waits until its endpoint accepts the device.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// Asks the endpoint once an interval; one that cannot be asked tells by the first events it accepts.
+struct EnrolmentWait: Sendable {
+    let destination: DestinationSettings
+    let mark: EnrolmentMark
+    let interval: Duration
+    /// There is a new reason to try.
+    let wakeup: Wakeup
+    let board: GatewayBoard
+    let queue: Queue
+    let clock: any HostClock
+    let log: Log
+
+    private var endpoint: String { destination.transport.endpoint }
+
+    /// Blocks until the device is accepted; false when stopped first.
+    func run(until stop: StopSignal) -> Bool {
+        let start = clock.now()
+        var events: Subscription?
+        while !stop.isRaised {
+            if events != nil, hasSentEvents(since: start) { return accepted() }
+            do {
+                let answer = try destination.verify(until: stop) { traffic in
+                    try? queue.perform { try $0.note(traffic) }
+                }
+                switch answer {
+                case .accepted: return accepted()
+                case .cannotBeAsked where events == nil: events = followEvents()
+                case .cannotBeAsked: break
+                }
+            } catch {
+                // A stop ends a request, too.
+                if stop.isRaised { return false }
+                tell(error)
+            }
+            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+            _ = stop.wait(for: &entries, timeout: interval)
+            wakeup.clear()
+        }
+        return false
+    }
+
+    private func accepted() -> Bool {
+        do {
+            try mark.write(endpoint)
+        } catch {
+            tell(error)
+        }
+        log.info("enrolled", ["endpoint": endpoint])
+        return true
+    }
+
+    private func tell(_ error: any Error) {
+        let failure = (error as? Failure) ?? Failure("\(error)")
+        board.errors.add(failure, at: clock.wall())
+        log.warning("enrolment", ["why": failure.description])
+    }
+
+    /// Sees to it that there is an event to accept, and wakes up when it was.
+    private func followEvents() -> Subscription {
+        log.info(
+            "the server cannot be asked for this device: its first accepted events will tell",
+            ["endpoint": endpoint]
+        )
+        queue.accept(
+            Event(
+                .started,
+                source: "gateway",
+                detail: [("reason", .text("a new endpoint"))],
+                stamp: clock.stamp()
+            )
+        )
+        let (wakeup, start) = (wakeup, clock.now())
+        return board.upload.subscribe { state in
+            let sent = state.value?.streams[.events]?.lastSuccessAt
+            if let sent, sent.boot > start { wakeup.signal() }
+        }
+    }
+
+    private func hasSentEvents(since start: BootInstant) -> Bool {
+        let sent = board.upload.state.value?.streams[.events]?.lastSuccessAt
+        return sent.map { $0.boot > start } ?? false
+    }
+}

@@ -1,0 +1,193 @@
+// `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Upload
+
+/// Enrols this device, and writes down what the gateway needs for it.
+package struct Onboarding {
+    /// What a person was given.
+    package enum Proof: Sendable {
+        /// A file that holds the device token.
+        case tokenFile(String)
+        /// Good for one exchange for a token.
+        case code(String)
+    }
+
+    private let path: String
+    private let environment: [String: String]
+    private let version: String
+
+    /// `path`: of the configuration, which is made if it is not there.
+    package init(configuration path: String, environment: [String: String], version: String) {
+        self.path = path
+        self.environment = environment
+        self.version = version
+    }
+
+    /// Returns what was done, a line each.
+    ///
+    /// Throws a Failure or ConfigurationErrors; nothing is written then, but a token that a code was good for.
+    package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
+        let old = try currentText()
+        let before = try Configuration.check(old, file: path, environment: environment).values
+        guard before.upload.destination == .ingest else {
+            throw Failure("\(path): upload.destination is s3, and a bucket enrols nobody")
+        }
+        let tokenFile = before.upload.tokenFile ?? folder + "/token"
+        let (text, configuration) = try edited(old, before, endpoint, tokenFile)
+        let owner = try Owner(of: configuration)
+        let token = try token(proof, configuration, owner, tokenFile)
+        let answer = try Enrolment.verify(
+            transport(configuration),
+            token: token,
+            until: StopSignal()
+        )
+        try store(token, tokenFile, owner)
+        try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
+        var lines = ["token: \(tokenFile)", "configuration: \(path)"]
+        switch answer {
+        case .accepted:
+            try configuration.enrolmentMark.write(endpoint)
+            owner.own(configuration.enrolmentMark.path)
+            lines.insert("the server accepts this device", at: 0)
+        case .cannotBeAsked:
+            lines.insert(
+                "the server answers, but cannot be asked for a device: "
+                    + "it is enrolled by the first events that it accepts",
+                at: 0
+            )
+        }
+        return lines + [reload(configuration)]
+    }
+
+    private var folder: String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    }
+
+    private func currentText() throws -> [UInt8] {
+        do throws(SystemError) {
+            return try SmallFile.read(path, limit: Configuration.largestFile).bytes
+        } catch {
+            guard error.code == ENOENT else { throw Failure("\(path): \(error.reason)") }
+            return []
+        }
+    }
+
+    /// The file with both keys, and what it says then.
+    private func edited(
+        _ old: [UInt8],
+        _ before: Configuration,
+        _ endpoint: String,
+        _ tokenFile: String
+    ) throws -> (text: [UInt8], values: Configuration) {
+        var text = ConfigurationEdit(String(decoding: old, as: UTF8.self))
+        text.set("endpoint", to: endpoint, in: "upload")
+        text.set("token_file", to: tokenFile, in: "upload")
+        let bytes = Array(text.text.utf8)
+        let after = try Configuration.check(bytes, file: path, environment: environment).values
+        var wanted = before
+        wanted.upload.endpoint = endpoint
+        wanted.upload.tokenFile = tokenFile
+        guard after == wanted else {
+            throw Failure(
+                "\(path): cannot be changed by itself (the environment overrides a key, or [upload] stands in an "
+                    + "unusual place); set upload.endpoint and upload.token_file there, then try again"
+            )
+        }
+        return (bytes, after)
+    }
+
+    private func transport(_ configuration: Configuration) -> TransportSettings {
+        let upload = configuration.upload
+        return TransportSettings(
+            endpoint: upload.endpoint ?? "",
+            timeout: upload.timeout,
+            userAgent: "waypost/\(version)",
+            certificateFile: upload.caFile,
+            pinnedPublicKey: upload.pinnedPublicKey
+        )
+    }
+
+    // MARK: Token
+
+    private func token(
+        _ proof: Proof,
+        _ configuration: Configuration,
+        _ owner: Owner,
+        _ tokenFile: String
+    ) throws -> String {
+        switch proof {
+        case .tokenFile(let file): return try Token.read(source: file)
+        case .code(let code):
+            try configuration.prepareDirectories()
+            owner.own(configuration.stateDirectory)
+            owner.own(configuration.runtimeDirectory)
+            let device = try DeviceID.resolve(
+                configuration.deviceID,
+                stateDirectory: configuration.stateDirectory
+            )
+            owner.own("\(configuration.stateDirectory)/\(DeviceID.fileName)")
+            let token = try Enrolment.exchange(
+                code: code,
+                deviceID: device,
+                transport(configuration),
+                until: StopSignal()
+            )
+            // The code is used up: whatever comes now, the token must not be lost.
+            try store(token, tokenFile, owner)
+            return try Token.read(source: tokenFile)
+        }
+    }
+
+    private func store(_ token: String, _ file: String, _ owner: Owner) throws {
+        try Self.reporting {
+            try SmallFile.replace(file, Array("\(token)\n".utf8), mode: 0o600)
+        }
+        owner.own(file)
+    }
+
+    private static func reporting(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch {
+            throw Failure("\(error); `sudo waypost enroll` may")
+        }
+    }
+
+    /// Has a gateway that runs take it over.
+    private func reload(_ configuration: Configuration) -> String {
+        do {
+            _ = try ControlClient(configuration).ask(.init(.reload))
+            return "the running gateway takes it over; `waypost status` shows it"
+        } catch ControlRefusal.gone {
+            return "`sudo systemctl enable --now waypost` starts the gateway"
+        } catch {
+            return "`sudo systemctl reload waypost` has the gateway take it over"
+        }
+    }
+}
+
+/// The user that the service runs as: its files must be its own.
+private struct Owner {
+    private var ids: (user: uid_t, group: gid_t)?
+
+    /// Root asks for the owner of the state directory, or for the user `waypost`; anybody else for himself.
+    init(of configuration: Configuration) throws {
+        guard geteuid() == 0 else { return }
+        var figures = stat()
+        if stat(configuration.stateDirectory, &figures) == 0 {
+            ids = (figures.st_uid, figures.st_gid)
+        } else if let user = getpwnam("waypost") {
+            ids = (user.pointee.pw_uid, user.pointee.pw_gid)
+        }
+        try configuration.prepareDirectories()
+        own(configuration.stateDirectory)
+        own(configuration.runtimeDirectory)
+    }
+
+    func own(_ path: String) {
+        if let ids { _ = lchown(path, ids.user, ids.group) }
+    }
+}

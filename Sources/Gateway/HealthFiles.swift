@@ -1,0 +1,37 @@
+// What is written at each health tick: the snapshot, and figures for Prometheus where that is wanted.
+internal import Board
+internal import Host
+
+/// Tells once of a file that cannot be written, and again only when it could be meanwhile.
+final class HealthFiles: Sendable {
+    private let directory: String
+    private let errors: ErrorLog
+    private let log: Log
+    private let problem = StateBox<String?>(nil)
+
+    /// `directory`: where the snapshot goes.
+    init(_ directory: String, errors: ErrorLog, log: Log) {
+        self.directory = directory
+        self.errors = errors
+        self.log = log
+    }
+
+    /// `metrics`: the file for Prometheus; nil: none.
+    func write(_ report: StatusReport, metrics: String?, at now: WallTime) {
+        Snapshot.write(report.json, to: directory)
+        guard let metrics else { return }
+        var words: String?
+        do {
+            try MetricsText(report, at: now).write(to: metrics)
+        } catch {
+            words = "metrics.textfile \(error)"
+        }
+        let isNew = problem.update { [words] problem in
+            defer { problem = words }
+            return problem != words
+        }
+        guard isNew, let words else { return }
+        errors.add(Failure(words), at: now)
+        log.warning("metrics", ["why": words])
+    }
+}

@@ -1,0 +1,25 @@
+// A call to a watcher that all is well: who misses it for long tells a person.
+internal import Host
+
+/// Fetches an address at most once a minute; lives on the uploader's thread.
+///
+/// A call that fails is not told here: missing it is what the watcher is for.
+struct Heartbeat: ~Copyable {
+    private static let interval = Duration.seconds(60)
+
+    private let transport: Transport
+    private let url: String
+    private var lastAt: BootInstant?
+
+    /// Throws if libcurl cannot be used.
+    init(_ settings: TransportSettings) throws {
+        transport = try Transport(settings)
+        url = settings.endpoint
+    }
+
+    mutating func beat(at now: BootInstant, until stop: StopSignal) {
+        if let lastAt, now - lastAt < Self.interval { return }
+        lastAt = now
+        _ = transport.get(url, until: stop)
+    }
+}

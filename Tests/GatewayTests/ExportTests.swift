@@ -1,0 +1,178 @@
+// Local data out of a real database: what is there, in the time that is wanted, as other programs read it.
+import Foundation
+import Host
+import Queue
+import Streams
+import Testing
+
+@testable import Gateway
+
+@Suite struct ExportTests {
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-export-" + UUID().uuidString
+        var configuration = Configuration()
+        let queue: Queue
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_400_000)
+            )
+        )
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            configuration.stateDirectory = folder
+            var settings = QueueSettings(
+                path: Gateway.databasePath(folder),
+                bootID: "b",
+                clock: clock,
+                appVersion: "t"
+            )
+            settings.userStreams = [DeclaredStream(name: "weather", wire: "site_weather")]
+            queue = try Queue(settings: settings)
+        }
+
+        deinit {
+            queue.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        /// A fix every ten seconds.
+        func walk(_ count: Int) throws {
+            for number in 0..<count {
+                var fix = Fix(
+                    stamp: clock.stamp(),
+                    mode: .threeDimensional,
+                    latitude: 48 + Double(number) / 1000,
+                    longitude: 11
+                )
+                fix.altitude = 500
+                fix.speed = 1.25
+                queue.accept(fix)
+                clock.advance(by: .seconds(10))
+            }
+            try queue.flushed()
+        }
+
+        func export(
+            _ stream: String,
+            _ format: ExportFormat,
+            _ change: (inout ExportRequest) -> Void = { _ in }
+        ) throws -> (text: String, outcome: ExportOutcome) {
+            var request = ExportRequest(stream: stream, format: format)
+            request.output = folder + "/out"
+            change(&request)
+            let outcome = try Export(request, configuration).run()
+            return (try String(contentsOfFile: folder + "/out", encoding: .utf8), outcome)
+        }
+    }
+
+    private func objects(_ text: String) throws -> [[String: Any]] {
+        try text.split(separator: "\n").map {
+            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
+        }
+    }
+
+    @Test func lines_areTheRecordsOfTheTimeThatIsWanted() throws {
+        let bench = try Bench()
+        try bench.walk(10)
+        let start = WallTime(milliseconds: 1_795_235_400_000)
+        #expect(try bench.export("location", .ndjson).outcome.records == 10)
+        let (text, outcome) = try bench.export("linux_gpsd_location", .ndjson) {
+            $0.since = start + .seconds(20)
+            $0.until = start + .seconds(50)
+        }
+        #expect(outcome == ExportOutcome(records: 3))
+        #expect(
+            try objects(text).compactMap { $0["latitude"] as? Double } == [48.002, 48.003, 48.004]
+        )
+        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/out.part"))
+    }
+
+    @Test func whatIsGone_isLeftOut() throws {
+        let bench = try Bench()
+        try bench.walk(3000)
+        for (end, isDropped) in [(Int64(100), false), (1500, true)] {
+            let range = try #require(bench.queue.pending(.location))
+            try bench.queue.perform { writer in
+                guard let batch = try writer.freeze(range, through: end), isDropped else { return }
+                try writer.quarantine(batch, words: "no")
+                _ = try writer.drop(batch)
+            }
+        }
+        let (text, outcome) = try bench.export("location", .ndjson)
+        #expect(outcome == ExportOutcome(records: 1600))
+        #expect(text.split(separator: "\n").count == 1600)
+    }
+
+    @Test func table_hasAColumnForEachNameOfAnyRecord() throws {
+        let bench = try Bench()
+        let done = StateBox(0)
+        for members in [#""a":1.50,"b":"x, \"y\"\nz""#, #""c":{"d":[1,2]},"a":null"#] {
+            bench.queue.put([
+                UserRecord(
+                    stream: "weather",
+                    stamp: bench.clock.stamp(),
+                    members: Array(members.utf8)
+                )
+            ]) { error in if error == nil { done.update { $0 += 1 } } }
+        }
+        try bench.queue.flushed()
+        #expect(done.value == 2)
+        let text = try bench.export("weather", .csv).text
+        let lines = text.components(separatedBy: "\r\n")
+        #expect(lines.first?.hasPrefix("id,timestamp,") == true)
+        #expect(Set(lines[0].split(separator: ",")) == ["id", "timestamp", "a", "b", "c", "clock"])
+        #expect(lines[1].contains("1.50,\"x, \"\"y\"\"\nz\""))
+        #expect(lines[2].contains("\"{\"\"d\"\":[1,2]}\""))
+        #expect(lines.count == 4)
+    }
+
+    @Test func track_isInSegments_andPointsHaveTheirProperties() throws {
+        let bench = try Bench()
+        try bench.walk(2)
+        bench.clock.advance(by: .seconds(3600))
+        try bench.walk(1)
+        let track = try bench.export("location", .gpx).text
+        #expect(track.components(separatedBy: "<trkseg>").count == 3)
+        #expect(track.components(separatedBy: "</trkseg>").count == 3)
+        #expect(
+            track.contains("<trkpt lat=\"48.0010000\" lon=\"11.0000000\"><ele>500.0</ele><time>")
+        )
+        let points = try bench.export("location", .geojson).text
+        let object = try JSONSerialization.jsonObject(with: Data(points.utf8)) as? [String: Any]
+        let features = try #require(object?["features"] as? [[String: Any]])
+        #expect(features.count == 3)
+        let properties = try #require(features[0]["properties"] as? [String: Any])
+        #expect(properties["speed"] as? Double == 1.25)
+        let geometry = try #require(features[0]["geometry"] as? [String: Any])
+        #expect(geometry["coordinates"] as? [Double] == [11, 48, 500])
+    }
+
+    @Test func emptyStream_isAWholeFile() throws {
+        let bench = try Bench()
+        #expect(try bench.export("location", .ndjson).text.isEmpty)
+        #expect(try bench.export("location", .gpx).text.hasSuffix("</trk>\n</gpx>\n"))
+        let points = try bench.export("location", .geojson).text
+        #expect(
+            (try JSONSerialization.jsonObject(with: Data(points.utf8)) as? [String: Any]) != nil
+        )
+    }
+
+    @Test func whatCannotBe_isSaid() throws {
+        let bench = try Bench()
+        for (stream, format, words) in [
+            ("sea", ExportFormat.ndjson, "no stream"), ("beacons", .gpx, "is for location"),
+            ("location", .ogg, "is for audio"),
+        ] {
+            #expect {
+                try bench.export(stream, format)
+            } throws: {
+                "\($0)".contains(words)
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+// `waypost enroll`, and a gateway that waits for its endpoint: what is written, and when collecting begins.
+import Foundation
+import Testing
+
+@Suite struct EnrollTests {
+    /// A server that knows one token, and gives it for one code.
+    private static let server = """
+        import http.server, json, sys
+        codes = {"once"}
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_): pass
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                status, answer = 200, {"ok": True}
+                if self.path.endswith("/enroll"):
+                    code = json.loads(body)["code"]
+                    if code in codes: answer = {"token": "good-token"}
+                    else: status = 403
+                    codes.discard(code)
+                elif self.path.endswith("/verify") and "mute" in sys.argv: status = 404
+                elif self.headers.get("X-Device-Token") != "good-token": status = 401
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private(set) var endpoint = ""
+        private var children: [Process] = []
+
+        init(isMute: Bool = false) throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            try configure("")
+            let output = Pipe()
+            let server = try start(
+                "/usr/bin/python3",
+                ["-c", EnrollTests.server] + (isMute ? ["mute"] : []),
+                output
+            )
+            #expect(server.isRunning)
+            let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            endpoint = "http://127.0.0.1:\(line.trimmingCharacters(in: .whitespacesAndNewlines))"
+            endpoint += "/api/ingest"
+        }
+
+        deinit {
+            for child in children where child.isRunning { kill(child.processIdentifier, SIGKILL) }
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        /// A source that fails as soon as it may collect.
+        func configure(_ upload: String) throws {
+            let text = """
+                # mine
+                state_directory = "\(folder)/state"
+                runtime_directory = "\(folder)/run"
+                [beacons]
+                enabled = false
+                [location]
+                enabled = false
+                [audio]
+                device = "nosuchdevice"
+                \(upload)
+
+                """
+            try write(text, "waypost.toml")
+        }
+
+        func write(_ text: String, _ name: String, mode: Int = 0o644) throws {
+            let path = folder + "/" + name
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+            let files = FileManager.default
+            try files.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        }
+
+        func text(_ name: String) throws -> String {
+            try String(contentsOfFile: folder + "/" + name, encoding: .utf8)
+        }
+
+        @discardableResult func start(
+            _ program: String,
+            _ arguments: [String],
+            _ output: Any
+        ) throws -> Process {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: program)
+            process.arguments = arguments
+            process.standardOutput = output
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            children.append(process)
+            return process
+        }
+
+        func startDaemon() throws {
+            let arguments = ["run", "--config", folder + "/waypost.toml"]
+            try start(DaemonTests.program.path, arguments, FileHandle.nullDevice)
+            try waitUntil("the daemon runs") { try ![nil, "unknown"].contains(sound()?.state) }
+        }
+
+        func stopServer() {
+            children.removeFirst().terminate()
+        }
+
+        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
+            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        }
+
+        func enroll(_ file: String) throws -> (status: Int32, output: String, error: String) {
+            let file = folder + "/" + file
+            return try run("enroll", "--endpoint", endpoint, "--token-file", file)
+        }
+
+        /// State and reason of the source, as the daemon says them.
+        func sound() throws -> (state: String, reason: String)? {
+            let text = try run("status", "--json").output
+            let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+            guard (report?["daemon"] as? [String: Any])?["running"] as? Bool == true,
+                let sources = report?["sources"] as? [String: [String: Any]],
+                let state = sources["audio"]?["state"] as? String
+            else { return nil }
+            return (state, sources["audio"]?["reason"] as? String ?? "")
+        }
+    }
+
+    @Test func enrolment_isWrittenDown_andLetsTheGatewayCollectWithoutItsServer() throws {
+        let bench = try Bench()
+        try bench.write("good-token\n", "given")
+        let done = try bench.enroll("given")
+        #expect(done.status == 0, "\(done.error)")
+        #expect(done.output.contains("the server accepts this device"))
+        let configuration = try bench.text("waypost.toml")
+        #expect(configuration.hasPrefix("# mine\n"))
+        #expect(configuration.contains("endpoint = \"\(bench.endpoint)\""))
+        #expect(try bench.run("config", "check").status == 0)
+        let files = FileManager.default
+        let token = try files.attributesOfItem(atPath: bench.folder + "/token")
+        #expect(token[.posixPermissions] as? Int == 0o600)
+        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+        bench.stopServer()
+        try bench.startDaemon()
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+    }
+
+    @Test func refusedToken_changesNothing() throws {
+        let bench = try Bench()
+        let before = try bench.text("waypost.toml")
+        try bench.write("bad-token", "given")
+        let refused = try bench.enroll("given")
+        #expect(refused.status == 2)
+        #expect(refused.error.contains("E002"))
+        #expect(try bench.text("waypost.toml") == before)
+        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
+        let plain = try bench.run("enroll", "--endpoint", "http://example.org/", "--code", "x")
+        #expect(plain.status == 78)
+    }
+
+    @Test func code_isGoodOnce() throws {
+        let bench = try Bench()
+        let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(first.status == 0, "\(first.error)")
+        #expect(try bench.text("token") == "good-token\n")
+        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+        let second = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(second.status == 2)
+        #expect(second.error.contains("code"))
+    }
+
+    @Test func anotherEndpoint_isNotTheOneThatAcceptedTheDevice() throws {
+        let bench = try Bench()
+        try bench.write("good-token", "token", mode: 0o600)
+        try bench.configure(
+            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(bench.folder)/token\""
+        )
+        let state = bench.folder + "/state"
+        try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
+        try bench.write(bench.endpoint + "\n", "state/enrolled")
+        try bench.startDaemon()
+        let sound = try bench.sound()
+        #expect(sound?.state == "disabled")
+        #expect(sound?.reason == "waiting for the server to accept this device")
+        // The gateway that runs is told by the command.
+        let done = try bench.enroll("token")
+        #expect(done.status == 0, "\(done.error)")
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+    }
+
+    @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
+        let bench = try Bench(isMute: true)
+        try bench.write("good-token", "token", mode: 0o600)
+        try bench.configure(
+            """
+            [upload]
+            endpoint = "\(bench.endpoint)"
+            token_file = "\(bench.folder)/token"
+            interval = "1s"
+            """
+        )
+        try bench.startDaemon()
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+    }
+}

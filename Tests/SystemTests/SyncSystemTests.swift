@@ -1,0 +1,100 @@
+// `waypost sync` says done only when it is.
+import Foundation
+import Testing
+
+@Suite struct SyncSystemTests {
+    /// Answers each batch as the file that it is given says.
+    private static let server = """
+        import http.server, sys
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_): pass
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(int(open(sys.argv[1]).read()))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+
+    private func start(_ program: String, _ arguments: [String], _ output: Any) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    private func write(_ text: String, _ name: String) throws {
+        try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+    }
+
+    private func sync() throws -> (status: Int32, output: String, error: String) {
+        try DaemonTests.run(["sync", "--config", folder + "/waypost.toml"])
+    }
+
+    private func put(_ record: String) throws {
+        let arguments = ["put", "weather", "--config", folder + "/waypost.toml"]
+        #expect(try DaemonTests.run(arguments, input: record + "\n").status == 0)
+    }
+
+    @Test func sync_isDoneOnlyWhenNothingIsLeft_andNothingWasSetAside() throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try write("200", "answer")
+        let output = Pipe()
+        let server = try start("/usr/bin/python3", ["-c", Self.server, folder + "/answer"], output)
+        defer { server.terminate() }
+        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        let port = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        try write("token", "token")
+        let mode = [FileAttributeKey.posixPermissions: 0o600]
+        try FileManager.default.setAttributes(mode, ofItemAtPath: folder + "/token")
+        try write(
+            """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            [upload]
+            required = false
+            endpoint = "http://127.0.0.1:\(port)/api/ingest"
+            token_file = "\(folder)/token"
+            interval = "1h"
+            max_attempts = 1
+            [stream.weather]
+            [beacons]
+            enabled = false
+            [location]
+            enabled = false
+            [audio]
+            enabled = false
+
+            """,
+            "waypost.toml"
+        )
+        let arguments = ["run", "--config", folder + "/waypost.toml"]
+        let daemon = try start(DaemonTests.program.path, arguments, FileHandle.nullDevice)
+        defer { kill(daemon.processIdentifier, SIGKILL) }
+        try waitUntil("a sync") { try sync().status == 0 }
+
+        try put("{\"n\": 1}")
+        try write("503", "answer")
+        let failed = try sync()
+        #expect(failed.status == 1)
+        #expect(failed.error.contains("1 records that were there before still wait"))
+        #expect(failed.output.contains("weather: 0 uploaded, 1 pending"))
+
+        try write("422", "answer")
+        let refused = try sync()
+        #expect(refused.status == 1)
+        #expect(refused.error.contains("waypost quarantine list"))
+
+        // What was set aside before is not this sync's.
+        try write("200", "answer")
+        #expect(try sync().status == 0)
+    }
+}

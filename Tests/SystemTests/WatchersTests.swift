@@ -1,0 +1,112 @@
+// What tells others that a gateway is well: figures for Prometheus, and a call after each upload.
+import Foundation
+import Testing
+
+@Suite struct WatchersTests {
+    /// Takes every batch, and counts the calls to its other address.
+    private static let server = """
+        import http.server, sys
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_): pass
+            def answer(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            def do_POST(self): self.answer()
+            def do_GET(self):
+                with open(sys.argv[1], "a") as file: file.write(self.path + "\\n")
+                self.answer()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+    /// Reads metrics as Prometheus does, and prints a line a sample.
+    private static let parser = """
+        import sys
+        from prometheus_client.parser import text_string_to_metric_families
+        for family in text_string_to_metric_families(open(sys.argv[1]).read()):
+            assert family.documentation and family.type != "unknown", family.name
+            for sample in family.samples: print(sample.name, sample.labels, sample.value)
+        """
+
+    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+
+    private func start(_ program: String, _ arguments: [String], _ output: Any) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    private func text(_ name: String) -> String {
+        (try? String(contentsOfFile: folder + "/" + name, encoding: .utf8)) ?? ""
+    }
+
+    @Test func figuresAreWritten_andAWatcherIsCalledOnceAMinute() throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let output = Pipe()
+        let server = try start("/usr/bin/python3", ["-c", Self.server, folder + "/calls"], output)
+        defer { server.terminate() }
+        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        let place = "http://127.0.0.1:" + line.trimmingCharacters(in: .whitespacesAndNewlines)
+        try "token".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600],
+            ofItemAtPath: folder + "/token"
+        )
+        let configuration = """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            [upload]
+            endpoint = "\(place)/api/ingest"
+            heartbeat_url = "\(place)/alive"
+            token_file = "\(folder)/token"
+            [beacons]
+            enabled = false
+            [location]
+            enabled = false
+            [audio]
+            enabled = false
+            [metrics]
+            textfile = "\(folder)/waypost.prom"
+
+            """
+        let file = folder + "/waypost.toml"
+        try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+        let begin = Date()
+        let daemon = try start(
+            DaemonTests.program.path,
+            ["run", "--config", file],
+            FileHandle.nullDevice
+        )
+        defer { kill(daemon.processIdentifier, SIGKILL) }
+        try waitUntil("a sync") { try DaemonTests.run(["sync", "--config", file]).status == 0 }
+        try waitUntil("a call") { text("calls").hasSuffix("\n") }
+        for _ in 0..<3 { #expect(try DaemonTests.run(["sync", "--config", file]).status == 0) }
+        let minutes = Int(Date().timeIntervalSince(begin) / 60)
+        let calls = text("calls").split(separator: "\n")
+        #expect((1...(1 + minutes)).contains(calls.count))
+        #expect(calls.allSatisfy { $0 == "/alive" })
+
+        try waitUntil("the figures") { text("waypost.prom").contains("uploaded_records_total") }
+        let parsed = Pipe()
+        let parser = try start(
+            "/usr/bin/python3",
+            ["-c", Self.parser, folder + "/waypost.prom"],
+            parsed
+        )
+        let samples = String(
+            decoding: parsed.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        parser.waitUntilExit()
+        #expect(parser.terminationStatus == 0)
+        #expect(samples.contains("waypost_uploaded_records_total {'stream': 'waypost_events'}"))
+        #expect(samples.contains("waypost_info {'version': '0.1.0', 'device_id': '"))
+    }
+}
