@@ -70,6 +70,16 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
         #expect(beacons.first?.txPower == -59)
     }
 
+    /// Extended advertising has room for ids of two thousand letters.
+    @Test func eddystoneURL_longerThanThereIs_isNone() {
+        let url = [UInt8](repeating: 0, count: 18)
+        let frame = bytes("16AAFE10EE00") + url
+        let data = [UInt8(frame.count)] + frame
+        #expect(Advertisement.decode(data[...], unknown: false) == [])
+        let longest = [UInt8(frame.count - 1)] + frame.dropLast()
+        #expect(Advertisement.decode(longest[...], unknown: false).count == 1)
+    }
+
     @Test func eddystoneURL_expandsEachCodeOfTheTable() {
         let table = [
             ".com/", ".org/", ".edu/", ".net/", ".info/", ".biz/", ".gov/",

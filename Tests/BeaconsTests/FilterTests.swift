@@ -262,6 +262,21 @@ extension String {
         #expect(kept == 40)
     }
 
+    /// Each with as many beacons as fit into the longest advertisement there is.
+    @Test func flood_ofLongPayloads_isNotRemembered() {
+        let data = (0..<61).flatMap { Sample.iBeacon(minor: UInt16($0)).suffix(27) }
+        var intake = SightingIntake(BeaconSettings(origin: .adapter(0)))
+        var most = 0
+        for address in 0..<1000 {
+            // Half of them change what they say.
+            let report = report(data, address: UInt64(address % 500))
+            intake.take(report, at: clock.stamp()) { _ in }
+            most = max(most, intake.cacheWeight)
+        }
+        #expect(most > 1000)
+        #expect(most <= SightingIntake.cacheLimit)
+    }
+
     @Test func flood_ofNewAddressesKeepsEverySighting() {
         let reports = (0..<10_000).map { report(Sample.eddystoneTLM, address: UInt64($0)) }
         #expect(take(reports).count == 10_000)

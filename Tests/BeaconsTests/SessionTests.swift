@@ -474,6 +474,47 @@ private final class Machine: Sendable {
         }
     }
 
+    /// Always has an event, as a controller amid more beacons than we can read.
+    private final class EndlessLink: HCILink {
+        let descriptor: Int32 = -1
+        let isExclusive = false
+        let losses = 0
+        let hasConnections = false
+        func send(_ command: HCI.Command) {}
+        func receive() -> ArraySlice<UInt8>? { [0x3E, 0] }
+        func takeForeignOrder() -> HCI.ScanOrder? { nil }
+    }
+
+    @Test func controllerThatNeverPauses_keepsNoStopWaiting() throws {
+        let pair = try SocketPair(SOCK_SEQPACKET)
+        let (near, far) = (pair.near, pair.far.number)
+        let stop = try StopSignal()
+        let isDone = Mutex(false)
+        // The answers to both commands are there before they are asked for.
+        let lane = try Lane("shared") {
+            let management = ManagementSocket(owning: near, adapter: 0)
+            let radio = SharedRadio(
+                EndlessLink(),
+                management,
+                ScanSettings(),
+                keepsUnknown: false,
+                powerCycle: {}
+            )
+            try? radio.start(until: stop) { _ in stop.raise() }
+            isDone.withLock { $0 = true }
+        }
+        for opcode: UInt8 in [0x4C, 0x52] {
+            var packet = [UInt8](repeating: 0, count: 1024)
+            var entries = [PollEntry(far)]
+            _ = wait(for: &entries, timeout: .seconds(60))
+            _ = read(far, &packet, packet.count)
+            let answer = bytes("0100 0000 0500") + [opcode, 0, 0, 5, 0]
+            _ = write(far, answer, answer.count)
+        }
+        #expect(eventually { isDone.withLock { $0 } })
+        lane.join()
+    }
+
     /// Monitors of crashed programs stay until the adapter goes; with one of them the kernel scans as well.
     @Test func kernelFullOfMonitors_scansAnyway_andNothingIsRemoved() throws {
         let commands = try share({ _, _ in (0x07, []) }) { radio, stop in

@@ -127,6 +127,18 @@ import Testing
         try waitUntil("a restart is counted") { (bench.board.state.value?.restarts ?? 0) >= 1 }
     }
 
+    @Test func modeThatThereIsNot_hidesNoFix() throws {
+        let good =
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"2026-12-01T10:00:00.000Z","lat":46.5,"lon":6.8}"#
+        let odd = good.replacingOccurrences(of: "\"mode\":3", with: "\"mode\":7")
+        let server = try LineServer { _ in good + "\r\n" + odd + "\r\n" }
+        defer { server.close() }
+        let bench = try Bench(port: server.port)
+        defer { bench.finish() }
+        try waitUntil("a fix", limit: .seconds(20)) { !bench.fixes.value.isEmpty }
+        #expect(bench.fixes.value.first?.mode == .threeDimensional)
+    }
+
     /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites.
     @Test(
         arguments: [

@@ -68,8 +68,7 @@ struct PCM: ~Copyable {
         self.channel = opened.shape.channels == 1 ? 1 : channel
         values = []
         framesRead = 0
-        // A tenth of a second at a time, so that a wide device costs no memory.
-        raw = [UInt8](repeating: 0, count: opened.shape.rate / 10 * opened.shape.frameBytes)
+        raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
     }
 
     private static func open(
@@ -166,7 +165,7 @@ struct PCM: ~Copyable {
         let before = mono.count
         var left = shape.frames(of: limit, at: rate)
         while left > 0 {
-            let step = min(left, shape.rate / 10)
+            let step = min(left, shape.block.frames)
             life.enters("snd_pcm_readi")
             let count = snd_pcm_readi(handle, &raw, snd_pcm_uframes_t(step))
             life.returns()

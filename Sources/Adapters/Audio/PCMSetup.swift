@@ -19,7 +19,14 @@ struct PCMShape: Equatable {
     /// Whether positions come with a time on CLOCK_MONOTONIC.
     var isStamped: Bool
 
-    var frameBytes: Int { format.width * channels }
+    private var frameBytes: Int { format.width * channels }
+
+    /// Frames to read at a time, a tenth of a second or a megabyte, and the bytes they take: a device that insists on
+    /// hundreds of channels must not cost memory.
+    var block: (frames: Int, bytes: Int) {
+        let frames = max(1, min(rate / 10, (1 << 20) / frameBytes))
+        return (frames, frames * frameBytes)
+    }
 
     /// Frames of the device that `frames` at another rate stand for, rounded up.
     func frames(of frames: Int, at other: Int) -> Int {

@@ -45,8 +45,12 @@ package enum Eddystone {
         ".com", ".org", ".edu", ".net", ".info", ".biz", ".gov",
     ]
 
+    /// The longest that the specification allows, encoded: others would be ids of two thousand letters.
+    private static let longestURL = 17
+
     private static func url(_ cursor: inout ByteCursor) -> DecodedBeacon? {
-        guard let power = cursor.signed(), let scheme = cursor.byte(), Int(scheme) < schemes.count
+        guard let power = cursor.signed(), let scheme = cursor.byte(), Int(scheme) < schemes.count,
+            cursor.rest.count <= longestURL
         else { return nil }
         var text = schemes[Int(scheme)]
         for byte in cursor.rest {

@@ -185,7 +185,10 @@ final class SharedRadio: Radio {
     private func checkDuplicates(until stop: StopSignal, _ pass: EventSink) throws {
         let end = SystemClock().now() + Self.scanStart
         while SystemClock().now() < end, !stop.isRaised {
-            while let event = try link.receive() { pass(event) }
+            // A controller that never pauses must not keep us here.
+            while SystemClock().now() < end, !stop.isRaised, let event = try link.receive() {
+                pass(event)
+            }
             switch link.takeForeignOrder() {
             case .on(filtersDuplicates: true):
                 try remove(until: stop)

@@ -7,8 +7,9 @@ internal import Streams
 ///
 /// A measurement that was kept before is a sighting without readings: where and how strong, not what.
 struct SightingIntake: ~Copyable {
-    /// Payloads remembered with what they decode to: most beacons repeat themselves.
-    private static let cacheLimit = 4096
+    /// Payloads remembered with what they decode to, most beacons repeat themselves: 4096 common ones, and fewer
+    /// of those that are long or hold several beacons.
+    static let cacheLimit = 2 * 4096
 
     /// A sender and the length of its payload: what comes in turn (Eddystone UID, TLM) differs in length.
     private struct Key: Hashable {
@@ -25,6 +26,9 @@ struct SightingIntake: ~Copyable {
     private struct Known {
         var data: [UInt8]
         var admitted: [Admitted]
+
+        /// Against `cacheLimit`: 2 for a payload of 31 bytes with one beacon.
+        var weight: Int { 1 + admitted.count + data.count / 64 }
     }
 
     /// A decoded beacon that the lists admit.
@@ -52,6 +56,8 @@ struct SightingIntake: ~Copyable {
     private let tell: @Sendable (String) -> Void
     private var heard: HeardBeacons
     private var cache: [Key: Known] = [:]
+    /// The sum over `cache`.
+    private(set) var cacheWeight = 0
     /// What was told, once for each device with a key.
     private var told: Set<Told> = []
 
@@ -107,15 +113,24 @@ struct SightingIntake: ~Copyable {
         if let index = cache.index(forKey: key) {
             if cache.values[index].data[...] == report.data { return cache.values[index].admitted }
             let admitted = admit(report)
+            cacheWeight -= cache.values[index].weight
             // Not `Array(report.data)`: the room is there, and a slice would keep the whole packet.
             cache.values[index].data.replaceSubrange(0..., with: report.data)
             cache.values[index].admitted = admitted
+            cacheWeight += cache.values[index].weight
+            if cacheWeight > Self.cacheLimit { forget() }
             return admitted
         }
-        let admitted = admit(report)
-        if cache.count >= Self.cacheLimit { cache.removeAll(keepingCapacity: true) }
-        cache[key] = Known(data: Array(report.data), admitted: admitted)
-        return admitted
+        let known = Known(data: Array(report.data), admitted: admit(report))
+        if cacheWeight + known.weight > Self.cacheLimit { forget() }
+        cacheWeight += known.weight
+        cache[key] = known
+        return known.admitted
+    }
+
+    private mutating func forget() {
+        cache.removeAll(keepingCapacity: true)
+        cacheWeight = 0
     }
 
     private func admit(_ report: AdvertisingReport) -> [Admitted] {

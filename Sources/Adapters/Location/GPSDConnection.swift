@@ -83,7 +83,8 @@ struct GPSDConnection: ~Copyable {
         func finite(_ value: Double, _ range: ClosedRange<Double>) -> Double? {
             value.isFinite && range.contains(value) ? value : nil
         }
-        var position = GPSReport.Position(mode: Int(raw.mode))
+        // A mode that there is not says nothing, lest it hides the others of its epoch.
+        var position = GPSReport.Position(mode: (0...3).contains(raw.mode) ? Int(raw.mode) : 0)
         if raw.seconds > 0, raw.seconds < 1 << 36 {
             let milliseconds = Int64(raw.seconds) * 1000 + Int64(raw.nanoseconds) / 1_000_000
             position.time = WallTime(milliseconds: milliseconds)
