@@ -47,6 +47,7 @@ struct Reloader: Sendable {
             log.set(new.log.level)
             changed.append("log")
         }
+        if new.metricsTextfile != before.metricsTextfile { changed.append("metrics") }
         if new.userStreams != before.userStreams {
             declare(new)
             changed.append("stream")

@@ -73,7 +73,7 @@ package final class Uploader: Sendable {
             board: board,
             stop: stop
         )
-        var heartbeat = try settings.heartbeat.map { try Heartbeat($0) }
+        let heartbeat = try settings.heartbeat.map { try Heartbeat($0) }
         var pending: [Trigger] = []
         board.loaded(UploadReport())
         defer { refuseTheRest(&pending) }

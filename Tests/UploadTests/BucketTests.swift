@@ -132,7 +132,7 @@ import Testing
         let store = try ObjectStore()
         let bench = try Bench(url: store.access.url, keys: store.access.keys)
         defer { bench.finish() }
-        _ = try bench.settings.destination.verify(until: StopSignal())
+        #expect(try bench.settings.destination.verify(until: StopSignal()) == .accepted)
         #expect(store.nextPut() == "ok _waypost/device=device-1.json")
         let contents = try store.contents()
         #expect(contents.objects == ["_waypost/device=device-1.json": "application/json"])

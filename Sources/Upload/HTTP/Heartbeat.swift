@@ -4,7 +4,7 @@ internal import Host
 /// Fetches an address at most once a minute; lives on the uploader's thread.
 ///
 /// A call that fails is not told here: missing it is what the watcher is for.
-struct Heartbeat: ~Copyable {
+final class Heartbeat {
     private static let interval = Duration.seconds(60)
 
     private let transport: Transport
@@ -17,7 +17,7 @@ struct Heartbeat: ~Copyable {
         url = settings.endpoint
     }
 
-    mutating func beat(at now: BootInstant, until stop: StopSignal) {
+    func beat(at now: BootInstant, until stop: StopSignal) {
         if let lastAt, now - lastAt < Self.interval { return }
         lastAt = now
         _ = transport.get(url, until: stop)
