@@ -50,6 +50,8 @@ struct waypost_disk {
     bool is_off;
     bool is_read_only;
     bool drops_syncs;
+    /// Its files are another disk's, and must not be written.
+    bool is_view;
     waypost_disk_counters counters;
     void (*trace)(void *context, const char *line);
     void *context;

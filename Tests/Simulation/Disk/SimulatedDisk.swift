@@ -31,6 +31,11 @@ package final class SimulatedDisk: @unchecked Sendable {
         waypost_disk_seed_sqlite(seed)
     }
 
+    /// For a program that has one thread and does nothing but simulate: before it opens any database.
+    package static func useOneThread() {
+        waypost_disk_use_one_thread()
+    }
+
     /// What `sqlite3_open_v2` is given as the VFS.
     package var vfs: String { String(cString: waypost_disk_name(disk)) }
 
@@ -68,6 +73,15 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// Rolls all files back to what they were, while the machine is off: handles are dead.
     package func restore(_ snapshot: Snapshot) {
         waypost_disk_restore(disk, snapshot.disk.disk)
+    }
+
+    /// Shows what is on another disk while `body` runs, without a copy; what is open here sees that, too.
+    ///
+    /// For looking only: nothing can be written, and the other disk must not change meanwhile.
+    package func show<Value>(_ other: SimulatedDisk, _ body: () throws -> Value) rethrows -> Value {
+        waypost_disk_show(disk, other.disk)
+        defer { waypost_disk_hide(disk) }
+        return try body()
     }
 
     // MARK: Faults

@@ -45,7 +45,7 @@ final class Syncer {
         // What was accepted before is not of this sync.
         _ = try? queue.flushed()
         let (requests, events) = (server.requests, queue.newest(.events))
-        let others = queue.statistics().count { $0.stream != .events && $0.pending > 0 }
+        let others = queue.statistics(dated: false).count { $0.stream != .events && $0.pending > 0 }
         let result = sync.perform(reason)
         if let found = destination.found ?? server.found { throw found }
         if server.mode == .refusesAll, server.requests - requests > 40 {
@@ -60,7 +60,8 @@ final class Syncer {
             throw Violation("bounded", "a sync of \(others) streams made \(born) events")
         }
         guard result.left == 0 else { return }
-        for figures in queue.statistics() where figures.pending > 0 && figures.stream != .events {
+        for figures in queue.statistics(dated: false)
+        where figures.pending > 0 && figures.stream != .events {
             throw Violation("said done", "\(figures.pending) of \(figures.stream) are pending")
         }
     }
