@@ -232,7 +232,9 @@ final class WriterLoop {
         guard let retention = purging, retryAt == nil else { return }
         repeat {
             var isDue = false
-            guard attempt({ isDue = try $0.purge(retention: retention) }), isDue else {
+            // Where the disk refuses it goes on later.
+            guard attempt({ isDue = try $0.purge(retention: retention) }) else { return }
+            guard isDue else {
                 purging = nil
                 return
             }

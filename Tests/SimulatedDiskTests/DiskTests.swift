@@ -39,14 +39,14 @@ import Testing
         let database = try view.show(first) { try Database(view) }
         let count = "SELECT count(*) FROM t"
         for round in 1...5 {
-            #expect(try view.show(first) { try database.integer(count) } == 9 + round)
+            #expect(try view.show(first) { try database.integer(count) } == Int64(9 + round))
             #expect(try view.show(second) { try database.integer(count) } == 3)
             #expect(view.show(first) { database.code("DELETE FROM t") } != SQLITE_OK)
             try writer.execute("INSERT INTO t VALUES (\(100 + round), NULL)")
             // The same number of rows, elsewhere, with the journal empty on both.
             try writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             try other.execute("UPDATE t SET a=a+10; PRAGMA wal_checkpoint(TRUNCATE)")
-            #expect(try view.show(second) { try database.integer("SELECT min(a) FROM t") } == round * 10)
+            #expect(try view.show(second) { try database.integer("SELECT min(a) FROM t") } == Int64(round * 10))
         }
         #expect(try writer.row("PRAGMA integrity_check") == ["ok"])
     }

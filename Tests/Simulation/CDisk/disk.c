@@ -133,12 +133,18 @@ bool waypost_disk_fail(waypost_disk *disk, unsigned kinds, int64_t after, int64_
     for (size_t index = 0; index < most_faults; index++) {
         if (disk->faults[index].times > 0) continue;
         disk->faults[index] = (fault){.kinds = kinds, .after = after, .times = times};
+        disk->has_faults = true;
         return true;
     }
     return false;
 }
 
-void waypost_disk_clear_faults(waypost_disk *disk) { memset(disk->faults, 0, sizeof(disk->faults)); }
+bool waypost_disk_has_faults(const waypost_disk *disk) { return disk->has_faults; }
+
+void waypost_disk_clear_faults(waypost_disk *disk) {
+    memset(disk->faults, 0, sizeof(disk->faults));
+    disk->has_faults = false;
+}
 
 void waypost_disk_set_capacity(waypost_disk *disk, int64_t bytes) { disk->capacity = bytes; }
 
@@ -168,6 +174,7 @@ waypost_disk_counters waypost_disk_count(const waypost_disk *disk) { return disk
 // MARK: Operations
 
 static bool has_fault(waypost_disk *disk, unsigned kind) {
+    if (!disk->has_faults) return false;
     bool fails = false;
     for (fault *fault = disk->faults; fault < disk->faults + most_faults; fault++) {
         if (fault->times == 0 || (fault->kinds & kind) == 0) continue;

@@ -103,14 +103,17 @@ package final class SimulatedDisk: @unchecked Sendable {
         didSet { waypost_disk_set_drops_syncs(disk, dropsSyncs) }
     }
 
-    /// Operations of these kinds fail, after so many that do not, so many times; eight such faults at once.
+    /// Operations of these kinds fail, after so many that do not, so many times; 64 such faults at once.
     ///
     /// Some of a write that fails may be there; after a sync that failed the next one succeeds, and what the
     /// failed one gave up is lost at a power cut (fsync(2), Linux since 4.13).
     package func fail(_ operations: Operations, after: Int = 0, times: Int = .max) {
         let isNoted = waypost_disk_fail(disk, operations.rawValue, Int64(after), Int64(times))
-        precondition(isNoted, "more than eight faults at once")
+        precondition(isNoted, "too many faults at once")
     }
+
+    /// Some were set, and not cleared.
+    package var hasFaults: Bool { waypost_disk_has_faults(disk) }
 
     package func clearFaults() {
         waypost_disk_clear_faults(disk)

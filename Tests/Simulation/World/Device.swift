@@ -103,6 +103,7 @@ final class Device {
         if let open = sound { account.segmentsAtRisk += open.index }
         sound = nil
         account.vanish()
+        if !disk.hasFaults { account.hasFailedWrite = false }
     }
 
     /// Turns the writer and the maintenance until they have nothing to do.

@@ -11,6 +11,7 @@ extension World {
         case .powerOff: disk.powerOff(after: chance.scale(1...300))
         case .full: disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
         case .failWrites:
+            device.account.hasFailedWrite = true
             disk.fail(.writes, after: chance.scale(0...30), times: chance.scale(1...30))
         case .failSyncs:
             device.account.hasFailedSync = true
@@ -77,6 +78,8 @@ extension World {
         device.vanish()
         disk.kill()
         device.account.isDamaged = true
+        // Where the end of the journal is gone, chunks are made of their segments once more.
+        server.endsOfCopies.formUnion(device.account.segments)
         // Large records have pages of their own: zeros in one nobody can tell from what was there.
         if plan.padding > 100 { device.account.isGarbled = true }
         switch step.kind {

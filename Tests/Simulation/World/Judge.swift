@@ -22,7 +22,9 @@ extension World {
             guard presence.isComplete else {
                 throw Violation("readable", "device \(device.number): the database cannot be read")
             }
-            if !device.account.isGarbled { try TableAudit(live, streams).check() }
+            if !device.account.isGarbled {
+                try TableAudit(live, streams).check(isDamaged: device.account.isDamaged)
+            }
             return presence
         }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
@@ -66,7 +68,9 @@ extension World {
         // Events of the program are told, too, when they go.
         // Where the books are gone as well, what was uploaded before may be told.
         let least = device.account.isDamaged ? -taken.count : before
-        if stream != .events, gap < least - silent, !presence.hasOlder {
+        // The few records of the first database that no source of this world made.
+        let strangers = truth.hasStrangers ? 50 : 0
+        if stream != .events, gap < least - silent - strangers, !presence.hasOlder {
             throw Violation("told and not lost", words())
         }
         if uncertain > 0 || device.account.isDamaged { device.account.gap[number] = gap }
@@ -147,7 +151,10 @@ extension World {
 
     /// What was uploaded long ago does not stay.
     func checkRetention(_ device: Device) throws {
-        guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff else { return }
+        // What a failed sync gave up may be read here, and is unknown to the program.
+        guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
+            !device.account.hasFailedSync
+        else { return }
         let due = device.now.boottime - plan.retention.milliseconds - 60_000
         let late = try? view.look(at: device.disk) {
             let rows = try $0.connection.prepare(

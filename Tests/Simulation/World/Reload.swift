@@ -7,6 +7,15 @@ internal import Streams
 extension World {
     /// Opens a copy of the disk and compares.
     func compareWithReload(_ device: Device, _ presence: Presence) throws {
+        do {
+            try compare(device, presence)
+        } catch let found as Violation {
+            // A write that failed may have arrived all the same: what was rolled back is there after a restart.
+            if !device.account.hasFailedWrite { throw found }
+        }
+    }
+
+    private func compare(_ device: Device, _ presence: Presence) throws {
         // What a failed sync gave up is not committed, and may be found by a restart all the same.
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
             !device.account.hasFailedSync

@@ -12,9 +12,12 @@ struct TableAudit {
         self.streams = streams
     }
 
-    func check() throws {
+    /// `isDamaged`: some of it may be older than the rest, which the program sees as it reads the records.
+    func check(isDamaged: Bool) throws {
         try checkNumbers()
-        for kind in streams { try check(kind) }
+        if !isDamaged {
+            for kind in streams { try check(kind) }
+        }
         try checkSound()
         try none(
             "a sighting without its beacon",

@@ -62,6 +62,7 @@ bool waypost_disk_is_off(const waypost_disk *disk);
 
 /// Operations of these kinds fail: after so many that do not, so many times. False with too many faults at once.
 bool waypost_disk_fail(waypost_disk *disk, unsigned kinds, int64_t after, int64_t times);
+bool waypost_disk_has_faults(const waypost_disk *disk);
 void waypost_disk_clear_faults(waypost_disk *disk);
 void waypost_disk_set_capacity(waypost_disk *disk, int64_t bytes);
 void waypost_disk_set_read_only(waypost_disk *disk, bool is_read_only);
