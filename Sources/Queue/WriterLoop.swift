@@ -232,9 +232,7 @@ final class WriterLoop {
         guard let retention = purging, retryAt == nil else { return }
         repeat {
             var isDue = false
-            // Where the disk refuses it goes on later.
-            guard attempt({ isDue = try $0.purge(retention: retention) }) else { return }
-            guard isDue else {
+            guard attempt({ isDue = try $0.purge(retention: retention) }), isDue else {
                 purging = nil
                 return
             }

@@ -47,7 +47,9 @@ import Testing
             #expect(try connection.integer("SELECT max(a) FROM t") == Int64(3 + name))
             #expect(try connection.integer("SELECT a+\(name) FROM t") == Int64(1 + name))
             try connection.execute("ALTER TABLE t RENAME TO old; CREATE TABLE t(b, a)")
-            try connection.execute("INSERT INTO t SELECT 0, a+(a=(SELECT max(a) FROM old)) FROM old")
+            try connection.execute(
+                "INSERT INTO t SELECT 0, a+(a=(SELECT max(a) FROM old)) FROM old"
+            )
             try connection.execute("DROP TABLE old")
         }
     }

@@ -46,7 +46,10 @@ import Testing
             // The same number of rows, elsewhere, with the journal empty on both.
             try writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             try other.execute("UPDATE t SET a=a+10; PRAGMA wal_checkpoint(TRUNCATE)")
-            #expect(try view.show(second) { try database.integer("SELECT min(a) FROM t") } == Int64(round * 10))
+            #expect(
+                try view.show(second) { try database.integer("SELECT min(a) FROM t") }
+                    == Int64(round * 10)
+            )
         }
         #expect(try writer.row("PRAGMA integrity_check") == ["ok"])
     }

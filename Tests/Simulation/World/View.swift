@@ -48,7 +48,9 @@ package final class View {
     package init() {}
 
     /// Calls `body` with the live database of a disk; once more, with a copy of it, where that throws.
-    func look<Value>(at other: SimulatedDisk, _ body: (OpenDatabase) throws -> Value) throws -> Value {
+    func look<Value>(at other: SimulatedDisk, _ body: (OpenDatabase) throws -> Value) throws
+        -> Value
+    {
         for place in open.indices {
             let view = open[place]
             let value: Value?? = try? view.disk.show(other) {
