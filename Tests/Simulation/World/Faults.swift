@@ -24,12 +24,19 @@ extension World {
             disk.capacity = nil
         case .snapshot:
             guard !device.account.hasFailedSync else { return }
-            server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+            server.endsOfCopies.formUnion(ends(of: device))
             snapshots[device.number] = (disk.snapshot(), device.account)
         case .rollback: try rollBack(device, &chance)
         case .copy: try copy(device, &chance)
         default: try damage(step, device, &chance)
         }
+    }
+
+    /// Sound of which the disk need not have a chunk: what came last, or all that memory may hold while it fails.
+    private func ends(of device: Device) -> ArraySlice<Int> {
+        let isLate = device.account.hasFailedWrite || device.disk.capacity != nil
+        return isLate
+            ? device.account.segments[...] : device.account.segments.suffix(2 * Self.chunkLimit)
     }
 
     private func cutPower(_ device: Device, _ chance: inout Chance) throws {
@@ -54,7 +61,7 @@ extension World {
     private func copy(_ device: Device, _ chance: inout Chance) throws {
         // A copy has what a failed sync gave up, and its device writes that once more.
         guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync else { return }
-        server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+        server.endsOfCopies.formUnion(ends(of: device))
         let second = Device(
             devices.count,
             device.disk.copy(seed: chance.next()),

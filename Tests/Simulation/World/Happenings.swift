@@ -205,7 +205,9 @@ extension World {
         let serial = truth.add(record)
         device.account.take(serial, number)
         let report = "{\"track\":{},\"beacons\":[],\"n\":\(serial)}"
-        guard (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil else { return }
+        let isDone = (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil
+        // Where the disk refused it is worked out again later, and is another record then.
+        if !isDone { device.account.taken[number]?.removeAll { $0 == serial } }
         device.account.uncertain[number, default: 0] -= 1
     }
 }
