@@ -122,12 +122,12 @@ final class Books: Sendable {
         }
     }
 
-    func statistics() -> [StreamStatistics] {
+    func statistics(dated: Bool) -> [StreamStatistics] {
         let (memory, streams, isOpen) = content.withLock { ($0.memory, $0.streams, $0.isOpen) }
         guard isOpen else { return [] }
         return streams.kinds.map { kind in
             var figures = memory.statistics(kind)
-            figures.oldestPendingAt = oldestPending(kind, memory)
+            if dated { figures.oldestPendingAt = oldestPending(kind, memory) }
             return figures
         }
     }

@@ -36,7 +36,8 @@ package final class Queue: Sendable {
         maintenance = try Maintenance(core: core)
         if settings.isTurnedByHand {
             let hand = QueueHand(try WriterLoop.open(core, maintenance))
-            core.hand.withLock { $0 = QueueCore.Hand { hand.turn() } }
+            // Weak, for what it turns has the core.
+            core.hand.withLock { $0 = QueueCore.Hand { [weak hand] in hand?.turn() } }
             self.hand = hand
             threads = Mutex(Threads())
             return
@@ -237,7 +238,11 @@ package final class Queue: Sendable {
     }
 
     /// Figures for `status`; none before there is a database.
-    package func statistics() -> [StreamStatistics] { core.books.statistics() }
+    ///
+    /// Without `dated` they leave out when the oldest record is of, for which the database is read.
+    package func statistics(dated: Bool = true) -> [StreamStatistics] {
+        core.books.statistics(dated: dated)
+    }
 
     /// Everything lost so far.
     package func losses() throws -> [LossEntry] { try core.books.losses() }

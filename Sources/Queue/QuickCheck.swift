@@ -11,6 +11,28 @@ enum CheckResult: Equatable {
     case unfinished
 }
 
+extension CheckResult {
+    /// From the first row that SQLite gives; a page that the disk did not give says nothing of what is on it.
+    init(_ words: String) {
+        let code = words.number(after: "error code=").flatMap { Int32($0) }
+        if words == "ok" {
+            self = .sound
+        } else if let code, !SQLiteError(code: code, message: "", statement: "").isDamage {
+            self = .unfinished
+        } else {
+            self = .damaged(words)
+        }
+    }
+}
+
+extension String {
+    /// The digits that follow `mark`.
+    fileprivate func number(after mark: String) -> Substring? {
+        guard let found = firstRange(of: mark) else { return nil }
+        return self[found.upperBound...].prefix { $0.isASCII && $0.isNumber }
+    }
+}
+
 /// When a check has to end.
 private struct CheckLimit: Sendable {
     var deadline: BootInstant
@@ -65,8 +87,7 @@ extension Connection {
         do throws(SQLiteError) {
             let check = try prepare("PRAGMA quick_check(1)")
             guard try check.step() else { return .unfinished }
-            let words = check.text(0)
-            return words == "ok" ? .sound : .damaged(words)
+            return CheckResult(check.text(0))
         } catch {
             return error.isDamage ? .damaged("\(error)") : .unfinished
         }

@@ -85,6 +85,8 @@ extension Reader {
         case .sound:
             try chunks(range) { stored in
                 let first = stored.record.firstSegment
+                // Its file begins with some of the segment before, where there is one.
+                if stored.record.codec == .opus { _ = try segment(first - 1) }
                 for id in first..<(first + Int64(stored.record.segments)) {
                     guard try segment(id) != nil else {
                         throw RecordMissing(

@@ -161,7 +161,7 @@ package final class Writer {
             guard connection.isAutocommit else { return }
             throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
         }
-        try connection.execute("BEGIN IMMEDIATE")
+        try connection.run("BEGIN IMMEDIATE")
         opened = clock.now()
     }
 
@@ -170,7 +170,7 @@ package final class Writer {
         guard opened != nil else { return }
         for database in memory.draining { try closeDrained(database) }
         try storeNumbers(since: committed)
-        try connection.execute("COMMIT")
+        try connection.run("COMMIT")
         opened = nil
         openBytes = 0
         wantsCommit = false

@@ -10,12 +10,8 @@ extension Writer {
     /// with the power off is not known and not counted.
     func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
         for kind in streams.kinds {
-            let number = Int64(kind.stream.number)
             // A survey that goes on still needs its sightings.
-            let pin = kind.stream == .beacons ? survey?.first ?? .max : .max
-            let condition = "state=1 AND database=0 AND stream=? AND last<? "
-            let order = "ORDER BY done_boot, done_boottime LIMIT 1"
-            guard let oldest = try done(condition + order, number, pin),
+            guard let oldest = try oldestUploaded(kind.stream, sparing: survey?.first),
                 try isOlder(oldest, than: retention)
             else { continue }
             try removeFront(of: oldest, limit: limit)
@@ -26,14 +22,30 @@ extension Writer {
 
     /// Deletes some of what was uploaded longest ago; false when there is nothing.
     func evictUploaded() throws -> Bool {
-        let order = "ORDER BY done_boot, done_boottime LIMIT 1"
-        let pin = survey?.first ?? .max
         // A survey's sightings go after all else that was uploaded.
-        let beacons = Stream.beacons.number
-        let free = try done("state=1 AND NOT (stream=\(beacons) AND last>=?) \(order)", pin)
-        guard let oldest = try free ?? done("state=1 \(order)") else { return false }
+        guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
+            return false
+        }
         try removeFront(of: oldest, limit: step(oldest.stream))
         return true
+    }
+
+    /// Stream by stream, as the index has them: else each step would sort all that was uploaded.
+    private func oldestUploaded(sparing pin: Int64? = nil) throws -> Done? {
+        try streams.streams.compactMap { try oldestUploaded($0, sparing: pin) }
+            .min { ($0.boot, $0.boottime) < ($1.boot, $1.boottime) }
+    }
+
+    /// The batch of a stream that was uploaded longest ago; `pin`: none with sightings from there on.
+    private func oldestUploaded(_ stream: Stream, sparing pin: Int64?) throws -> Done? {
+        try done(
+            """
+            state=1 AND database=0 AND stream=? AND last<?
+            ORDER BY done_boot, done_boottime LIMIT 1
+            """,
+            Int64(stream.number),
+            stream == .beacons ? pin ?? .max : .max
+        )
     }
 
     /// Deletes some of the oldest batch in quarantine; false when there is none.

@@ -6,6 +6,7 @@ internal import CSQLite
 /// Statements must go first.
 package struct Connection: ~Copyable {
     private let handle: OpaquePointer
+    private let cache = StatementCache()
 
     package enum Access {
         case readWrite
@@ -32,6 +33,7 @@ package struct Connection: ~Copyable {
     }
 
     deinit {
+        cache.close()
         sqlite3_close_v2(handle)
     }
 
@@ -51,7 +53,11 @@ package struct Connection: ~Copyable {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
 
+    /// A statement that was prepared before is used again.
     package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+        // Most pragmas act as they are prepared.
+        let cache = sql.hasPrefix("PRAGMA") ? nil : cache
+        if let known = cache?.take(sql) { return Statement(owning: known, sql, cache) }
         var statement: OpaquePointer?
         try check(
             sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil),
@@ -60,7 +66,7 @@ package struct Connection: ~Copyable {
         guard let statement else {
             throw SQLiteError(code: SQLITE_MISUSE, message: "empty statement", statement: sql)
         }
-        return Statement(owning: statement)
+        return Statement(owning: statement, sql, cache)
     }
 
     /// The first column of the first row as an integer; nil without a row, or where it is NULL.
@@ -105,18 +111,23 @@ package struct Interrupter: @unchecked Sendable {
     package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// A prepared statement; finalized with its owner.
+/// A prepared statement; with its owner it ends what it was doing.
 ///
 /// Parameters count from 1 and columns from 0, as in SQLite.
 package struct Statement: ~Copyable {
     private let handle: OpaquePointer
+    private let sql: String
+    /// Where it goes to be used again.
+    private let cache: StatementCache?
 
-    fileprivate init(owning handle: OpaquePointer) {
+    fileprivate init(owning handle: OpaquePointer, _ sql: String, _ cache: StatementCache?) {
         self.handle = handle
+        self.sql = sql
+        self.cache = cache
     }
 
     deinit {
-        sqlite3_finalize(handle)
+        if let cache { cache.put(handle, sql) } else { sqlite3_finalize(handle) }
     }
 
     /// Moves to the next row; false at the end.
@@ -214,7 +225,7 @@ package struct Statement: ~Copyable {
         return SQLiteError(
             code: sqlite3_extended_errcode(connection),
             message: String(cString: sqlite3_errmsg(connection)),
-            statement: sqlite3_sql(handle).map { String(cString: $0) } ?? ""
+            statement: sql
         )
     }
 }

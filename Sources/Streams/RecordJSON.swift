@@ -100,11 +100,13 @@ package enum RecordJSON {
 package enum Hex {
     package static func text(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
+        text.reserveCapacity(2 * bytes.underestimatedCount)
         for byte in bytes {
-            for nibble in [byte >> 4, byte & 15] {
-                text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
-            }
+            text.append(digit(byte >> 4))
+            text.append(digit(byte & 15))
         }
         return String(decoding: text, as: UTF8.self)
     }
+
+    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 87 + nibble }
 }

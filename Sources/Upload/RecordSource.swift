@@ -44,13 +44,18 @@ package final class RecordSource {
         let step = kind.isLarge ? 1 : Self.pageSize
         for first in stride(from: range.lowerBound, through: range.upperBound, by: Int(step)) {
             let page = first...min(range.upperBound, first + step - 1)
-            var wantsMore = true
-            try write(kind, page) { sequence, bytes in
-                if wantsMore { wantsMore = try body(sequence, bytes) }
+            do {
+                try write(kind, page) { sequence, bytes in
+                    guard try body(sequence, bytes) else { throw Enough() }
+                }
+            } catch is Enough {
+                return
             }
-            guard wantsMore else { return }
         }
     }
+
+    /// No more of a page is wanted: a small batch must not cost a whole one.
+    private struct Enough: Error {}
 
     private func write(
         _ kind: StreamKind,

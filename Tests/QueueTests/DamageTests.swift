@@ -8,6 +8,16 @@ import Testing
 
 /// A damaged database is set aside, what can be read of it comes back, and nothing comes twice.
 @Suite struct DamageTests {
+    /// A page that the disk did not give just now says nothing of what is on it.
+    @Test func check_tellsAReadThatFailedFromDamage() {
+        let page = "*** in database main ***\nPage 18: unable to get the page. error code="
+        #expect(CheckResult(page + "266") == .unfinished)
+        #expect(CheckResult(page + "522") == .damaged(page + "522"))
+        #expect(CheckResult(page + "11") == .damaged(page + "11"))
+        #expect(CheckResult("wrong # of entries") == .damaged("wrong # of entries"))
+        #expect(CheckResult("ok") == .sound)
+    }
+
     /// A numbered source of numbers, the same at each run.
     private struct Numbers: RandomNumberGenerator {
         var state: UInt64

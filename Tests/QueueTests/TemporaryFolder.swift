@@ -20,6 +20,17 @@ final class TemporaryFolder {
 
     var database: String { path + "/queue.sqlite" }
 
+    /// How many of its files this process has open.
+    var openFiles: Int {
+        let links = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return links.count { link in
+            let target = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/self/fd/" + link
+            )
+            return target?.contains(path) ?? false
+        }
+    }
+
     func queue(
         commitInterval: Duration = .seconds(1),
         bootID: String = "boot",

@@ -30,6 +30,30 @@ import Testing
         #expect(disk.names(in: "/data") == ["queue.db", "queue.db-wal"])
     }
 
+    /// A connection to what is shown sees each disk as it is, and can change none.
+    @Test func view_showsOneDiskAfterAnother() throws {
+        let (first, second) = (SimulatedDisk(seed: 1), SimulatedDisk(seed: 2))
+        let writer = try Self.table(first, rows: 10)
+        let other = try Self.table(second, rows: 3)
+        let view = SimulatedDisk(seed: 3)
+        let database = try view.show(first) { try Database(view) }
+        let count = "SELECT count(*) FROM t"
+        for round in 1...5 {
+            #expect(try view.show(first) { try database.integer(count) } == Int64(9 + round))
+            #expect(try view.show(second) { try database.integer(count) } == 3)
+            #expect(view.show(first) { database.code("DELETE FROM t") } != SQLITE_OK)
+            try writer.execute("INSERT INTO t VALUES (\(100 + round), NULL)")
+            // The same number of rows, elsewhere, with the journal empty on both.
+            try writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            try other.execute("UPDATE t SET a=a+10; PRAGMA wal_checkpoint(TRUNCATE)")
+            #expect(
+                try view.show(second) { try database.integer("SELECT min(a) FROM t") }
+                    == Int64(round * 10)
+            )
+        }
+        #expect(try writer.row("PRAGMA integrity_check") == ["ok"])
+    }
+
     @Test func secondWriter_isBusy() throws {
         let disk = SimulatedDisk(seed: 1)
         let first = try Self.table(disk)

@@ -234,7 +234,7 @@ content *content_copy(const content *file) {
 void content_free(content *file) {
     drop_changes(file);
     free(file->changes);
-    free(file->now.bytes);
+    if (!file->is_borrowed) free(file->now.bytes);
     free(file->durable.bytes);
     free(file->held);
     free(file);

@@ -40,6 +40,8 @@ typedef struct content {
     change **changes;
     int64_t change_count;
     int64_t change_room;
+    /// The bytes are another disk's, and only looked at.
+    bool is_borrowed;
     /// The durable bytes differ from what is read, beyond the changes: a sync failed.
     bool is_uncertain;
     /// A byte for each sector: whether it takes up room (or is a hole).

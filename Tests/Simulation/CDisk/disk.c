@@ -1,6 +1,7 @@
 #include "disk.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,15 @@ static _Atomic unsigned disks_made;
 void waypost_disk_seed_sqlite(uint32_t seed) {
     // 0 would give the choice back to the system.
     sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, (int)(seed | 1), NULL);
+}
+
+void waypost_disk_use_one_thread(void) {
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    // Files of some hundred kilobytes come and go all the time.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 16 << 20);
 }
 
 waypost_disk *waypost_disk_new(uint64_t seed) {
@@ -54,6 +64,40 @@ void waypost_disk_restore(waypost_disk *disk, const waypost_disk *from) {
     tree_copy(&disk->tree, &from->tree);
 }
 
+/// What is open is of the file that has its name now; an index of a journal has to be made anew.
+static void point(waypost_disk *view, handle *handle) {
+    content *was = handle->file;
+    content *file = handle->name != NULL ? tree_find(&view->tree, handle->name) : NULL;
+    if (file == NULL) file = tree_make_nameless(&view->tree);
+    handle->file = file;
+    tree_retain(file);
+    file->handles++;
+    if (handle->shared != NULL) {
+        file->shared = handle->shared;
+        for (int index = 0; index < handle->shared->region_count; index++)
+            memset(handle->shared->regions[index], 0, shared_region_bytes);
+    }
+    was->handles--;
+    was->shared = NULL;
+}
+
+static void show(waypost_disk *view, const tree *from) {
+    tree was = view->tree;
+    view->tree = (tree){0};
+    if (from != NULL) tree_borrow(&view->tree, from);
+    for (handle *handle = view->handles; handle != NULL; handle = handle->next) {
+        content *file = handle->file;
+        point(view, handle);
+        tree_release(&was, file);
+    }
+    tree_clear(&was);
+    view->is_view = true;
+}
+
+void waypost_disk_show(waypost_disk *view, const waypost_disk *from) { show(view, &from->tree); }
+
+void waypost_disk_hide(waypost_disk *view) { show(view, NULL); }
+
 const char *waypost_disk_name(const waypost_disk *disk) { return disk->name; }
 
 void waypost_disk_kill(waypost_disk *disk) {
@@ -89,12 +133,18 @@ bool waypost_disk_fail(waypost_disk *disk, unsigned kinds, int64_t after, int64_
     for (size_t index = 0; index < most_faults; index++) {
         if (disk->faults[index].times > 0) continue;
         disk->faults[index] = (fault){.kinds = kinds, .after = after, .times = times};
+        disk->has_faults = true;
         return true;
     }
     return false;
 }
 
-void waypost_disk_clear_faults(waypost_disk *disk) { memset(disk->faults, 0, sizeof(disk->faults)); }
+bool waypost_disk_has_faults(const waypost_disk *disk) { return disk->has_faults; }
+
+void waypost_disk_clear_faults(waypost_disk *disk) {
+    memset(disk->faults, 0, sizeof(disk->faults));
+    disk->has_faults = false;
+}
 
 void waypost_disk_set_capacity(waypost_disk *disk, int64_t bytes) { disk->capacity = bytes; }
 
@@ -124,6 +174,7 @@ waypost_disk_counters waypost_disk_count(const waypost_disk *disk) { return disk
 // MARK: Operations
 
 static bool has_fault(waypost_disk *disk, unsigned kind) {
+    if (!disk->has_faults) return false;
     bool fails = false;
     for (fault *fault = disk->faults; fault < disk->faults + most_faults; fault++) {
         if (fault->times == 0 || (fault->kinds & kind) == 0) continue;
@@ -177,7 +228,7 @@ static int64_t some_of(waypost_disk *disk, int64_t length) {
 int disk_write(waypost_disk *disk, content *file, int64_t offset, const void *bytes, int64_t length) {
     bool goes = disk_begin(disk, WAYPOST_DISK_WRITES);
     if (disk->is_off) return EIO;
-    if (disk->is_read_only) return EROFS;
+    if (disk->is_read_only || disk->is_view) return EROFS;
     int64_t fits = fitting(disk, file, offset, length);
     if (!goes) {
         int64_t some = some_of(disk, length);
@@ -213,7 +264,7 @@ int disk_sync(waypost_disk *disk, content *file) {
 int disk_change(waypost_disk *disk) {
     bool goes = disk_begin(disk, WAYPOST_DISK_WRITES);
     if (disk->is_off) return EIO;
-    if (disk->is_read_only) return EROFS;
+    if (disk->is_read_only || disk->is_view) return EROFS;
     return goes ? 0 : EIO;
 }
 

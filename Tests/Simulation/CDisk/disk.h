@@ -4,7 +4,7 @@
 
 #include "tree.h"
 
-enum { most_faults = 8, shared_region_bytes = 32768 };
+enum { most_faults = 64, shared_region_bytes = 32768 };
 
 typedef struct {
     unsigned kinds;
@@ -43,6 +43,8 @@ struct waypost_disk {
     handle *handles;
     chance chance;
     fault faults[most_faults];
+    /// Some were set: most disks have none, and are asked at each operation.
+    bool has_faults;
     int64_t capacity;
     int64_t milliseconds;
     /// Operations until the power goes; negative: it stays.
@@ -50,6 +52,8 @@ struct waypost_disk {
     bool is_off;
     bool is_read_only;
     bool drops_syncs;
+    /// Its files are another disk's, and must not be written.
+    bool is_view;
     waypost_disk_counters counters;
     void (*trace)(void *context, const char *line);
     void *context;

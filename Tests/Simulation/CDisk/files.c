@@ -14,6 +14,20 @@ const void *waypost_disk_bytes(const waypost_disk *disk, const char *name) {
     return file != NULL ? file->now.bytes : NULL;
 }
 
+uint64_t waypost_disk_fingerprint(const waypost_disk *disk, const char *name) {
+    const content *file = tree_find(&disk->tree, name);
+    if (file == NULL) return 0;
+    // FNV-1a, eight bytes at a time; up to its room a file is zeros.
+    uint64_t print = 0xCBF29CE484222325 ^ (uint64_t)file->now.size;
+    for (int64_t offset = 0; offset < file->now.size; offset += 8) {
+        uint64_t word;
+        memcpy(&word, file->now.bytes + offset, sizeof(word));
+        print = (print ^ word) * 0x100000001B3;
+        print ^= print >> 29;
+    }
+    return print;
+}
+
 const char *waypost_disk_file(const waypost_disk *disk, size_t index) {
     return index < disk->tree.now.count ? disk->tree.now.entries[index].name : NULL;
 }

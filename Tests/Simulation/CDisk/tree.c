@@ -190,6 +190,15 @@ void tree_copy(tree *tree, const struct tree *from) {
     for (content *file = from->files; file != NULL; file = file->next) tree_release(tree, file->twin);
 }
 
+void tree_borrow(tree *tree, const struct tree *from) {
+    for (size_t index = 0; index < from->now.count; index++) {
+        content *file = tree_make(tree, from->now.entries[index].name);
+        file->now = from->now.entries[index].file->now;
+        file->is_borrowed = true;
+    }
+    drop_steps(tree);
+}
+
 void tree_clear(tree *tree) {
     drop_steps(tree);
     names_clear(tree, &tree->now);

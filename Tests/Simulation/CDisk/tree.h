@@ -51,4 +51,6 @@ void tree_sync(tree *tree);
 void tree_crash(tree *tree, chance *chance, waypost_disk_harshness harshness);
 /// Into an empty tree.
 void tree_copy(tree *tree, const struct tree *from);
+/// Into an empty tree: what is there now, its bytes borrowed.
+void tree_borrow(tree *tree, const struct tree *from);
 void tree_clear(tree *tree);

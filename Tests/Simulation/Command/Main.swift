@@ -9,6 +9,7 @@ struct Simulate {
             print("usage: deploy/simulate [--seeds N] [--from SEED] [--hours H] [--log]")
             exit(64)
         }
+        World.useOneThread()
         if let hours = options.hours { return live(hours, options) }
         exit(run(options) ? 0 : 1)
     }
@@ -16,10 +17,11 @@ struct Simulate {
     /// True when no seed fails.
     private static func run(_ options: Options) -> Bool {
         var failures: [String: Int] = [:]
+        let view = View()
         for number in 0..<options.seeds {
             let plan = options.plan(options.from + UInt64(number) * options.every)
             if number % 20 == 19 { tell("progress \(number + 1)") }
-            let world = World(plan)
+            let world = World(plan, view: view)
             if options.isLogged { world.log = { print($0) } }
             guard let (violation, step) = world.run() else { continue }
             if options.stops {

@@ -31,6 +31,9 @@ extension SimulatedDisk {
             .filter { !$0.contains("/") }
     }
 
+    /// A number that other bytes in a file hardly ever have.
+    package func fingerprint(_ path: String) -> UInt64 { waypost_disk_fingerprint(disk, path) }
+
     package func exists(_ path: String) -> Bool { waypost_disk_size(disk, path) >= 0 }
 
     package func size(_ path: String) -> Int64? {

@@ -31,6 +31,11 @@ package final class SimulatedDisk: @unchecked Sendable {
         waypost_disk_seed_sqlite(seed)
     }
 
+    /// For a program that has one thread and does nothing but simulate: before it opens any database.
+    package static func useOneThread() {
+        waypost_disk_use_one_thread()
+    }
+
     /// What `sqlite3_open_v2` is given as the VFS.
     package var vfs: String { String(cString: waypost_disk_name(disk)) }
 
@@ -70,6 +75,15 @@ package final class SimulatedDisk: @unchecked Sendable {
         waypost_disk_restore(disk, snapshot.disk.disk)
     }
 
+    /// Shows what is on another disk while `body` runs, without a copy; what is open here sees that, too.
+    ///
+    /// For looking only: nothing can be written, and the other disk must not change meanwhile.
+    package func show<Value>(_ other: SimulatedDisk, _ body: () throws -> Value) rethrows -> Value {
+        waypost_disk_show(disk, other.disk)
+        defer { waypost_disk_hide(disk) }
+        return try body()
+    }
+
     // MARK: Faults
 
     /// Bytes that the disk has room for; nil: no limit.
@@ -89,14 +103,17 @@ package final class SimulatedDisk: @unchecked Sendable {
         didSet { waypost_disk_set_drops_syncs(disk, dropsSyncs) }
     }
 
-    /// Operations of these kinds fail, after so many that do not, so many times; eight such faults at once.
+    /// Operations of these kinds fail, after so many that do not, so many times; 64 such faults at once.
     ///
     /// Some of a write that fails may be there; after a sync that failed the next one succeeds, and what the
     /// failed one gave up is lost at a power cut (fsync(2), Linux since 4.13).
     package func fail(_ operations: Operations, after: Int = 0, times: Int = .max) {
         let isNoted = waypost_disk_fail(disk, operations.rawValue, Int64(after), Int64(times))
-        precondition(isNoted, "more than eight faults at once")
+        precondition(isNoted, "too many faults at once")
     }
+
+    /// Some were set, and not cleared.
+    package var hasFaults: Bool { waypost_disk_has_faults(disk) }
 
     package func clearFaults() {
         waypost_disk_clear_faults(disk)

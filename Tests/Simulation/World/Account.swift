@@ -57,6 +57,9 @@ struct Account {
     /// A sync has failed: what is seen after it need not be on the disk (fsync(2), Linux since 4.13).
     var hasFailedSync = false
 
+    /// A write may have failed since the program started.
+    var hasFailedWrite = false
+
     /// What vanished programs left has been seen.
     mutating func look() {
         if hasFailedSync { return }

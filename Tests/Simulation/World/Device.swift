@@ -40,6 +40,8 @@ final class Device {
     /// Which boot it is, in `Truth.boots`.
     private(set) var boot = 0
     var queue: Queue?
+    /// What vanished: its connections close once their files are dead, or they would write.
+    private var gone: Queue?
     var limits = StorageLimits()
     var memoryLimit = 1000
     var userStreams: [DeclaredStream] = []
@@ -86,6 +88,7 @@ final class Device {
 
     /// The program starts; it may find that it cannot, and is started again later.
     func start(_ truth: Truth) {
+        gone = nil
         starts += 1
         sound = nil
         queue = try? Queue(settings: settings(of: truth))
@@ -93,12 +96,14 @@ final class Device {
 
     /// The program is gone without a word.
     func vanish() {
+        gone = queue ?? gone
         queue = nil
         syncer = nil
         // The end of what is lost of it nobody can tell.
         if let open = sound { account.segmentsAtRisk += open.index }
         sound = nil
         account.vanish()
+        if !disk.hasFaults { account.hasFailedWrite = false }
     }
 
     /// Turns the writer and the maintenance until they have nothing to do.

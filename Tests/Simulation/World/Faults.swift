@@ -11,6 +11,7 @@ extension World {
         case .powerOff: disk.powerOff(after: chance.scale(1...300))
         case .full: disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
         case .failWrites:
+            device.account.hasFailedWrite = true
             disk.fail(.writes, after: chance.scale(0...30), times: chance.scale(1...30))
         case .failSyncs:
             device.account.hasFailedSync = true
@@ -23,12 +24,19 @@ extension World {
             disk.capacity = nil
         case .snapshot:
             guard !device.account.hasFailedSync else { return }
-            server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+            server.endsOfCopies.formUnion(ends(of: device))
             snapshots[device.number] = (disk.snapshot(), device.account)
         case .rollback: try rollBack(device, &chance)
         case .copy: try copy(device, &chance)
         default: try damage(step, device, &chance)
         }
+    }
+
+    /// Sound of which the disk need not have a chunk: what came last, or all that memory may hold while it fails.
+    private func ends(of device: Device) -> ArraySlice<Int> {
+        let isLate = device.account.hasFailedWrite || device.disk.capacity != nil
+        return isLate
+            ? device.account.segments[...] : device.account.segments.suffix(2 * Self.chunkLimit)
     }
 
     private func cutPower(_ device: Device, _ chance: inout Chance) throws {
@@ -53,7 +61,7 @@ extension World {
     private func copy(_ device: Device, _ chance: inout Chance) throws {
         // A copy has what a failed sync gave up, and its device writes that once more.
         guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync else { return }
-        server.endsOfCopies.formUnion(device.account.segments.suffix(2 * Self.chunkLimit))
+        server.endsOfCopies.formUnion(ends(of: device))
         let second = Device(
             devices.count,
             device.disk.copy(seed: chance.next()),
@@ -77,6 +85,8 @@ extension World {
         device.vanish()
         disk.kill()
         device.account.isDamaged = true
+        // Where the end of the journal is gone, chunks are made of their segments once more.
+        server.endsOfCopies.formUnion(device.account.segments)
         // Large records have pages of their own: zeros in one nobody can tell from what was there.
         if plan.padding > 100 { device.account.isGarbled = true }
         switch step.kind {

@@ -71,11 +71,14 @@ extension World {
 
     private func note(_ device: Device, synced: Bool) throws {
         let stamp = device.clock.stamp()
-        if synced { truth.boots[device.boot].syncs.append(stamp.boot.milliseconds) }
-        try? device.queue?.perform { writer in
+        let isNoted: Void? = try? device.queue?.perform { writer in
             try writer.noteClock(stamp, synced: synced)
             try writer.pruneClockMap()
         }
+        guard synced else { return }
+        // Where the disk refused, it may be there or not.
+        if isNoted != nil { truth.boots[device.boot].syncs.append(stamp.boot.milliseconds) }
+        truth.boots[device.boot].isVouchedFor = true
     }
 
     // MARK: Records
@@ -202,7 +205,9 @@ extension World {
         let serial = truth.add(record)
         device.account.take(serial, number)
         let report = "{\"track\":{},\"beacons\":[],\"n\":\(serial)}"
-        guard (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil else { return }
+        let isDone = (try? queue.perform({ try $0.finishSurvey(report: report) })) != nil
+        // Where the disk refused it is worked out again later, and is another record then.
+        if !isDone { device.account.taken[number]?.removeAll { $0 == serial } }
         device.account.uncertain[number, default: 0] -= 1
     }
 }

@@ -1,4 +1,4 @@
-// What the databases of a device hold, read from a copy of its disk without the gateway's code.
+// What the databases of a device hold, read without the gateway's code.
 internal import SQLite
 internal import SimulatedDisk
 internal import Streams
@@ -16,32 +16,55 @@ struct Presence {
     /// All of it could be read.
     var isComplete = true
 
+    /// Of a damaged database as much as there is.
     init(_ disk: SimulatedDisk, streams: [StreamKind]) {
-        let copy = disk.copy(seed: 1)
-        // Without its disk a connection is dead.
-        withExtendedLifetime(copy) { read(copy, streams) }
+        self.init(try? OpenDatabase(on: disk.copy(seed: 1)), disk, streams: streams)
     }
 
-    private mutating func read(_ copy: SimulatedDisk, _ streams: [StreamKind]) {
+    private init() {}
+
+    init(
+        _ live: OpenDatabase?,
+        _ disk: SimulatedDisk,
+        streams: [StreamKind],
+        _ files: OlderFiles = OlderFiles()
+    ) {
         do {
-            let live = try Connection(path: Device.path, access: .readWrite, vfs: copy.vfs)
-            // Of a damaged database as much as there is.
+            guard let live else { throw Violation("readable", "it does not open") }
             for kind in streams {
-                do { try read(kind, live, isLive: true) } catch { isComplete = false }
+                do { try read(kind, live.connection, isLive: true) } catch { isComplete = false }
             }
-            try readLedger(live)
-            hasOlder = try live.integer("SELECT count(*) FROM databases WHERE state<2") ?? 0 > 0
+            try readLedger(live.connection)
+            let waiting = "SELECT count(*) FROM databases WHERE state<2"
+            hasOlder = try live.connection.integer(waiting) ?? 0 > 0
         } catch {
             isComplete = false
         }
+        readOlder(disk, streams, files)
+    }
+
+    /// Those that were set aside.
+    private mutating func readOlder(
+        _ disk: SimulatedDisk,
+        _ streams: [StreamKind],
+        _ files: OlderFiles
+    ) {
         let prefix = Device.path + ".corrupt-"
-        for path in copy.files
-        where path.hasPrefix(prefix) && !path.hasSuffix("-wal") && !path.hasSuffix("-shm") {
-            hasOlder = true
-            guard let older = try? Connection(path: path, access: .readWrite, vfs: copy.vfs) else {
-                continue
+        let paths = disk.files.filter {
+            $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
+        }
+        guard !paths.isEmpty else { return }
+        hasOlder = true
+        for path in paths {
+            let older = files.find(path, disk, streams) { copy in
+                var older = Presence()
+                guard let database = try? OpenDatabase(path, on: copy) else { return older }
+                for kind in streams { try? older.read(kind, database.connection, isLive: false) }
+                return older
             }
-            for kind in streams { try? read(kind, older, isLive: false) }
+            records.formUnion(older.records)
+            segments.formUnion(older.segments)
+            ready.formUnion(older.ready)
         }
     }
 

@@ -16,7 +16,8 @@ extension World {
                 for _ in 0..<12 { try fiveMinutes(&chance) }
                 try take(Step(.clockSync))
                 if chance.isOne(in: 24) { try mishap(&chance) }
-                if hour % 24 == 23 { try audit(devices[0]) }
+                guard hour % 24 == 23 else { continue }
+                try audit(devices[0])
                 devices[0].account.forget(server)
             }
             try findPeace()

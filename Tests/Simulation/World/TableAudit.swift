@@ -1,42 +1,21 @@
-// What must be true of the tables of a database, said in SQL over a copy of it.
+// What must be true of the tables of a database, said in SQL.
 internal import SQLite
-internal import SimulatedDisk
 internal import Streams
 
 /// Looks at one database; throws a Violation for what does not fit together.
 struct TableAudit {
-    private let connection: ConnectionBox
+    private let database: OpenDatabase
     private let streams: [StreamKind]
 
-    /// A box, because a connection cannot be copied.
-    private final class ConnectionBox {
-        let connection: Connection
-        /// Without its disk a connection is dead.
-        private let disk: SimulatedDisk
-
-        init(_ connection: consuming Connection, _ disk: SimulatedDisk) {
-            self.connection = connection
-            self.disk = disk
-        }
-    }
-
-    init(_ device: Device, _ streams: [StreamKind]) throws {
-        let copy = device.disk.copy(seed: 2)
+    init(_ database: OpenDatabase, _ streams: [StreamKind]) {
+        self.database = database
         self.streams = streams
-        connection = ConnectionBox(
-            try Connection(path: Device.path, access: .readWrite, vfs: copy.vfs),
-            copy
-        )
     }
 
-    func check() throws {
-        try checkNumbers()
-        for kind in streams { try check(kind) }
+    /// `isDamaged`: some of it may be older than the rest, which the program sees as it reads the records.
+    func check(isDamaged: Bool) throws {
         try checkSound()
-        try none(
-            "a sighting without its beacon",
-            "SELECT s.id FROM sightings s LEFT JOIN beacons b ON b.id=s.beacon WHERE b.id IS NULL"
-        )
+        if !isDamaged { try checkRows() }
         try none(
             "told more than lost",
             "SELECT stream FROM losses WHERE told>records OR records<=0"
@@ -48,6 +27,15 @@ struct TableAudit {
         try none(
             "a batch of a clock map to come",
             "SELECT id FROM batches WHERE clock_map>(SELECT ifnull(max(id), 0) FROM clock_map)"
+        )
+    }
+
+    private func checkRows() throws {
+        try checkNumbers()
+        for kind in streams { try check(kind) }
+        try none(
+            "a sighting without its beacon",
+            "SELECT s.id FROM sightings s LEFT JOIN beacons b ON b.id=s.beacon WHERE b.id IS NULL"
         )
     }
 
@@ -70,26 +58,27 @@ struct TableAudit {
     // MARK: One stream
 
     private func check(_ kind: StreamKind) throws {
-        let number = kind.stream.number
+        let number = Int64(kind.stream.number)
         let rows = try ranges("SELECT id, id FROM \(kind.table)")
-        for database in try partitions(number) {
+        for partition in try partitions(number) {
             let next =
-                try integer(
-                    "SELECT next FROM sequences WHERE database=\(database) AND stream=\(number)"
+                try database.connection.integer(
+                    "SELECT next FROM sequences WHERE database=? AND stream=?",
+                    partition,
+                    number
                 ) ?? 1
-            let key = "database=\(database) AND stream=\(number)"
-            let gone = try ranges("SELECT first, last FROM gone WHERE \(key)")
-            let batches = try ranges("SELECT first, last FROM batches WHERE \(key)")
-            try apart(gone + batches, "\(kind.stream) of \(database)", below: next)
-            guard database == 0 else { continue }
+            let key = "WHERE database=? AND stream=?"
+            let gone = try ranges("SELECT first, last FROM gone \(key)", partition, number)
+            let batches = try ranges("SELECT first, last FROM batches \(key)", partition, number)
+            try apart(gone + batches, "\(kind.stream) of \(partition)", below: next)
+            guard partition == 0 else { continue }
             try checkRows(rows, gone: gone, below: next, kind)
         }
     }
 
-    private func partitions(_ stream: Int) throws -> [Int64] {
-        let rows = try connection.connection.prepare(
-            "SELECT database FROM sequences WHERE stream=\(stream)"
-        )
+    private func partitions(_ stream: Int64) throws -> [Int64] {
+        let rows = try database.connection.prepare("SELECT database FROM sequences WHERE stream=?")
+        try rows.bind(stream, at: 1)
         var found: [Int64] = []
         while try rows.step() { found.append(rows.required(0)) }
         return found
@@ -164,10 +153,9 @@ struct TableAudit {
 
     // MARK: SQL
 
-    private func integer(_ sql: String) throws -> Int64? { try connection.connection.integer(sql) }
-
-    private func ranges(_ sql: String) throws -> [ClosedRange<Int64>] {
-        let rows = try connection.connection.prepare(sql)
+    private func ranges(_ sql: String, _ values: Int64...) throws -> [ClosedRange<Int64>] {
+        let rows = try database.connection.prepare(sql)
+        try rows.bind(values, from: 1)
         var ranges: [ClosedRange<Int64>] = []
         while try rows.step() {
             guard rows.required(0) <= rows.required(1) else {
@@ -179,7 +167,7 @@ struct TableAudit {
     }
 
     private func none(_ words: String, _ sql: String) throws {
-        let rows = try connection.connection.prepare(sql)
+        let rows = try database.connection.prepare(sql)
         guard try rows.step() else { return }
         throw Violation("tables", "\(words): \(rows.text(0))")
     }

@@ -35,6 +35,8 @@ struct Boot {
     var name: String
     /// Boot times (ms) at which somebody vouched for the wall clock.
     var syncs: [Int64] = []
+    /// Somebody did, even if that may not have been noted.
+    var isVouchedFor = false
 }
 
 /// All of it, for all devices of a world.
@@ -60,7 +62,7 @@ struct Truth {
     /// How far a date may be off, in ms; nil where nobody ever vouched for a clock in that boot.
     func bound(_ boot: Int, _ boottime: Int64) -> Int64? {
         let syncs = boots[boot].syncs
-        guard let first = syncs.first else { return nil }
+        guard let first = syncs.first else { return boots[boot].isVouchedFor ? .max : nil }
         let before = syncs.last { $0 <= boottime } ?? first
         // The map keeps one note in six hours of those that agree.
         let distance = abs(boottime - before) + ClockMap.spacing

@@ -17,11 +17,17 @@ package final class World {
     package var log: ((String) -> Void)? {
         didSet { server.log = log }
     }
+    let view: View
     /// How often the databases were looked through.
     var audits = 0
 
-    package init(_ plan: Plan) {
+    /// For a program of one thread that runs nothing but worlds; it is faster then.
+    package static func useOneThread() { SimulatedDisk.useOneThread() }
+
+    /// `view`: one for all worlds of a thread makes them faster.
+    package init(_ plan: Plan, view: View = View()) {
         self.plan = plan
+        self.view = view
         SimulatedDisk.seedSQLite(UInt32(truncatingIfNeeded: plan.seed &* 2_654_435_761 | 1))
         server = Server(plan.seed ^ 0x5E4E)
         var chance = Chance(plan.seed ^ 0x1D)

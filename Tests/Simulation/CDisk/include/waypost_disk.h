@@ -34,6 +34,10 @@ typedef struct {
 /// All disks at once: what SQLite draws for itself (the salts of a journal) is one stream in a process.
 void waypost_disk_seed_sqlite(uint32_t seed);
 
+/// For a program of one thread, before anything else of SQLite: without its locks and its count of memory, and
+/// memory that was freed stays the program's.
+void waypost_disk_use_one_thread(void);
+
 waypost_disk *waypost_disk_new(uint64_t seed);
 /// Its handles are dead from now on; the last of them to be closed takes the rest with it.
 void waypost_disk_free(waypost_disk *disk);
@@ -41,6 +45,10 @@ void waypost_disk_free(waypost_disk *disk);
 waypost_disk *waypost_disk_copy(const waypost_disk *disk, uint64_t seed);
 /// The content becomes that of another disk, at power off: handles are dead.
 void waypost_disk_restore(waypost_disk *disk, const waypost_disk *from);
+/// Shows what is on another disk, without a copy, also to what is open: until `hide`, and for reading only.
+void waypost_disk_show(waypost_disk *view, const waypost_disk *from);
+/// Its files are empty.
+void waypost_disk_hide(waypost_disk *view);
 /// The name of the VFS.
 const char *waypost_disk_name(const waypost_disk *disk);
 
@@ -54,6 +62,7 @@ bool waypost_disk_is_off(const waypost_disk *disk);
 
 /// Operations of these kinds fail: after so many that do not, so many times. False with too many faults at once.
 bool waypost_disk_fail(waypost_disk *disk, unsigned kinds, int64_t after, int64_t times);
+bool waypost_disk_has_faults(const waypost_disk *disk);
 void waypost_disk_clear_faults(waypost_disk *disk);
 void waypost_disk_set_capacity(waypost_disk *disk, int64_t bytes);
 void waypost_disk_set_read_only(waypost_disk *disk, bool is_read_only);
@@ -72,6 +81,8 @@ void waypost_disk_trace(waypost_disk *disk, void (*trace)(void *context, const c
 int64_t waypost_disk_size(const waypost_disk *disk, const char *name);
 /// Its bytes as they read, until the next change. Not an operation either.
 const void *waypost_disk_bytes(const waypost_disk *disk, const char *name);
+/// Of its bytes and their number; 0 where there is no such file.
+uint64_t waypost_disk_fingerprint(const waypost_disk *disk, const char *name);
 /// The n-th name in the order of their creation; NULL beyond the last.
 const char *waypost_disk_file(const waypost_disk *disk, size_t index);
 

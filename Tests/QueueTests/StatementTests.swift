@@ -1,0 +1,71 @@
+import SQLite
+import Testing
+
+@testable import Queue
+
+/// Statements that are used again.
+@Suite struct StatementTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func open() throws -> Connection {
+        let connection = try Connection(path: folder.database, access: .readWrite)
+        try connection.execute("CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
+        return connection
+    }
+
+    @Test func statementThatIsUsedAgain_beginsAnewWithNothingBound() throws {
+        let connection = try open()
+        let sql = "SELECT a, ? FROM t ORDER BY a"
+        for _ in 0..<3 {
+            let rows = try connection.prepare(sql)
+            var found = [try rows.step() ? rows.integer(1) : -1]
+            rows.reset()
+            try rows.bind([7], from: 1)
+            found.append(try rows.step() ? rows.integer(1) : -1)
+            #expect(found == [nil, 7])
+        }
+    }
+
+    @Test func sameStatementTwiceAtOnce_areTwo() throws {
+        let connection = try open()
+        let sql = "SELECT a FROM t ORDER BY a"
+        let outer = try connection.prepare(sql)
+        var pairs = 0
+        while try outer.step() {
+            let inner = try connection.prepare(sql)
+            while try inner.step() { pairs += 1 }
+        }
+        #expect(pairs == 9)
+    }
+
+    /// One that was left in its midst holds no lock, and is right after the table is another.
+    @Test func changeOfTheSchema_isSeen() throws {
+        let connection = try open()
+        try connection.execute("PRAGMA synchronous=OFF")
+        for name in 0..<80 {
+            #expect(try connection.integer("SELECT max(a) FROM t") == Int64(3 + name))
+            #expect(try connection.integer("SELECT a+\(name) FROM t") == Int64(1 + name))
+            try connection.execute("ALTER TABLE t RENAME TO old; CREATE TABLE t(b, a)")
+            try connection.execute(
+                "INSERT INTO t SELECT 0, a+(a=(SELECT max(a) FROM old)) FROM old"
+            )
+            try connection.execute("DROP TABLE old")
+        }
+    }
+
+    /// A queue that is turned by hand keeps nothing alive once nobody has it: its files are closed.
+    @Test func queueByHand_goesWithWhoeverHasIt() throws {
+        weak var gone: Queue?
+        do {
+            var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+            settings.isTurnedByHand = true
+            let queue = try Queue(settings: settings).flushed()
+            gone = queue
+            #expect(folder.openFiles > 0)
+        }
+        #expect(gone == nil)
+        #expect(folder.openFiles == 0)
+    }
+}
