@@ -78,8 +78,9 @@ extension Gateway {
     }
 
     private func tellStorage() -> Subscription {
-        let (log, errors, clock) = (settings.log, board.errors, clock)
+        let (log, errors, clock, queue) = (settings.log, board.errors, clock, queue)
         let level = StateBox(StorageLevel.ok)
+        let told = StateBox([StorageLevel: BootInstant]())
         return queue.storage.subscribe { state in
             switch state {
             case .error(let failure, _):
@@ -93,10 +94,35 @@ extension Gateway {
                 guard isNews else { return }
                 guard report.level != .ok else { return log.info("storage", ["level": "ok"]) }
                 log.warning("storage", ["why": report.detail])
+                if Self.isNew(report.level, in: told, at: clock.now()) {
+                    queue.accept(Self.event(report, at: clock.stamp()))
+                }
                 guard report.level != .low else { return }
                 errors.add(Failure(report.detail, code: .storageFull), at: clock.wall())
             case .unknown, .loading: break
             }
         }
+    }
+
+    /// A level that comes and goes is an event once an hour.
+    private static func isNew(
+        _ level: StorageLevel,
+        in told: StateBox<[StorageLevel: BootInstant]>,
+        at now: BootInstant
+    ) -> Bool {
+        told.update { told in
+            if let last = told[level], now - last < .seconds(3600) { return false }
+            told[level] = now
+            return true
+        }
+    }
+
+    private static func event(_ report: StorageReport, at stamp: Stamp) -> Event {
+        var detail: [(key: String, value: EventValue)] = [
+            ("level", .text(report.level.rawValue)), ("why", .text(report.detail)),
+            ("free_bytes", .integer(report.room.free)),
+        ]
+        if report.level != .low { detail.append(("code", .text(ErrorCode.storageFull.rawValue))) }
+        return Event(.storageLow, source: "storage", detail: detail, stamp: stamp)
     }
 }

@@ -13,6 +13,7 @@ package enum EventKind: String, Sendable, CaseIterable {
     case evicted
     case quarantined
     case databaseSalvaged = "database_salvaged"
+    case storageLow = "storage_low"
     case unexpectedDuplicates = "unexpected_duplicates"
 }
 

@@ -168,7 +168,7 @@ class Bench:
                 if not part:
                     return None
                 answer += part
-            return json.loads(answer)
+            return json.loads(answer).get("status")
         except (OSError, ValueError):
             return None
         finally:

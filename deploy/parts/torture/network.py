@@ -1,4 +1,5 @@
 """Bad networks: hundreds of faults of every kind between the gateway and the receiver, each answered by a sync."""
+import json
 import socket
 import time
 
@@ -56,13 +57,12 @@ class Networks:
         try:
             client.connect(str(self.bench.run / "control.sock"))
             client.sendall(b'{"command":"sync"}\n')
-            answer = b""
-            while b'{"sync_done":' not in answer:
-                part = client.recv(1 << 16)
-                if not part:
-                    return None
-                answer = answer[-20:] + part
-            return b'"sync_done":true' in answer
+            # The status comes first, and after each change.
+            for line in client.makefile("rb"):
+                reply = json.loads(line)
+                if "done" in reply or "error" in reply:
+                    return reply.get("done", False)
+            return None
         except socket.timeout:
             self.row.problem("a sync did not end in 20 s")
             return None
