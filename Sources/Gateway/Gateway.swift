@@ -56,17 +56,9 @@ package final class Gateway {
     let intake: Intake
     let status: StatusPublication
     private(set) var control: ControlPlane?
-    private var lanes: [StoppableLane] = []
+    private var threads: [StoppableThread] = []
     private var health: ReliableTimer?
     private var subscriptions: [Subscription] = []
-
-    static func databasePath(_ stateDirectory: String) -> String {
-        "\(stateDirectory)/queue.sqlite"
-    }
-
-    package static func socketPath(_ configuration: Configuration) -> String {
-        "\(configuration.runtimeDirectory)/control.sock"
-    }
 
     /// Opens what everything needs: directories, the lock, the device id, the queue.
     ///
@@ -89,7 +81,7 @@ package final class Gateway {
             stateDirectory: configuration.stateDirectory
         )
         bootID = Self.currentBootID()
-        let path = Self.databasePath(configuration.stateDirectory)
+        let path = configuration.databasePath
         do {
             queue = try Queue(
                 settings: QueueSettings(
@@ -189,7 +181,7 @@ package final class Gateway {
         enterLosses()
         subscriptions += observe()
         let clockWatch = clockWatch
-        let clockLane = try StoppableLane("clock") { clockWatch.run(until: $0) }
+        let clockLane = try StoppableThread("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
         try startControl()
@@ -203,10 +195,10 @@ package final class Gateway {
             read: reload
         )
         let (wantsReload, wasEnrolled) = (wantsReload, wasEnrolled)
-        let reloadLane = try StoppableLane("reload") {
+        let reloadLane = try StoppableThread("reload") {
             reloader.run(wantsReload, wasEnrolled, until: $0)
         }
-        lanes = [clockLane, reloadLane]
+        threads = [clockLane, reloadLane]
         health = try ReliableTimer(
             "health",
             grid: TimerGrid(interval: service.healthInterval(settings.patience)),
@@ -224,7 +216,7 @@ package final class Gateway {
         let shutdown = Shutdown(
             services: services,
             intake: intake,
-            lanes: lanes,
+            threads: threads,
             health: health,
             control: control,
             queue: queue,
@@ -371,7 +363,7 @@ package final class Gateway {
         let (services, wantsReload) = (services, wantsReload)
         try status.start()
         let control = try ControlPlane(
-            path: Self.socketPath(settings.configuration),
+            path: settings.configuration.socketPath,
             status: status,
             queue: queue,
             actions: ControlActions(

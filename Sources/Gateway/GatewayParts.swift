@@ -6,8 +6,8 @@ internal import Queue
 extension Gateway {
     /// Judges every thread that may hang.
     func supervisor(
-        _ clockLane: StoppableLane,
-        _ reloadLane: StoppableLane
+        _ clockLane: StoppableThread,
+        _ reloadLane: StoppableThread
     ) -> Supervisor {
         let (services, board, intake) = (services, board, intake)
         let (control, wasEnrolled) = (control, wasEnrolled)
@@ -15,7 +15,7 @@ extension Gateway {
         parts += [uploadPart, writerPart, clockPart(clockLane)]
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
         if let control {
-            parts.append(.of(control.lane, "control") { control.ask() })
+            parts.append(.of(control.thread, "control") { control.ask() })
         }
         // Woken so, it also tries again what could not be started.
         parts.append(.of(reloadLane, "reload") { wasEnrolled.signal() })
@@ -51,9 +51,9 @@ extension Gateway {
         )
     }
 
-    private func clockPart(_ lane: StoppableLane) -> Supervisor.Part {
+    private func clockPart(_ thread: StoppableThread) -> Supervisor.Part {
         let (clockWatch, errors, clock) = (clockWatch, board.errors, clock)
-        var part = Supervisor.Part.of(lane, "clock") { clockWatch.check() }
+        var part = Supervisor.Part.of(thread, "clock") { clockWatch.check() }
         part.failed = {
             clockWatch.board.failed($0)
             errors.add($0, at: clock.wall())
@@ -66,15 +66,15 @@ extension Gateway {
 extension Supervisor.Part {
     /// A thread that is only told of; `wake` has it go round once.
     fileprivate static func of(
-        _ lane: StoppableLane,
+        _ thread: StoppableThread,
         _ name: String,
         wake: @escaping @Sendable () -> Void
     ) -> Self {
         Self(
             name: name,
-            word: { lane.life.word },
+            word: { thread.life.word },
             ask: {
-                lane.life.asked()
+                thread.life.asked()
                 wake()
             }
         )

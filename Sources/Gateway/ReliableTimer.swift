@@ -49,7 +49,7 @@ package struct TimerGrid: Sendable, Equatable {
 /// the next is on the grid.
 package final class ReliableTimer: Sendable {
     private struct Slot: ~Copyable {
-        var lane: Lane?
+        var thread: OwnThread?
     }
 
     private let stop: StopSignal
@@ -69,8 +69,8 @@ package final class ReliableTimer: Sendable {
         guard number >= 0 else { throw SystemError("timerfd_create", on: name, code: -number) }
         self.stop = stop
         self.grid = grid
-        slot = Mutex(Slot(lane: nil))
-        var lane: Lane? = try Lane(name) { [weak self] in
+        slot = Mutex(Slot(thread: nil))
+        var thread: OwnThread? = try OwnThread(name) { [weak self] in
             let timer = Descriptor(owning: number)
             while !stop.isRaised {
                 let next = grid.next(after: clock.now())
@@ -82,7 +82,7 @@ package final class ReliableTimer: Sendable {
                 if entries[0].isReady, !stop.isRaised { handler() }
             }
         }
-        slot.withLock { $0.lane = lane.take() }
+        slot.withLock { $0.thread = thread.take() }
     }
 
     /// The next moment that the handler is called.
@@ -95,14 +95,14 @@ package final class ReliableTimer: Sendable {
     /// Not to be called from the handler.
     package func cancel() {
         stop.raise()
-        guard let lane = slot.withLock({ $0.lane.take() }) else { return }
-        lane.join()
+        guard let thread = slot.withLock({ $0.thread.take() }) else { return }
+        thread.join()
     }
 
     /// As `cancel`, but false if a handler was still running at `deadline`: it is left to itself.
     @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
         stop.raise()
-        guard let lane = slot.withLock({ $0.lane.take() }) else { return true }
-        return lane.join(within: deadline - SystemClock().now())
+        guard let thread = slot.withLock({ $0.thread.take() }) else { return true }
+        return thread.join(within: deadline - SystemClock().now())
     }
 }

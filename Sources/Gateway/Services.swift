@@ -6,18 +6,6 @@ internal import Streams
 internal import Synchronization
 internal import Upload
 
-/// What outlives a configuration.
-struct ServiceContext: Sendable {
-    let queue: Queue
-    let board: GatewayBoard
-    let clock: any HostClock
-    let clockWatch: ClockWatch
-    let deviceID: String
-    let version: String
-    let environment: [String: String]
-    let log: Log
-}
-
 /// The sources and uploading, brought into line with a configuration part by part.
 final class Services: Sendable {
     /// What a part may take to end before it is left to itself.

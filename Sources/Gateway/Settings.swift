@@ -127,7 +127,7 @@ extension QueueSettings {
         version: String
     ) {
         self.init(
-            path: Gateway.databasePath(configuration.stateDirectory),
+            path: configuration.databasePath,
             bootID: bootID,
             commitInterval: configuration.storage.commitInterval,
             clock: clock,

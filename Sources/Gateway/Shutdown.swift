@@ -10,7 +10,7 @@ struct Shutdown: Sendable {
 
     let services: Services
     let intake: Intake
-    let lanes: [StoppableLane]
+    let threads: [StoppableThread]
     let health: ReliableTimer?
     let control: ControlPlane?
     let queue: Queue
@@ -27,7 +27,7 @@ struct Shutdown: Sendable {
         let outcome = StateBox<Bool?>(nil)
         // On a thread of its own, for the disk may hang.
         guard let over = try? Wakeup(),
-            (try? Lane("stop") {
+            (try? OwnThread("stop") {
                 let hasEnded = endAll()
                 outcome.update { $0 = hasEnded }
                 over.signal()
@@ -46,9 +46,9 @@ struct Shutdown: Sendable {
     private func endAll() -> Bool {
         let clock = SystemClock()
         var deadline = clock.now() + Services.stopLimit
-        for lane in lanes { lane.raise() }
+        for thread in threads { thread.raise() }
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
-        ended += lanes.map { $0.stop(by: deadline) }
+        ended += threads.map { $0.stop(by: deadline) }
         lastWords()
         // What came last is counted, and then what has to give way for it.
         for _ in 0..<2 { _ = try? queue.flushed() }

@@ -36,7 +36,7 @@ enum SourceSlice: Sendable, Equatable {
 final class SourceRun: Sendable {
     let slice: SourceSlice
     let outlet: Outlet
-    private let lane: StoppableLane
+    private let thread: StoppableThread
     private let wake: (@Sendable () -> Void)?
 
     /// `isOnTrial`: the run before it hung, and what the board says of that stays until this one works.
@@ -49,11 +49,11 @@ final class SourceRun: Sendable {
         case .beacons(let beacons):
             let adapter = try Self.beacons(beacons, outlet, context)
             wake = { adapter.checkHealth() }
-            lane = try StoppableLane("beacons") { adapter.run(until: $0) }
+            thread = try StoppableThread("beacons") { adapter.run(until: $0) }
         case .location(let location):
             let adapter = try Self.location(location, outlet, context)
             wake = { adapter.checkHealth() }
-            lane = try StoppableLane("location") { adapter.run(until: $0) }
+            thread = try StoppableThread("location") { adapter.run(until: $0) }
         case .audio(let audio):
             let adapter = AudioAdapter(
                 settings: AudioSettings(audio),
@@ -63,7 +63,7 @@ final class SourceRun: Sendable {
             )
             // It looks at itself with each segment.
             wake = nil
-            lane = try StoppableLane("audio") { adapter.run(until: $0) }
+            thread = try StoppableThread("audio") { adapter.run(until: $0) }
         }
     }
 
@@ -114,20 +114,20 @@ final class SourceRun: Sendable {
     }
 
     /// The last word of its thread.
-    var word: LifeSign.Word { lane.life.word }
+    var word: LifeSign.Word { thread.life.word }
 
     /// Has it look at itself, and say so.
     func check() {
         guard let wake else { return }
-        lane.life.asked()
+        thread.life.asked()
         wake()
     }
 
-    func raise() { lane.raise() }
+    func raise() { thread.raise() }
 
     /// Ends it; false if it hangs, and was left to itself.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
-        let hasEnded = lane.stop(by: deadline)
+        let hasEnded = thread.stop(by: deadline)
         outlet.cut()
         return hasEnded
     }

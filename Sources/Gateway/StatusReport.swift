@@ -202,3 +202,6 @@ extension StatusReport.StreamFigures {
         )
     }
 }
+
+/// To so many parts of one: as a person reads it.
+func rounded(_ value: Double, _ parts: Double) -> Double { (value * parts).rounded() / parts }

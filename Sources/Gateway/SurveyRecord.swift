@@ -10,7 +10,7 @@ extension QueueQuestions {
     ///
     /// Read from the database as it is, with the daemon or without.
     package func finishedSurveys() throws -> [SurveyRecord] {
-        let path = Gateway.databasePath(configuration.stateDirectory)
+        let path = configuration.databasePath
         do {
             let reader = try Reader(path: path)
             guard let range = try reader.surveyRange() else { return [] }

@@ -24,8 +24,8 @@ final class Uploads: Sendable {
     let slice: UploadSlice
     let uploader: Uploader
     private let timer: ReliableTimer
-    private let uploading: StoppableLane
-    private let others: [StoppableLane]
+    private let uploading: StoppableThread
+    private let others: [StoppableThread]
 
     /// nil without anywhere to upload to.
     ///
@@ -51,16 +51,16 @@ final class Uploads: Sendable {
             clock: context.clock,
             leeway: .seconds(1)
         ) { uploader.tick() }
-        uploading = try StoppableLane("uploader") { Self.run(uploader, context, until: $0) }
+        uploading = try StoppableThread("uploader") { Self.run(uploader, context, until: $0) }
         let retryEnrolment = try Wakeup()
-        let surroundings = Surroundings(
+        let connectivity = Connectivity(
             uploader,
             context,
             configuration.upload,
             token: destination.token,
             retryEnrolment
         )
-        var others = [try StoppableLane("surroundings") { surroundings.run(until: $0) }]
+        var others = [try StoppableThread("connectivity") { connectivity.run(until: $0) }]
         if configuration.whyNotCollecting != nil {
             let enrolment = EnrolmentWait(
                 destination: destination,
@@ -73,7 +73,7 @@ final class Uploads: Sendable {
                 log: context.log
             )
             others.append(
-                try StoppableLane("enrolment") { stop in
+                try StoppableThread("enrolment") { stop in
                     if enrolment.run(until: stop) { enrolled() }
                 }
             )
@@ -114,7 +114,7 @@ final class Uploads: Sendable {
     func raise() {
         uploader.stop()
         uploading.raise()
-        for lane in others { lane.raise() }
+        for thread in others { thread.raise() }
     }
 
     /// Ends it; false if something of it hangs, and was left to itself.
@@ -125,7 +125,7 @@ final class Uploads: Sendable {
     }
 }
 
-extension Surroundings {
+extension Connectivity {
     /// A network that came back, and a new token, are used at once.
     fileprivate init(
         _ uploader: Uploader,

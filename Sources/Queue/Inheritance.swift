@@ -95,23 +95,7 @@ struct Inheritance: Sendable {
     }
 }
 
-/// A database that was set aside, as the live one knows it.
-struct OlderDatabase: Sendable {
-    enum State: Int64, Sendable {
-        /// Its books are taken over; its records are to be read.
-        case adopted = 0
-        /// Its records are being uploaded.
-        case draining = 1
-        case finished = 2
-    }
-
-    var id: Int64
-    var name: String
-    var state: State
-    var path: String
-    /// From its rows of `boots` to those of the live database.
-    var boots: [Int64: Int64] = [:]
-
+extension OlderDatabase {
     /// Throws when the live database does not know it.
     init(_ id: Int64, _ settings: QueueSettings) throws {
         let live = try settings.connect(nil, .readOnly)
@@ -125,12 +109,5 @@ struct OlderDatabase: Sendable {
         var rows: [String: Int64] = [:]
         while try known.step() { rows[known.text(1)] = known.required(0) }
         for (old, name) in (try? file?.boots()) ?? [:] { boots[old] = rows[name] }
-    }
-
-    init(id: Int64, name: String, state: Int64, _ settings: QueueSettings) {
-        self.id = id
-        self.name = name
-        self.state = State(rawValue: state) ?? .finished
-        path = settings.folder + "/" + name
     }
 }

@@ -10,9 +10,6 @@ internal import Synchronization
 /// `accept` may be called from any thread and never waits for the disk. Questions are answered from what was
 /// committed last, without the writer.
 package final class Queue: Sendable {
-    /// Records that may be under way to the writer before more are refused (and counted).
-    package static let mailboxLimit = 20_000
-
     let core: QueueCore
     private let maintenance: Maintenance
     /// Set where the queue is turned by hand.
@@ -22,8 +19,8 @@ package final class Queue: Sendable {
     package var storage: Publisher<StorageReport> { core.storage }
 
     private struct Threads: ~Copyable {
-        var writer: Lane?
-        var maintenance: Lane?
+        var writer: OwnThread?
+        var maintenance: OwnThread?
     }
 
     /// Opens the database, made if it is not there, and starts the writer.
@@ -43,16 +40,16 @@ package final class Queue: Sendable {
             return
         }
         hand = nil
-        var writer: Lane? = try Self.start(core, maintenance)
+        var writer: OwnThread? = try Self.start(core, maintenance)
         let maintenance = maintenance
-        var care: Lane? = try Lane("maintenance") { maintenance.run() }
+        var care: OwnThread? = try OwnThread("maintenance") { maintenance.run() }
         threads = Mutex(Threads(writer: writer.take(), maintenance: care.take()))
     }
 
     /// Starts the writer's thread; returns once the database is open.
-    private static func start(_ core: QueueCore, _ maintenance: Maintenance) throws -> Lane {
+    private static func start(_ core: QueueCore, _ maintenance: Maintenance) throws -> OwnThread {
         let opened = Mailbox<(any Error)?>(limit: 1)
-        let writer = try Lane("queue") {
+        let writer = try OwnThread("queue") {
             do {
                 let loop = try WriterLoop.open(core, maintenance)
                 _ = opened.post(nil)
@@ -163,7 +160,7 @@ package final class Queue: Sendable {
     }
 
     /// Whether one who can wait (a replay) may go on; the other half of the room is for those who cannot.
-    package var hasRoom: Bool { core.mailbox.count < Self.mailboxLimit / 2 }
+    package var hasRoom: Bool { core.mailbox.count < QueueSettings.mailboxLimit / 2 }
 
     /// Enters what a source lost before it could be accepted.
     package func note(_ loss: Loss) {
@@ -360,20 +357,6 @@ package struct SetAside: Sendable, Equatable {
     package var path: String
     /// Records in it that no server has yet; nil while it is still being read.
     package var waiting: Int?
-}
-
-/// The queue is closed, or has no database for now, while something wanted it.
-package struct QueueClosed: Error, CustomStringConvertible {
-    package var description: String {
-        "the queue takes nothing: its disk refuses for now, or it is closed; try again later"
-    }
-}
-
-/// Neither the disk nor memory has room for a record now.
-package struct QueueFull: Error, CustomStringConvertible {
-    package var description: String {
-        "the queue is full: the disk refuses or is too slow; try again later"
-    }
 }
 
 /// The writer's loop where no thread runs it.

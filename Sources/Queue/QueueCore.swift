@@ -5,43 +5,6 @@ internal import SQLite
 internal import Streams
 internal import Synchronization
 
-/// What the writer is asked to do.
-enum Job: Sendable {
-    case sighting(Sighting)
-    /// A record of a plain stream.
-    case row(PlainRow)
-    /// Records whose giver waits until they are on the disk.
-    case put([PlainRow], @Sendable ((any Error)?) -> Void)
-    /// Where the gateway is: kept while a survey goes on.
-    case place(Fix)
-    case begin(AudioRun)
-    case segment(Segment)
-    /// Of a run that had so many segments.
-    case end(Int64, count: Int64)
-    case work(Work)
-    /// Looks after the storage now.
-    case check
-    /// Deletes what was uploaded that long ago.
-    case purge(Duration)
-    case limit(StorageLimits)
-    /// Commits so often from now on.
-    case commitInterval(Duration)
-    case declare([DeclaredStream])
-    /// The database of a generation was found damaged.
-    case damaged(String, generation: Int)
-    case stop
-}
-
-/// Something to be done on the writer's thread, in a transaction of its own.
-struct Work: Sendable {
-    /// Returns why it failed; nil when it is done and can be committed.
-    ///
-    /// Called with nil when there is no database.
-    var run: @Sendable (Writer?) -> (any Error)?
-    /// Called once its changes are on the disk, or with the reason why they are not.
-    var finish: @Sendable ((any Error)?) -> Void
-}
-
 /// The shared part of one queue.
 final class QueueCore: Sendable {
     let settings: QueueSettings
@@ -73,21 +36,20 @@ final class QueueCore: Sendable {
 
     init(settings: QueueSettings) {
         self.settings = settings
-        mailbox = Mailbox(limit: Queue.mailboxLimit)
+        mailbox = Mailbox(limit: QueueSettings.mailboxLimit)
         books = Books(settings)
     }
 
     /// Called by the writer's thread before another file may take the place of the database.
     func leave() { leavings.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
-    /// Called by the writer's thread for each database it opens.
-    func opened(_ database: DatabaseFile.Opened, maintenance: Maintenance) {
+    /// Called by the writer's thread for each database it opens; returns its generation.
+    func opened(_ writer: Writer) -> Int {
         let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        memos.opened((try? database.writer.memos()) ?? [:])
-        isSurveying.store(database.writer.survey?.isOpen ?? false, ordering: .relaxed)
-        books.opened(database.writer)
-        if !database.isChecked { maintenance.inspect(generation: number) }
-        maintenance.salvage()
+        memos.opened((try? writer.memos()) ?? [:])
+        isSurveying.store(writer.survey?.isOpen ?? false, ordering: .relaxed)
+        books.opened(writer)
+        return number
     }
 
     /// A patient record is inserted with others, at the latest when the open transaction is committed.
@@ -110,42 +72,4 @@ extension QueueCore {
         hand.withLock { $0 }?.turn()
         return try question.answer()
     }
-}
-
-/// How callers have something done by the writer and wait for it.
-struct Question<Value: Sendable>: Sendable {
-    private let reply = Mailbox<Result<Value, any Error>>(limit: 1)
-
-    func work(_ body: @escaping @Sendable (Writer) throws -> Value) -> Work {
-        let result = Holder<Result<Value, any Error>>(.failure(QueueClosed()))
-        return Work(
-            run: { writer in
-                let outcome = Result<Value, any Error> {
-                    guard let writer else { throw QueueClosed() }
-                    return try body(writer)
-                }
-                result.value.withLock { $0 = outcome }
-                if case .failure(let error) = outcome { return error }
-                return nil
-            },
-            finish: { [reply] error in
-                _ = reply.post(error.map { .failure($0) } ?? result.value.withLock { $0 })
-            }
-        )
-    }
-
-    /// Waits for the answer.
-    func answer() throws -> Value {
-        var answers: [Result<Value, any Error>] = []
-        reply.takeAll(into: &answers, timeout: nil)
-        guard let answer = answers.first else { throw QueueClosed() }
-        return try answer.get()
-    }
-}
-
-/// A value that two closures share.
-private final class Holder<Value: Sendable>: Sendable {
-    let value: Mutex<Value>
-
-    init(_ value: Value) { self.value = Mutex(value) }
 }

@@ -17,6 +17,9 @@ package struct DeclaredStream: Sendable, Equatable {
 
 /// What a queue needs to know.
 package struct QueueSettings: Sendable {
+    /// Records that may be under way to the writer before more are refused (and counted).
+    package static let mailboxLimit = 20_000
+
     /// The database file.
     package var path: String
     /// Names this boot (`/proc/sys/kernel/random/boot_id`).
@@ -38,7 +41,7 @@ package struct QueueSettings: Sendable {
     /// Bytes kept free for deleting on a full disk.
     package var reserveBytes = Reserve.usualBytes
     /// Records that memory holds while the disk refuses.
-    package var memoryLimit = Queue.mailboxLimit
+    package var memoryLimit = Self.mailboxLimit
 
     package init(
         path: String,

@@ -74,7 +74,7 @@ extension Connection {
         )
         let interrupter = interrupter
         guard let done = try? StopSignal(),
-            let watch = try? Lane("check-limit", { limit.watch(interrupter, until: done) })
+            let watch = try? OwnThread("check-limit", { limit.watch(interrupter, until: done) })
         else { return .unfinished }
         let result = quickCheck()
         done.raise()

@@ -90,28 +90,3 @@ extension Writer {
         return oldest
     }
 }
-
-/// Reads the clock map up to and with entry `last`.
-func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {
-    var map = ClockMap()
-    let rows = try connection.prepare(
-        "SELECT id, boot, boottime, wall, synced, source FROM clock_map WHERE id<=? ORDER BY id"
-    )
-    try rows.bind(last, at: 1)
-    while try rows.step() { map.add(ClockMap.Entry(rows)) }
-    return map
-}
-
-extension ClockMap.Entry {
-    /// From a row of id, boot, boottime, wall, synced and source.
-    init(_ row: borrowing Statement) {
-        self.init(
-            id: row.required(0),
-            boot: row.required(1),
-            boottime: row.required(2),
-            wall: row.required(3),
-            synced: row.required(4) != 0,
-            source: row.isNull(5) ? nil : ClockSource(rawValue: row.text(5))
-        )
-    }
-}

@@ -83,7 +83,9 @@ extension WriterLoop {
 
     func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
-        core.opened(database, maintenance: maintenance)
+        let generation = core.opened(database.writer)
+        if !database.isChecked { maintenance.inspect(generation: generation) }
+        maintenance.salvage()
         retryAt = nil
         attempt { try quota.begin($0) }
         guard let open = backlog.openRun else { return }

@@ -183,26 +183,3 @@ extension Writer {
         return notes
     }
 }
-
-/// The run that was recorded last.
-///
-/// Runs below 1 were taken over from damaged databases by versions before 5: they are over.
-func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
-    let runs = try connection.prepare(
-        """
-        SELECT id, codec, rate, device, preskip, overlap_segments FROM runs WHERE id>0
-        ORDER BY id DESC LIMIT 1
-        """
-    )
-    guard try runs.step(), let codec = AudioCodec(rawValue: Int(runs.required(1))),
-        ([0, 2, 4, 5] as [Int32]).allSatisfy({ runs.required($0).isPlausible })
-    else { return nil }
-    return AudioRun(
-        id: runs.required(0),
-        codec: codec,
-        rate: Int(runs.required(2)),
-        device: runs.text(3),
-        preskip: Int(runs.required(4)),
-        overlapSegments: Int(runs.required(5))
-    )
-}

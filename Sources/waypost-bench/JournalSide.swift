@@ -12,8 +12,8 @@ enum JournalSide {
         let queue = try task.queue()
         let watch = JournalWatch(task.database + "-wal")
         let reading = ReaderLoop()
-        let reader = try Lane("reader") { reading.run(queue) }
-        let watcher = try Lane("watch") { watch.run() }
+        let reader = try OwnThread("reader") { reading.run(queue) }
+        let watcher = try OwnThread("watch") { watch.run() }
         var figures = Figures.measure(rows: task.rows) { stopwatch in
             QueueSide.feed(queue, cycle, task, stopwatch)
             try? queue.perform { _ in }

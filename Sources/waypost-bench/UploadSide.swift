@@ -66,7 +66,7 @@ enum UploadSide {
             board: board
         ) { try destination.open() }
         let stop = try StopSignal()
-        let lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        let thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)
         var figures = Figures.measure(rows: task.rows) { _ in
             uploader.sync { _ = answers.post($0.isDone) }
@@ -74,7 +74,7 @@ enum UploadSide {
             answers.takeAll(into: &done, timeout: nil)
         }
         uploader.stop()
-        lane.join()
+        thread.join()
         let report = board.state.value ?? UploadReport()
         let stream = report.streams[task.stream] ?? StreamUpload()
         guard stream.uploaded == task.rows else {

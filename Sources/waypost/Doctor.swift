@@ -19,13 +19,13 @@ struct DoctorCommand: ParsableCommand {
 
     mutating func run() throws {
         let configuration = try options.load().values
-        let patient = Patient(
+        let input = DoctorInput(
             configuration,
             environment: Environment.all,
             version: Waypost.currentVersion
         )
         let isLive = Output.isTerminal && !json
-        let examination = try Doctor(patient) { if isLive { LevelMeter.show($0) } }
+        let examination = try Doctor(input) { if isLive { LevelMeter.show($0) } }
             .examine()
         if isLive { Output.write("\r\u{1B}[K") }
         if json {

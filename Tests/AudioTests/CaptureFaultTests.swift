@@ -60,10 +60,10 @@ import Testing
                 guard case .error(let failure, _) = state else { return }
                 told.withLock { $0.append(failure.description) }
             }
-            let lane = try Lane("test-audio") { adapter.run(until: stop) }
+            let thread = try OwnThread("test-audio") { adapter.run(until: stop) }
             let result = Result { try body() }
             stop.raise()
-            lane.join()
+            thread.join()
             withExtendedLifetime(subscription) {}
             try result.get()
         }

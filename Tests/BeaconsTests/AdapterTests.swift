@@ -65,9 +65,9 @@ private final class SimulatedBeacons {
 private final class FloodingController: Sendable {
     let port: UInt16
     private let stop: StopSignal
-    private let lane: Mutex<Slot>
+    private let thread: Mutex<Slot>
 
-    private struct Slot: ~Copyable { var lane: Lane? }
+    private struct Slot: ~Copyable { var thread: OwnThread? }
 
     init() throws {
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -84,9 +84,9 @@ private final class FloodingController: Sendable {
         let stop = try StopSignal()
         self.stop = stop
         port = UInt16(bigEndian: address.sin_port)
-        lane = Mutex(
+        thread = Mutex(
             Slot(
-                lane: try Lane("flood") {
+                thread: try OwnThread("flood") {
                     let listener = Descriptor(owning: number)
                     FloodingController.serve(listener.number, stop)
                 }
@@ -127,7 +127,7 @@ private final class FloodingController: Sendable {
 
     func end() {
         stop.raise()
-        lane.withLock { $0.lane.take() }?.join()
+        thread.withLock { $0.thread.take() }?.join()
     }
 }
 

@@ -111,15 +111,15 @@ import Testing
     @Test func management_passesOverEventsAndOthersAnswers() throws {
         let pair = try SocketPair(SOCK_SEQPACKET)
         let socket = ManagementSocket(owning: pair.near, adapter: 0)
-        let lane = Mailbox<String>(limit: 1)
+        let thread = Mailbox<String>(limit: 1)
         let far = dup(pair.far.number)
-        let kernel = try Lane("kernel") {
+        let kernel = try OwnThread("kernel") {
             let far = Descriptor(owning: far)
             var entries = [PollEntry(far.number)]
             _ = wait(for: &entries, timeout: .seconds(60))
             var packet = [UInt8](repeating: 0, count: 100)
             let count = read(far.number, &packet, packet.count)
-            _ = lane.post(hex(packet.prefix(max(0, count))))
+            _ = thread.post(hex(packet.prefix(max(0, count))))
             for answer in [
                 "0600 0000 0400 D10A0000", "0100 0100 0300 5300 00", "0100 0000 0300 5300 00",
             ] {
@@ -131,7 +131,7 @@ import Testing
         kernel.join()
         #expect(answer.adapter == 0 && answer.opcode == 0x53 && answer.status == 0)
         var said: [String] = []
-        lane.takeAll(into: &said, timeout: .zero)
+        thread.takeAll(into: &said, timeout: .zero)
         #expect(said == ["5300000002000900"])
     }
 
@@ -176,7 +176,7 @@ import Testing
         let near = Descriptor(owning: pair.near)
         pair.write(bytes("03000000 02 00 01 00"))
         let far = dup(pair.far.number)
-        let kernel = try Lane("rfkill") {
+        let kernel = try OwnThread("rfkill") {
             let far = Descriptor(owning: far)
             var entries = [PollEntry(far.number)]
             _ = wait(for: &entries, timeout: .seconds(60))

@@ -20,9 +20,9 @@ final class ScriptedController: Sendable {
     private let script: Script
     private let socket: Int32
     private let stop: StopSignal
-    private let lane: Mutex<Slot>
+    private let thread: Mutex<Slot>
 
-    private struct Slot: ~Copyable { var lane: Lane? }
+    private struct Slot: ~Copyable { var thread: OwnThread? }
 
     /// The commands received: opcode, then the parameters.
     var received: [[UInt8]] { script.commands.withLock { $0 } }
@@ -35,9 +35,9 @@ final class ScriptedController: Sendable {
         self.stop = stop
         self.script = script
         socket = number
-        lane = Mutex(
+        thread = Mutex(
             Slot(
-                lane: try Lane("controller") {
+                thread: try OwnThread("controller") {
                     let socket = Descriptor(owning: number)
                     script.serve(socket.number, stop)
                 }
@@ -53,7 +53,7 @@ final class ScriptedController: Sendable {
 
     func end() {
         stop.raise()
-        lane.withLock { $0.lane.take() }?.join()
+        thread.withLock { $0.thread.take() }?.join()
     }
 }
 

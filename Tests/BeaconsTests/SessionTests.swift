@@ -17,7 +17,7 @@ private final class Machine: Sendable {
 
     struct State {
         var controllers: [ScriptedController] = []
-        var opened: [FreshnessLadder.Rung] = []
+        var opened: [SilenceRecovery.Step] = []
         var powerCycles = 0
         var isThere = true
         /// Heard while the controller is opened.
@@ -62,13 +62,13 @@ private final class Machine: Sendable {
     }
 
     var current: ScriptedController? { state.withLock { $0.controllers.last } }
-    var opened: [FreshnessLadder.Rung] { state.withLock { $0.opened } }
+    var opened: [SilenceRecovery.Step] { state.withLock { $0.opened } }
     var powerCycles: Int { state.withLock { $0.powerCycles } }
 
     func source() -> any RadioSource { Source(self, watched) }
 
-    fileprivate func open(_ rung: FreshnessLadder.Rung) throws -> any Radio {
-        state.withLock { $0.opened.append(rung) }
+    fileprivate func open(_ step: SilenceRecovery.Step) throws -> any Radio {
+        state.withLock { $0.opened.append(step) }
         guard state.withLock({ $0.isThere }) else { throw NoAdapter(name: "hci9") }
         let pair = try SocketPair(kind == .h4 ? SOCK_STREAM : SOCK_SEQPACKET)
         let near = pair.near
@@ -79,7 +79,7 @@ private final class Machine: Sendable {
         case .kernel:
             let link = KernelLink(owning: near, name: "hci9")
             let cycle = { [self] in state.withLock { $0.powerCycles += 1 } }
-            if rung != .restart { cycle() }
+            if step != .restart { cycle() }
             return CommandedRadio(link, ScanSettings(), powerCycle: cycle)
         }
     }
@@ -98,12 +98,12 @@ private final class Machine: Sendable {
         }
 
         func open(
-            _ rung: FreshnessLadder.Rung,
+            _ step: SilenceRecovery.Step,
             until stop: StopSignal,
             _ pass: EventSink
         ) throws -> any Radio {
             for event in machine.state.withLock({ $0.early }) { pass(event[...]) }
-            return try machine.open(rung)
+            return try machine.open(step)
         }
     }
 }
@@ -310,7 +310,7 @@ private final class Machine: Sendable {
         let radio = CommandedRadio(link, ScanSettings(), hasCompany: hasCompany)
         let stop = try StopSignal()
         try radio.start(until: stop) { _ in }
-        // Started again by the ladder: that it is on now is our own doing.
+        // Started again by the recovery: that it is on now is our own doing.
         try radio.start(until: stop) { _ in }
         #expect(isOn.withLock { $0 })
         radio.end { _ in }
@@ -334,7 +334,7 @@ private final class Machine: Sendable {
         let received = Heard()
         let far = dup(pair.far.number)
         let others = events.far.number
-        let kernel = try Lane("kernel") {
+        let kernel = try OwnThread("kernel") {
             let far = Descriptor(owning: far)
             while !stop.isRaised {
                 var entries = [PollEntry(far.number), PollEntry(stop.descriptor)]
@@ -491,7 +491,7 @@ private final class Machine: Sendable {
         let stop = try StopSignal()
         let isDone = Mutex(false)
         // The answers to both commands are there before they are asked for.
-        let lane = try Lane("shared") {
+        let thread = try OwnThread("shared") {
             let management = ManagementSocket(owning: near, adapter: 0)
             let radio = SharedRadio(
                 EndlessLink(),
@@ -512,7 +512,7 @@ private final class Machine: Sendable {
             _ = write(far, answer, answer.count)
         }
         #expect(eventually { isDone.withLock { $0 } })
-        lane.join()
+        thread.join()
     }
 
     /// Monitors of crashed programs stay until the adapter goes; with one of them the kernel scans as well.

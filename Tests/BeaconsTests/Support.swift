@@ -113,7 +113,7 @@ final class Collector: Sendable {
     }
 }
 
-/// An adapter on its own lane, stopped and joined by `stop`.
+/// An adapter on its own thread, stopped and joined by `stop`.
 final class RunningAdapter: Sendable {
     let collector = Collector()
     let board = Publisher<SourceReport>()
@@ -122,9 +122,9 @@ final class RunningAdapter: Sendable {
     let losses = Tally()
     private let signal: StopSignal
     private let finished = Flag()
-    private let lane: Mutex<Slot>
+    private let thread: Mutex<Slot>
 
-    private struct Slot: ~Copyable { var lane: Lane? }
+    private struct Slot: ~Copyable { var thread: OwnThread? }
 
     private final class Flag: Sendable { let isSet = Atomic(false) }
 
@@ -157,9 +157,9 @@ final class RunningAdapter: Sendable {
         let finished = finished
         self.signal = signal
         self.adapter = adapter
-        lane = Mutex(
+        thread = Mutex(
             Slot(
-                lane: try Lane("beacons") {
+                thread: try OwnThread("beacons") {
                     adapter.run(until: signal)
                     finished.isSet.store(true, ordering: .releasing)
                 }
@@ -174,7 +174,7 @@ final class RunningAdapter: Sendable {
 
     func stop() {
         signal.raise()
-        lane.withLock { $0.lane.take() }?.join()
+        thread.withLock { $0.thread.take() }?.join()
     }
 }
 

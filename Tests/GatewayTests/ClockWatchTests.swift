@@ -289,10 +289,10 @@ import Testing
         let bench = try Bench(Self.wrong)
         let stop = try StopSignal()
         let watch = bench.watch
-        var lane: Lane? = try Lane("clock") { watch.run(until: stop) }
+        var thread: OwnThread? = try OwnThread("clock") { watch.run(until: stop) }
         defer {
             stop.raise()
-            if let lane = lane.take() { lane.join() }
+            if let thread = thread.take() { thread.join() }
         }
         bench.vouches.update { $0 = true }
         watch.check()

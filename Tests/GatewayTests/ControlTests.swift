@@ -17,7 +17,7 @@ private final class Bench {
     let work = StateBox([(ControlRequest, @Sendable (ControlReply) -> Void)]())
     let gathered = StateBox(0)
     private let disk: Gate
-    private let lane: StoppableLane
+    private let thread: StoppableThread
 
     /// Lets through who waits at it once it is open.
     final class Gate: Sendable {
@@ -60,20 +60,20 @@ private final class Bench {
             }
         )
         server = try ControlServer(
-            path: Gateway.socketPath(configuration),
+            path: configuration.socketPath,
             status: publication,
             limits: limits
         ) { request, done in
             work.update { $0.append((request, done)) }
         }
         let server = server
-        lane = try StoppableLane("control") { server.run(until: $0) }
+        thread = try StoppableThread("control") { server.run(until: $0) }
         try publication.start()
     }
 
     deinit {
         disk.open()
-        lane.stop()
+        thread.stop()
         publication.stop()
         queue.close()
         try? FileManager.default.removeItem(atPath: folder)

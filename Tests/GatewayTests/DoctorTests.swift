@@ -18,10 +18,10 @@ import Testing
             try text.write(to: url, atomically: true, encoding: .utf8)
         }
 
-        var patient: Patient {
+        var input: DoctorInput {
             var configuration = Configuration()
             configuration.runtimeDirectory = root + "/run/waypost"
-            return Patient(configuration, environment: [:], version: "test", root: root)
+            return DoctorInput(configuration, environment: [:], version: "test", root: root)
         }
 
         deinit { try? FileManager.default.removeItem(atPath: root) }
@@ -42,7 +42,7 @@ import Testing
             "root:x:0:0::/root:/bin/sh\nwaypost:x:990:990::/var/lib/waypost:/sbin/nologin\n"
         )
         try tree.put("/etc/group", "audio:x:29:pi,waypost\nwaypost:x:990:\n")
-        let findings = ServiceCheck(tree.patient).findings
+        let findings = ServiceCheck(tree.input).findings
         #expect(lines(findings) == ["fail gateway", "ok service", "ok service", "ok service"])
     }
 
@@ -51,7 +51,7 @@ import Testing
         try tree.put("/etc/systemd/system/waypost.service")
         try tree.put("/etc/passwd", "waypost:x:990:990::/:/sbin/nologin\n")
         try tree.put("/etc/group", "audio:x:29:pi\n")
-        let findings = ServiceCheck(tree.patient).findings
+        let findings = ServiceCheck(tree.input).findings
         #expect(
             lines(findings) == ["fail gateway", "warn service", "warn service", "fail service"]
         )
@@ -69,7 +69,7 @@ import Testing
         try tree.put("/sys/class/rfkill/rfkill1/name", "hci0\n")
         try tree.put("/sys/class/rfkill/rfkill1/soft", soft + "\n")
         try tree.put("/sys/class/rfkill/rfkill1/hard", hard + "\n")
-        let findings = BluetoothCheck(tree.patient).findings
+        let findings = BluetoothCheck(tree.input).findings
         if let lock {
             #expect(findings.map(\.what) == ["hci0 is blocked (rfkill, \(lock))"])
         } else {
@@ -77,7 +77,7 @@ import Testing
             #expect(lines(findings) == ["ok bluetooth", "warn bluetooth"])
         }
         #expect(
-            DeviceList(tree.patient.configuration, root: tree.root).bluetooth.map(\.name) == [
+            DeviceList(tree.input.configuration, root: tree.root).bluetooth.map(\.name) == [
                 "hci0"
             ]
         )
@@ -88,14 +88,14 @@ import Testing
         let tree = Tree()
         try tree.put("/sys/class/bluetooth/hci0/address", "aa")
         try tree.put("/proc/self/status", "Name:\twaypost\n\(line)\n")
-        #expect(BluetoothCheck(tree.patient).findings.last?.state.rawValue == state)
+        #expect(BluetoothCheck(tree.input).findings.last?.state.rawValue == state)
     }
 
     @Test func service_thatNoDeviceStarts_isNamed() throws {
         let tree = Tree()
         try tree.put("/usr/lib/systemd/system/waypost.service")
         try tree.put("/etc/systemd/system/multi-user.target.wants/waypost.service")
-        let findings = ServiceCheck(tree.patient).findings
+        let findings = ServiceCheck(tree.input).findings
         #expect(findings.contains { $0.next?.contains("systemctl reenable waypost") == true })
     }
 
@@ -122,8 +122,8 @@ import Testing
     /// What a person waits for at most: the gateway's answer, and the check that has the most time.
     @Test func limits_leaveEightSecondsInAll() throws {
         let tree = Tree()
-        let longest = Doctor(tree.patient).checks.map(\.limit).max() ?? .seconds(100)
-        #expect(Patient.patience + longest <= .seconds(7.5))
+        let longest = Doctor(tree.input).checks.map(\.limit).max() ?? .seconds(100)
+        #expect(DoctorInput.patience + longest <= .seconds(7.5))
     }
 
     @Test func examination_isAsBadAsItsWorstPart_andWrapsItsLines() {

@@ -26,7 +26,7 @@ import Testing
             )
             configuration.stateDirectory = folder
             var settings = QueueSettings(
-                path: Gateway.databasePath(folder),
+                path: Configuration.databasePath(in: folder),
                 bootID: "b",
                 clock: clock,
                 appVersion: "t"

@@ -34,11 +34,11 @@ import Testing
 
     @Test func threadThatDoesNotEnd_isLeftToItself() throws {
         let stop = try StopSignal()
-        let lane = try Lane("stubborn") { _ = stop.sleep(for: .seconds(60)) }
-        let hasEnded = lane.join(within: .milliseconds(10))
+        let thread = try OwnThread("stubborn") { _ = stop.sleep(for: .seconds(60)) }
+        let hasEnded = thread.join(within: .milliseconds(10))
         #expect(!hasEnded)
         stop.raise()
-        let quick = try Lane("quick") {}
+        let quick = try OwnThread("quick") {}
         let quickHasEnded = quick.join(within: .seconds(60))
         #expect(quickHasEnded)
     }

@@ -15,35 +15,35 @@ import Testing
 
     @Test func patientElement_isTakenAtOnce_withoutADeadline() throws {
         let mailbox = Mailbox<Int>(limit: 10)
-        let lane = try Lane("poster") { _ = mailbox.post(1, patient: true) }
+        let thread = try OwnThread("poster") { _ = mailbox.post(1, patient: true) }
         var taken: [Int] = []
         mailbox.takeAll(into: &taken, timeout: nil)
-        lane.join()
+        thread.join()
         #expect(taken == [1])
     }
 
     @Test(arguments: [true, false])
     func otherElement_bringsThePatientOnesAlong(urgent: Bool) throws {
         let mailbox = Mailbox<Int>(limit: 2)
-        let lane = try Lane("poster") {
+        let thread = try OwnThread("poster") {
             for number in 1...2 { _ = mailbox.post(number, patient: true) }
             _ = mailbox.post(3, urgent: true, patient: !urgent)
             if !urgent { _ = mailbox.post(4, urgent: true) }
         }
         var taken: [Int] = []
         mailbox.takeAll(into: &taken, timeout: Self.long)
-        lane.join()
+        thread.join()
         #expect(taken == (urgent ? [1, 2, 3] : [1, 2, 3, 4]))
     }
 
     @Test func patientElements_areTakenTogether_whenTheyAreMany() throws {
         let mailbox = Mailbox<Int>(limit: 1000)
-        let lane = try Lane("poster") {
+        let thread = try OwnThread("poster") {
             for number in 0..<256 { _ = mailbox.post(number, patient: true) }
         }
         var taken: [Int] = []
         mailbox.takeAll(into: &taken, timeout: Self.long)
-        lane.join()
+        thread.join()
         #expect(taken == Array(0..<256))
     }
 

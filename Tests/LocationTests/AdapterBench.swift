@@ -11,7 +11,7 @@ final class AdapterBench {
     let board = Publisher<SourceReport>()
     private let adapter: LocationAdapter
     private let stop: StopSignal
-    private var lane: Lane?
+    private var thread: OwnThread?
 
     init(
         port: UInt16,
@@ -29,14 +29,14 @@ final class AdapterBench {
         }
         self.stop = stop
         self.adapter = adapter
-        lane = try Lane("location") { adapter.run(until: stop) }
+        thread = try OwnThread("location") { adapter.run(until: stop) }
     }
 
     func checkHealth() { adapter.checkHealth() }
 
     func finish() {
         stop.raise()
-        if let lane = lane.take() { lane.join() }
+        if let thread = thread.take() { thread.join() }
     }
 
     /// Why it does not work; nil when it does.

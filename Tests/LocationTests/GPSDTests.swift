@@ -15,7 +15,7 @@ import Testing
         let fixes = Locked([Fix]())
         let board = Publisher<SourceReport>()
         private let stop: StopSignal
-        private var lane: Lane?
+        private var thread: OwnThread?
 
         init(port: UInt16, interval: Duration = .milliseconds(1)) throws {
             let stop = try StopSignal()
@@ -31,12 +31,12 @@ import Testing
                 return true
             }
             self.stop = stop
-            lane = try Lane("location") { adapter.run(until: stop) }
+            thread = try OwnThread("location") { adapter.run(until: stop) }
         }
 
         func finish() {
             stop.raise()
-            if let lane = lane.take() { lane.join() }
+            if let thread = thread.take() { thread.join() }
         }
 
         var failure: Failure? {

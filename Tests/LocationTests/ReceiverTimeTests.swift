@@ -155,7 +155,7 @@ import Testing
         private let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
         private let gpsfake = Process()
         private let stop: StopSignal
-        private var lane: Lane?
+        private var thread: OwnThread?
 
         /// `cycle`: seconds a sentence, four sentences a second of the walk.
         init(start: String, cycle: Double, dates: ReceiverDates = .sinceRelease) throws {
@@ -190,12 +190,12 @@ import Testing
                 return true
             }
             self.stop = stop
-            lane = try Lane("location") { adapter.run(until: stop) }
+            thread = try OwnThread("location") { adapter.run(until: stop) }
         }
 
         func finish() {
             stop.raise()
-            if let lane = lane.take() { lane.join() }
+            if let thread = thread.take() { thread.join() }
             // gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
             kill(-gpsfake.processIdentifier, SIGKILL)
             gpsfake.waitUntilExit()

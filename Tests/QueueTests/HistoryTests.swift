@@ -221,7 +221,7 @@ import Testing
         let folder = try TemporaryFolder()
         for _ in 0..<50 {
             let queue = try folder.queue()
-            let asking = try Lane("asking") {
+            let asking = try OwnThread("asking") {
                 for _ in 0..<100 { _ = try? queue.perform { _ in } }
             }
             queue.close()

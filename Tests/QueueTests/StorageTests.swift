@@ -86,20 +86,20 @@ import Testing
         let queue = try Queue(settings: settings)
         var largest: Int64 = 0
         for turn in 1...3 {
-            for number in 0..<Queue.mailboxLimit { queue.accept(testSighting(number)) }
+            for number in 0..<QueueSettings.mailboxLimit { queue.accept(testSighting(number)) }
             _ = try queue.perform { _ in true }
             let size = FileSpace.size(folder.database) + FileSpace.size(folder.database + "-wal")
             largest = max(largest, size)
-            #expect(try figures(queue, .beacons).accepted == turn * Queue.mailboxLimit)
+            #expect(try figures(queue, .beacons).accepted == turn * QueueSettings.mailboxLimit)
         }
         #expect(largest <= 525_000)
         #expect(try figures(queue, .beacons).evicted > 0)
         try checkSum(folder, queue)
         // What comes last before the end is written, too.
-        for number in 0..<Queue.mailboxLimit { queue.accept(testSighting(number)) }
+        for number in 0..<QueueSettings.mailboxLimit { queue.accept(testSighting(number)) }
         queue.close()
         let again = try Queue(settings: settings)
-        #expect(try figures(again, .beacons).accepted == 4 * Queue.mailboxLimit)
+        #expect(try figures(again, .beacons).accepted == 4 * QueueSettings.mailboxLimit)
         #expect(try again.losses().allSatisfy { $0.kind == .evicted })
         again.close()
     }

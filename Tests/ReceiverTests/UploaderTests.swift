@@ -57,14 +57,14 @@ import Upload
             board: Publisher<UploadReport>()
         ) { try destination.open() }
         let stop = try StopSignal()
-        let lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        let thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
         let isDone = Flag()
         uploader.sync { isDone.value = $0.isDone }
         let deadline = Date().addingTimeInterval(30)
         while isDone.value == nil, Date() < deadline { usleep(2000) }
         uploader.stop()
         stop.raise()
-        lane.join()
+        thread.join()
         return try #require(isDone.value as Bool?)
     }
 

@@ -16,7 +16,7 @@ final class BucketBench {
     let settings: BenchSettings
     private var uploader: Uploader?
     private var stop: StopSignal?
-    private var lane: Lane?
+    private var thread: OwnThread?
 
     init(
         url: String,
@@ -56,13 +56,13 @@ final class BucketBench {
         let uploader = settings.uploader(queue, board)
         let stop = try StopSignal()
         (self.uploader, self.stop) = (uploader, stop)
-        lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
     }
 
     func end() {
         uploader?.stop()
         stop?.raise()
-        if let lane = lane.take() { lane.join() }
+        if let thread = thread.take() { thread.join() }
     }
 
     func finish() {

@@ -17,7 +17,7 @@ import Upload
         let server: FaultyServer
         private let uploader: Uploader
         private let stop: StopSignal
-        private var lane: Lane?
+        private var thread: OwnThread?
 
         init(
             _ compression: Compression,
@@ -45,7 +45,7 @@ import Upload
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
-            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+            thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
         }
 
         func add(_ count: Int) {
@@ -103,7 +103,7 @@ import Upload
         func finish() {
             uploader.stop()
             stop.raise()
-            if let lane = lane.take() { lane.join() }
+            if let thread = thread.take() { thread.join() }
             queue.close()
             server.close()
             try? FileManager.default.removeItem(atPath: folder)

@@ -58,7 +58,7 @@ import Upload
         let board = Publisher<UploadReport>()
         let token = Locked("secret")
         private let stop: StopSignal
-        private var lane: Lane?
+        private var thread: OwnThread?
 
         init(
             maxRate: Int? = nil,
@@ -94,7 +94,7 @@ import Upload
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
-            lane = try Lane("uploader") { try? uploader.run(until: stop) }
+            thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
         }
 
         func add(_ count: Int) {
@@ -120,7 +120,7 @@ import Upload
         func finish() {
             uploader.stop()
             stop.raise()
-            if let lane = lane.take() { lane.join() }
+            if let thread = thread.take() { thread.join() }
             queue.close()
             listener.close()
             try? FileManager.default.removeItem(atPath: folder)

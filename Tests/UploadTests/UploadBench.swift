@@ -40,7 +40,7 @@ final class UploadBench {
     let server: FaultyServer
     private let uploader: Uploader
     private let stop: StopSignal
-    private var lane: Lane?
+    private var thread: OwnThread?
 
     init(
         maxBatchBytes: Int = 8 << 20,
@@ -85,7 +85,7 @@ final class UploadBench {
         let stop = try StopSignal()
         self.uploader = uploader
         self.stop = stop
-        lane = try Lane("uploader") { try? uploader.run(until: stop) }
+        thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
     }
 
     func add(_ count: Int) { addFixes(count, to: queue) }
@@ -159,7 +159,7 @@ final class UploadBench {
 
     func finish() {
         requestStop()
-        if let lane = lane.take() { lane.join() }
+        if let thread = thread.take() { thread.join() }
         queue.close()
         server.close()
         try? FileManager.default.removeItem(atPath: folder)

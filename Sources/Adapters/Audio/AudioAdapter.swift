@@ -42,7 +42,7 @@ package final class AudioAdapter: Sendable {
     /// What is known from one device and one run to the next.
     private struct State {
         var meter: SourceMeter
-        var ladder: Ladder
+        var recovery: CaptureRecovery
         let arrivals: DeviceArrivals
         /// The name of the device that is open, and which of its channels is recorded where it has several.
         var device = ""
@@ -70,7 +70,7 @@ package final class AudioAdapter: Sendable {
     package func run(until stop: StopSignal) {
         var state = State(
             meter: SourceMeter(device: settings.devices.first ?? "default", board: board),
-            ladder: Ladder(devices: settings.devices.count),
+            recovery: CaptureRecovery(devices: settings.devices.count),
             arrivals: DeviceArrivals(folder: cards.deviceFolder),
             lookedAt: clock.now()
         )
@@ -150,13 +150,13 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    /// What the ladder says about a fault, told to the board.
+    /// What the recovery says about a fault, told to the board.
     private func climb(
         _ fault: CaptureFault,
         _ device: String,
         _ state: inout State
-    ) -> Ladder.Step {
-        let step = state.ladder.step(after: fault, of: state.index, at: clock.now())
+    ) -> CaptureRecovery.Step {
+        let step = state.recovery.step(after: fault, of: state.index, at: clock.now())
         state.meter.restarted()
         state.meter.failed(fault.failure(of: device, step: step))
         return step
@@ -164,7 +164,7 @@ package final class AudioAdapter: Sendable {
 
     /// Which device is to be opened next, and after how long.
     private func next(
-        after step: Ladder.Step,
+        after step: CaptureRecovery.Step,
         _ fault: CaptureFault,
         _ state: inout State
     ) -> Duration? {
@@ -264,7 +264,7 @@ package final class AudioAdapter: Sendable {
         let now = (position?.now ?? clock.stamp()).boot
         if let fault = liveness.check(captured: captured, at: now) { return fault }
         let isSilent = liveness.isSilent(with: samples)
-        return isSilent && state.ladder.treatsSilence(of: state.index, at: now) ? .silent : nil
+        return isSilent && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
     }
 
     /// Hands over the segments that these samples complete; throws when the queue is full.
@@ -302,7 +302,7 @@ package final class AudioAdapter: Sendable {
         else { return nil }
         state.lookedAt = now
         return (0..<state.index).first { index in
-            guard state.ladder.treatsSilence(of: index, at: now) else { return false }
+            guard state.recovery.treatsSilence(of: index, at: now) else { return false }
             return (try? open(settings.devices[index], life).rate) != nil
         }
     }

@@ -44,7 +44,7 @@ enum CaptureFault: Error, Equatable {
     }
 
     /// As a person is told: the device, what happened, what is done about it.
-    func failure(of device: String, step: Ladder.Step) -> Failure {
+    func failure(of device: String, step: CaptureRecovery.Step) -> Failure {
         Failure("\(device): \(words); \(step.words)")
     }
 }

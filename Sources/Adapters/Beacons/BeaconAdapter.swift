@@ -110,7 +110,7 @@ package final class BeaconAdapter: Sendable {
 
     /// Has silence judged, by this source's own thread.
     ///
-    /// The one health timer of the gateway calls it; there is no other timer behind the freshness ladder.
+    /// The one health timer of the gateway calls it; there is no other timer behind the freshness recovery.
     package func checkHealth() { health.signal() }
 
     /// Blocks until `stop` is raised; a controller that fails is tried again for ever.

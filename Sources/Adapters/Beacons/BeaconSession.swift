@@ -1,4 +1,4 @@
-// One run of the source on a controller: listen, judge silence, climb the ladder, come back from failures.
+// One run of the source on a controller: listen, judge silence, climb the recovery, come back from failures.
 internal import Board
 internal import Host
 
@@ -9,13 +9,13 @@ struct BeaconSession {
     private let health: Wakeup
     private let stop: StopSignal
     private(set) var reception: Reception
-    private var ladder: FreshnessLadder
-    private var meddling = Meddling()
+    private var recovery: SilenceRecovery
+    private var interference = Interference()
     private var retry = Retry()
     /// A controller has been come by since the last failure.
     private var isOpen = false
     /// How the next connection is to be made.
-    private var rung = FreshnessLadder.Rung.restart
+    private var step = SilenceRecovery.Step.restart
 
     init(
         source: any RadioSource,
@@ -29,7 +29,7 @@ struct BeaconSession {
         self.clock = clock
         self.health = health
         self.stop = stop
-        ladder = FreshnessLadder(at: clock.now())
+        recovery = SilenceRecovery(at: clock.now())
     }
 
     /// Blocks until stopped.
@@ -44,7 +44,7 @@ struct BeaconSession {
                 // One that was there a moment ago may be back already.
                 let isAbsent = error is NoAdapter && !isOpen
                 isOpen = false
-                if !isAbsent { rung = ladder.failed(at: clock.now()) }
+                if !isAbsent { step = recovery.failed(at: clock.now()) }
                 reception.meter.failed(failure(error))
                 // A missing adapter is told of when it comes; there is nothing to try until then.
                 pause(isAbsent && source.watch != nil ? nil : retry.next())
@@ -56,11 +56,11 @@ struct BeaconSession {
     /// Connects, and listens until something is to be opened anew.
     private mutating func connect() throws {
         reception.begin()
-        let radio = try source.open(rung, until: stop) { reception.take($0) }
+        let radio = try source.open(step, until: stop) { reception.take($0) }
         isOpen = true
-        rung = .restart
+        step = .restart
         defer {
-            if !radio.endsForAll || !meddling.isTheirs { radio.end { reception.take($0) } }
+            if !radio.endsForAll || !interference.isTheirs { radio.end { reception.take($0) } }
             reception.settle(radio.link)
         }
         try radio.start(until: stop) { reception.take($0) }
@@ -73,8 +73,8 @@ struct BeaconSession {
     /// A scan of ours is on; what was ordered before is no matter any more.
     private mutating func started(_ radio: any Radio) {
         _ = radio.link.takeForeignOrder()
-        meddling.started()
-        ladder.started(at: clock.now())
+        interference.started()
+        recovery.started(at: clock.now())
     }
 
     private mutating func listen(to radio: any Radio) throws {
@@ -83,14 +83,16 @@ struct BeaconSession {
             try hear(radio)
             let now = clock.now()
             reception.update(radio.link, now)
-            if let order = radio.link.takeForeignOrder() { meddling.saw(order, at: now) }
+            if let order = radio.link.takeForeignOrder() { interference.saw(order, at: now) }
             // All anew: whoever it was may be one to share the adapter with.
-            if meddling.isDue(at: now) { return }
+            if interference.isDue(at: now) { return }
             var entries = [radio.link.descriptor, stop.descriptor, health.descriptor].map {
                 PollEntry($0)
             }
             if let watch = source.watch { entries.append(PollEntry(watch.descriptor)) }
-            let delays = [reception.meter.updateDelay(now), meddling.delay(now)].compactMap { $0 }
+            let delays = [reception.meter.updateDelay(now), interference.delay(now)].compactMap {
+                $0
+            }
             _ = stop.wait(for: &entries, timeout: delays.min())
             if entries.count > 3, entries[3].isReady { try look() }
             if entries[2].isReady, try judge(radio) { return }
@@ -104,7 +106,7 @@ struct BeaconSession {
             let now = clock.now()
             if reception.take(event) {
                 retry.succeeded()
-                if ladder.heard(at: now) { reception.meter.working(detail(radio, now), now: now) }
+                if recovery.heard(at: now) { reception.meter.working(detail(radio, now), now: now) }
             }
             reception.update(radio.link, now)
         }
@@ -128,7 +130,7 @@ struct BeaconSession {
     private mutating func judge(_ radio: any Radio) throws -> Bool {
         health.clear()
         var now = clock.now()
-        switch ladder.check(at: now) {
+        switch recovery.check(at: now) {
         case nil: break
         case .restart:
             reception.meter.restarted()
@@ -142,7 +144,7 @@ struct BeaconSession {
             _ = source.watch?.changes()
             started(radio)
         case .reopen:
-            rung = .reopen
+            step = .reopen
             return true
         }
         now = clock.now()
@@ -155,10 +157,10 @@ struct BeaconSession {
     private func detail(_ radio: any Radio, _ now: BootInstant) -> String {
         var detail = radio.detail
         if reception.truncated > 0 { detail += ", \(reception.truncated) reports cut short" }
-        guard let silence = ladder.silence(at: now) else { return detail }
+        guard let silence = recovery.silence(at: now) else { return detail }
         detail += ", nothing heard for \(silence.components.seconds / 60) min"
-        if ladder.isResting { return detail + ", the controller answers" }
-        switch ladder.reached {
+        if recovery.isResting { return detail + ", the controller answers" }
+        switch recovery.reached {
         case nil: return detail
         case .restart: return detail + ", scan restarted"
         case .reset: return detail + ", controller reset"
@@ -172,7 +174,7 @@ struct BeaconSession {
         let named = text.hasPrefix(source.name) ? text : "\(source.name): \(text)"
         guard error is NoAnswer || error is Refusal else { return Failure(named) }
         let step =
-            ladder.failedStarts < 3
+            recovery.failedStarts < 3
             ? "it is tried again, and reset"
             : "resets do not help: take its power away for a moment"
         return Failure("\(named); \(step)")

@@ -26,11 +26,11 @@ protocol RadioSource: AnyObject {
     var watch: AdapterWatch? { get }
     /// The adapter that `watch` is asked about.
     var adapter: Int? { get }
-    /// A controller that is not scanning yet; `rung` says how much is to be done before.
+    /// A controller that is not scanning yet; `step` says how much is to be done before.
     ///
     /// `pass` gets what is heard meanwhile: whoever shares the controller may have it scanning.
     func open(
-        _ rung: FreshnessLadder.Rung,
+        _ step: SilenceRecovery.Step,
         until stop: StopSignal,
         _ pass: EventSink
     ) throws -> any Radio

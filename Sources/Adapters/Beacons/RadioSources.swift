@@ -18,9 +18,9 @@ final class TCPRadioSource: RadioSource {
         self.scan = scan
     }
 
-    /// A new connection resets the controller, whatever the rung.
+    /// A new connection resets the controller, whatever the step.
     func open(
-        _ rung: FreshnessLadder.Rung,
+        _ step: SilenceRecovery.Step,
         until stop: StopSignal,
         _ pass: EventSink
     ) throws -> any Radio {
@@ -53,7 +53,7 @@ final class KernelRadioSource: RadioSource {
     }
 
     func open(
-        _ rung: FreshnessLadder.Rung,
+        _ step: SilenceRecovery.Step,
         until stop: StopSignal,
         _ pass: EventSink
     ) throws -> any Radio {
@@ -61,9 +61,9 @@ final class KernelRadioSource: RadioSource {
         if watch == nil { watch = try? AdapterWatch() }
         // Before our own sockets are among them.
         let others = HCIUser.others()
-        if rung == .reopen { _ = try rfkill.unblock(for: name, until: stop) }
+        if step == .reopen { _ = try rfkill.unblock(for: name, until: stop) }
         let link = try connect(until: stop)
-        if rung != .restart { try link.powerCycle() }
+        if step != .restart { try link.powerCycle() }
         let powerCycle = { try link.powerCycle() }
         let raw = CommandedRadio(
             link,

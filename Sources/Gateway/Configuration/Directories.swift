@@ -70,3 +70,13 @@ extension Configuration {
         }
     }
 }
+
+extension Configuration {
+    static func databasePath(in stateDirectory: String) -> String {
+        "\(stateDirectory)/queue.sqlite"
+    }
+
+    var databasePath: String { Self.databasePath(in: stateDirectory) }
+
+    package var socketPath: String { "\(runtimeDirectory)/control.sock" }
+}

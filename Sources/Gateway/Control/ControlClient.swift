@@ -48,7 +48,7 @@ package final class ControlClient {
 
     /// Connects, or says in a second why not.
     package init(_ configuration: Configuration) throws(ControlRefusal) {
-        path = Gateway.socketPath(configuration)
+        path = configuration.socketPath
         stateDirectory = configuration.stateDirectory
         let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         let number = Glibc.socket(AF_UNIX, flags, 0)

@@ -16,7 +16,7 @@ struct ControlActions: Sendable {
 /// The control socket, and a thread each for what the queue is asked and for restarts.
 final class ControlPlane: Sendable {
     private let server: ControlServer
-    let lane: StoppableLane
+    let thread: StoppableThread
     private let questions: Worker
     private let restarts: Worker
 
@@ -46,7 +46,7 @@ final class ControlPlane: Sendable {
             }
         }
         self.server = server
-        lane = try StoppableLane("control") { server.run(until: $0) }
+        thread = try StoppableThread("control") { server.run(until: $0) }
     }
 
     /// Something changed that watchers want to see.
@@ -59,7 +59,7 @@ final class ControlPlane: Sendable {
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         questions.stop()
         restarts.stop()
-        return lane.stop(by: deadline)
+        return thread.stop(by: deadline)
     }
 
     private static func reply(to sync: ControlReply.SyncReply?) -> ControlReply {
@@ -92,7 +92,7 @@ private final class Worker: Sendable {
     init(_ name: String) throws {
         let jobs = jobs
         // Not joined: what it does may hang, and a stop waits for nobody.
-        _ = try Lane(name) {
+        _ = try OwnThread(name) {
             var batch: [(@Sendable () -> Void)?] = []
             while true {
                 jobs.takeAll(into: &batch, timeout: nil)

@@ -96,7 +96,7 @@ package struct QueueQuestions {
     }
 
     private func offline<Value>(_ body: (Reader) throws -> Value) throws -> Value {
-        let path = Gateway.databasePath(configuration.stateDirectory)
+        let path = configuration.databasePath
         do {
             return try body(try Reader(path: path))
         } catch {

@@ -87,7 +87,7 @@ package enum Snapshot {
             upload: .init(state: "unknown", bytesToday: 0),
             storage: .init(
                 databaseBytes: FileSpace.size(
-                    Gateway.databasePath(configuration.stateDirectory)
+                    configuration.databasePath
                 ),
                 freeBytes: FileSpace.free(configuration.stateDirectory),
                 reusableBytes: 0,

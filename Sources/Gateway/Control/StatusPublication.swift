@@ -41,7 +41,7 @@ final class StatusPublication: Sendable {
     /// Starts the thread.
     func start() throws {
         // Not joined: it may hang in a disk, and a stop waits for nobody.
-        _ = try Lane("status") { self.run() }
+        _ = try OwnThread("status") { self.run() }
     }
 
     /// No publication begins after it.

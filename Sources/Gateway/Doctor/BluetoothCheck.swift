@@ -5,19 +5,19 @@ internal import Glibc
 internal import Host
 
 struct BluetoothCheck {
-    private let patient: Patient
+    private let input: DoctorInput
     private let files: SystemFiles
 
-    init(_ patient: Patient) {
-        self.patient = patient
-        files = SystemFiles(root: patient.root)
+    init(_ input: DoctorInput) {
+        self.input = input
+        files = SystemFiles(root: input.root)
     }
 
     var findings: [Finding] {
-        guard patient.configuration.beacons.enabled else {
+        guard input.configuration.beacons.enabled else {
             return [.ok("bluetooth", "off (beacons.enabled = false)")]
         }
-        switch patient.configuration.beacons.source {
+        switch input.configuration.beacons.source {
         case .adapter(let number): return adapter(number)
         case .controller(let address): return [controller(address)]
         case .capture(let path):
@@ -51,7 +51,7 @@ struct BluetoothCheck {
 
     /// A controller over TCP takes one host at a time: what the gateway hears is the better test.
     private var heard: String? {
-        guard let source = patient.report?.sources["beacons"], source.state == "loaded" else {
+        guard let source = input.report?.sources["beacons"], source.state == "loaded" else {
             return nil
         }
         return "the gateway hears \(source.ratePerS) beacons a second"
@@ -105,7 +105,7 @@ struct BluetoothCheck {
 
     /// Of the gateway, or of what is run now where it does not run.
     private var rights: Finding {
-        let pid = patient.report.map { "\($0.daemon.pid)" }
+        let pid = input.report.map { "\($0.daemon.pid)" }
         let who = pid == nil ? "you have" : "the gateway has"
         guard files.capabilities(of: pid ?? "self") & Self.needed != Self.needed else {
             return .ok("bluetooth", "\(who) CAP_NET_RAW and CAP_NET_ADMIN")

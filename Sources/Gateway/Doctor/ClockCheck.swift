@@ -1,18 +1,18 @@
 // Is the time right, and who says so.
 
 struct ClockCheck {
-    private let patient: Patient
+    private let input: DoctorInput
     private let files: SystemFiles
 
-    init(_ patient: Patient) {
-        self.patient = patient
-        files = SystemFiles(root: patient.root)
+    init(_ input: DoctorInput) {
+        self.input = input
+        files = SystemFiles(root: input.root)
     }
 
     var findings: [Finding] {
         let who = client ?? "no NTP client known here"
         if ClockEvidence.systemVouches(stepped: nil) { return [.ok("clock", "synced (\(who))")] }
-        if patient.report?.clock.state == "synced" {
+        if input.report?.clock.state == "synced" {
             return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
         }
         return [

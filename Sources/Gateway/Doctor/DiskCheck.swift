@@ -5,13 +5,13 @@ internal import Queue
 internal import Streams
 
 struct DiskCheck {
-    private let patient: Patient
+    private let input: DoctorInput
 
-    init(_ patient: Patient) {
-        self.patient = patient
+    init(_ input: DoctorInput) {
+        self.input = input
     }
 
-    private var directory: String { patient.configuration.stateDirectory }
+    private var directory: String { input.configuration.stateDirectory }
 
     var findings: [Finding] {
         var figures = stat()
@@ -43,7 +43,7 @@ struct DiskCheck {
         }
         let free = FileSpace.free(directory)
         let words = "\(sizeText(free)) free at \(directory)"
-        let limits = patient.configuration.storage
+        let limits = input.configuration.storage
         let advice = "free some space, or lower `storage.retention`"
         if free < Int64(limits.criticalFree) {
             return .fail("disk", "\(words): no sound is recorded any more", next: advice)
@@ -54,7 +54,7 @@ struct DiskCheck {
 
     /// Where the service is another user than the folder's owner, nothing can be stored.
     private func rights(_ figures: stat) -> Finding? {
-        let pid = patient.report?.daemon.pid
+        let pid = input.report?.daemon.pid
         var process = stat()
         guard let pid, pid > 0, stat("/proc/\(pid)", &process) == 0,
             process.st_uid != 0, process.st_uid != figures.st_uid
@@ -67,7 +67,7 @@ struct DiskCheck {
     }
 
     private var database: Finding? {
-        let path = Gateway.databasePath(directory)
+        let path = Configuration.databasePath(in: directory)
         guard access(path, F_OK) == 0 || errno == EACCES else {
             return .warn(
                 "database",

@@ -4,7 +4,7 @@ internal import Board
 internal import Host
 
 /// What the checks are told.
-package struct Patient: Sendable {
+package struct DoctorInput: Sendable {
     package var configuration: Configuration
     package var environment: [String: String]
     package var version: String
@@ -39,12 +39,12 @@ package struct Patient: Sendable {
 
 /// Runs the checks.
 package struct Doctor: Sendable {
-    private let patient: Patient
+    private let input: DoctorInput
     private let onLevel: @Sendable (Double) -> Void
 
     /// `onLevel`: gets the level of sound ten times a second while it is listened to, in dBFS.
-    package init(_ patient: Patient, onLevel: @escaping @Sendable (Double) -> Void = { _ in }) {
-        self.patient = patient
+    package init(_ input: DoctorInput, onLevel: @escaping @Sendable (Double) -> Void = { _ in }) {
+        self.input = input
         self.onLevel = onLevel
     }
 
@@ -65,7 +65,7 @@ package struct Doctor: Sendable {
 
     /// Blocks for as long as the check with the longest limit has; what is not done in time is a finding itself.
     package func examine() throws -> Examination {
-        Examination(version: patient.version, checks: try Self.findings(of: checks))
+        Examination(version: input.version, checks: try Self.findings(of: checks))
     }
 
     static func findings(of checks: [Check]) throws -> [Finding] {
@@ -73,7 +73,7 @@ package struct Doctor: Sendable {
         let done = try Wakeup()
         for (index, check) in checks.enumerated() {
             // Never joined: one that hangs must not keep the command from its end.
-            _ = try Lane(check.part) {
+            _ = try OwnThread(check.part) {
                 check.look { finding in results.update { $0[index].findings.append(finding) } }
                 results.update { $0[index].isDone = true }
                 done.signal()
@@ -101,36 +101,36 @@ package struct Doctor: Sendable {
 
     /// All at once, each with time enough for what it waits for and half a second more.
     var checks: [Check] {
-        let patient = patient
+        let input = input
         let onLevel = onLevel
         return [
             Check(part: "service", limit: .seconds(2), next: "look at the disk: `dmesg | tail`") {
                 tell in
-                ServiceCheck(patient).findings.forEach(tell)
+                ServiceCheck(input).findings.forEach(tell)
             },
             Check(part: "disk", limit: .seconds(4), next: "look at the disk: `dmesg | tail`") {
                 tell in
-                DiskCheck(patient).findings.forEach(tell)
+                DiskCheck(input).findings.forEach(tell)
             },
             Check(part: "clock", limit: .seconds(2), next: "look at `timedatectl`") { tell in
-                ClockCheck(patient).findings.forEach(tell)
+                ClockCheck(input).findings.forEach(tell)
             },
             Check(part: "bluetooth", limit: .seconds(5), next: "look at `dmesg | grep -i blue`") {
                 tell in
-                BluetoothCheck(patient).findings.forEach(tell)
+                BluetoothCheck(input).findings.forEach(tell)
             },
             Check(part: "gpsd", limit: .seconds(5.5), next: Self.resolver) { tell in
-                LocationCheck(patient).findings.forEach(tell)
+                LocationCheck(input).findings.forEach(tell)
             },
             Check(
                 part: "sound",
                 limit: .seconds(5.5),
                 next: "unplug the microphone, and plug it in"
             ) { tell in
-                SoundCheck(patient, onLevel: onLevel).findings.forEach(tell)
+                SoundCheck(input, onLevel: onLevel).findings.forEach(tell)
             },
             Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { tell in
-                ServerCheck(patient).look(tell)
+                ServerCheck(input).look(tell)
             },
         ]
     }

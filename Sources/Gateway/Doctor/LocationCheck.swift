@@ -4,17 +4,17 @@ struct LocationCheck {
     /// A receiver reports each second; most of it is for one that has just been opened.
     private static let patience = 5
 
-    private let patient: Patient
+    private let input: DoctorInput
 
-    init(_ patient: Patient) {
-        self.patient = patient
+    init(_ input: DoctorInput) {
+        self.input = input
     }
 
     var findings: [Finding] {
-        guard patient.configuration.location.enabled else {
+        guard input.configuration.location.enabled else {
             return [.ok("gpsd", "off (location.enabled = false)")]
         }
-        let address = patient.configuration.location.gpsd
+        let address = input.configuration.location.gpsd
         let look: GPSDLook
         do {
             look = try GPSDLook(address, limit: .seconds(Self.patience))

@@ -9,14 +9,14 @@ struct ServerCheck {
     /// A certificate is renewed a month before its end; half of that is late.
     private static let late = 14
 
-    private let patient: Patient
+    private let input: DoctorInput
     private let deadline = SystemClock().now() + Self.patience
 
-    init(_ patient: Patient) {
-        self.patient = patient
+    init(_ input: DoctorInput) {
+        self.input = input
     }
 
-    private var upload: Configuration.Upload { patient.configuration.upload }
+    private var upload: Configuration.Upload { input.configuration.upload }
 
     func look(_ tell: (Finding) -> Void) {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
@@ -41,7 +41,7 @@ struct ServerCheck {
         TransportSettings(
             endpoint: target,
             timeout: max(.milliseconds(100), deadline - SystemClock().now()),
-            userAgent: "waypost/\(patient.version)",
+            userAgent: "waypost/\(input.version)",
             certificateFile: upload.caFile,
             pinnedPublicKey: upload.pinnedPublicKey
         )
@@ -99,12 +99,12 @@ struct ServerCheck {
         do {
             switch upload.destination {
             case .ingest:
-                let token = try Token.read(file: upload.tokenFile, environment: patient.environment)
+                let token = try Token.read(file: upload.tokenFile, environment: input.environment)
                 return (token, .ok("token", "there, and only its owner may read it"))
             case .s3:
                 _ = try StoreKeys.read(
                     file: upload.credentialsFile,
-                    environment: patient.environment
+                    environment: input.environment
                 )
                 return (
                     nil, .ok("keys", "there, and only their owner may read them; a sync tries them")

@@ -3,12 +3,12 @@ internal import CLinux
 internal import Glibc
 
 struct ServiceCheck {
-    private let patient: Patient
+    private let input: DoctorInput
     private let files: SystemFiles
 
-    init(_ patient: Patient) {
-        self.patient = patient
-        files = SystemFiles(root: patient.root)
+    init(_ input: DoctorInput) {
+        self.input = input
+        files = SystemFiles(root: input.root)
     }
 
     var findings: [Finding] { [running, unit, rules, user].compactMap { $0 } }
@@ -22,13 +22,13 @@ struct ServiceCheck {
     }
 
     private var running: Finding {
-        guard let report = patient.report else {
-            if let refusal = patient.refusal, refusal.isRunning != false {
+        guard let report = input.report else {
+            if let refusal = input.refusal, refusal.isRunning != false {
                 return .fail("gateway", "\(refusal)", next: "`sudo waypost doctor`")
             }
             return .fail(
                 "gateway",
-                "does not run: nothing answers at \(Gateway.socketPath(patient.configuration))",
+                "does not run: nothing answers at \(input.configuration.socketPath)",
                 next: isInstalled
                     ? "`systemctl start waypost`, then `journalctl -u waypost`" : "`waypost run`"
             )

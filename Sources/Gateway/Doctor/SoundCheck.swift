@@ -3,16 +3,16 @@ internal import Audio
 internal import Board
 
 struct SoundCheck {
-    private let patient: Patient
+    private let input: DoctorInput
     private let onLevel: @Sendable (Double) -> Void
 
-    init(_ patient: Patient, onLevel: @escaping @Sendable (Double) -> Void) {
-        self.patient = patient
+    init(_ input: DoctorInput, onLevel: @escaping @Sendable (Double) -> Void) {
+        self.input = input
         self.onLevel = onLevel
     }
 
     var findings: [Finding] {
-        let audio = patient.configuration.audio
+        let audio = input.configuration.audio
         guard audio.enabled else { return [.ok("sound", "off (audio.enabled = false)")] }
         do {
             let level = try SoundProbe.listen(
@@ -51,7 +51,7 @@ struct SoundCheck {
 
     /// The gateway has the device: what it hears is what there is.
     private func held(_ failure: Failure) -> Finding? {
-        guard let source = patient.report?.sources["audio"], source.state == "loaded" else {
+        guard let source = input.report?.sources["audio"], source.state == "loaded" else {
             return nil
         }
         return .ok(

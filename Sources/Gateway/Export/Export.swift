@@ -60,7 +60,7 @@ package final class Export {
         self.request = request
         self.configuration = configuration
         self.progress = progress
-        let path = request.database ?? Gateway.databasePath(configuration.stateDirectory)
+        let path = request.database ?? configuration.databasePath
         do {
             reader = try Reader(path: path)
             let wanted = request.stream

@@ -103,7 +103,7 @@ final class Intake: Sendable {
     private let path: String
     private let sink: any IntakeSink
     private let clock: any HostClock
-    private let running = StateBox<(server: IntakeServer, lane: StoppableLane)?>(nil)
+    private let running = StateBox<(server: IntakeServer, thread: StoppableThread)?>(nil)
 
     static let fileName = "intake"
 
@@ -116,12 +116,12 @@ final class Intake: Sendable {
     var figures: IntakeFigures? { running.value?.server.figures.value }
 
     /// The last word of its thread; nil while nothing is declared.
-    var word: LifeSign.Word? { running.value?.lane.life.word }
+    var word: LifeSign.Word? { running.value?.thread.life.word }
 
     /// Has its thread go round once.
     func ask() {
         guard let running = running.value else { return }
-        running.lane.life.asked()
+        running.thread.life.asked()
         running.server.wakeup.signal()
     }
 
@@ -133,14 +133,14 @@ final class Intake: Sendable {
         }
         if let running = running.value { return running.server.declare(streams) }
         let server = try IntakeServer(path: path, streams: streams, sink: sink, clock: clock)
-        let lane = try StoppableLane("intake") { server.run(until: $0) }
-        running.update { $0 = (server, lane) }
+        let thread = try StoppableThread("intake") { server.run(until: $0) }
+        running.update { $0 = (server, thread) }
     }
 
     /// False when its thread hangs, and was left to itself.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
-        let lane = running.value?.lane
+        let thread = running.value?.thread
         defer { running.update { $0 = nil } }
-        return lane?.stop(by: deadline) ?? true
+        return thread?.stop(by: deadline) ?? true
     }
 }

@@ -133,7 +133,7 @@ private final class AnswerServer: Sendable {
         do {
             never = try StopSignal()
             // It ends with the process.
-            _ = try Lane("server") { [weak self] in self?.serve(listener) }
+            _ = try OwnThread("server") { [weak self] in self?.serve(listener) }
         } catch {
             fatalError("\(error)")
         }

@@ -84,7 +84,7 @@ final class IntakeBench {
         )
     )
     let server: IntakeServer
-    let lane: StoppableLane
+    let thread: StoppableThread
 
     var path: String { folder + "/intake" }
 
@@ -115,15 +115,15 @@ final class IntakeBench {
             limits: limits
         )
         self.server = server
-        lane = try StoppableLane("intake") { server.run(until: $0) }
+        thread = try StoppableThread("intake") { server.run(until: $0) }
     }
 
     deinit {
-        lane.stop()
+        thread.stop()
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    func stop() { lane.stop() }
+    func stop() { thread.stop() }
 
     func connect() throws -> IntakePeer { try IntakePeer(path) }
 

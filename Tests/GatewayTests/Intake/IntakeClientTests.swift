@@ -170,7 +170,7 @@ import Testing
     @Test func gatewayThatGoes_leavesNoLineUntold() throws {
         let bench = try IntakeBench(limits: .init(stop: .zero))
         let pipe = Pipe()
-        let (sink, lane) = (bench.sink, bench.lane)
+        let (sink, thread) = (bench.sink, bench.thread)
         let path = bench.path
         let input = pipe.fileHandleForWriting
         let isSent = StateBox(false)
@@ -185,7 +185,7 @@ import Testing
         }
         Thread.detachNewThread {
             try? IntakeBench.wait("the records") { isSent.value }
-            lane.stop()
+            thread.stop()
             let later = try? IntakeServer(
                 path: path,
                 streams: [IntakeBench.stream("weather")],

@@ -59,7 +59,7 @@ final class FolderWatch {
 }
 
 /// Watches both, on the thread that calls `run`.
-struct Surroundings: Sendable {
+struct Connectivity: Sendable {
     /// A file that is being replaced is several events.
     private static let settling = Duration.milliseconds(200)
 

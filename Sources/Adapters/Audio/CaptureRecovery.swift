@@ -1,11 +1,11 @@
 // What is done about a fault, and what if it comes again.
 internal import Host
 
-/// The ladder of a faulty device: start it again, open it again, take the next one, wait; a pure value.
+/// The recovery of a faulty device: start it again, open it again, take the next one, wait; a pure value.
 ///
-/// A rung is climbed each time a fault comes before the device has worked for half a minute. An overrun is no
+/// A stage is climbed each time a fault comes before the device has worked for half a minute. An overrun is no
 /// fault of the device and never costs it more than a new start.
-struct Ladder {
+struct CaptureRecovery {
     enum Step: Equatable {
         /// Stop, prepare and start the open device.
         case restart
@@ -33,7 +33,7 @@ struct Ladder {
     private static let silencePause = Duration.seconds(3600)
 
     private let devices: Int
-    private var rung = 0
+    private var stage = 0
     private var lastFault: BootInstant?
     private var silentUntil: [Int: BootInstant] = [:]
 
@@ -48,7 +48,7 @@ struct Ladder {
 
     /// The next step after a fault of device number `device`.
     mutating func step(after fault: CaptureFault, of device: Int, at now: BootInstant) -> Step {
-        if let last = lastFault, now - last >= Self.proof { rung = 0 }
+        if let last = lastFault, now - last >= Self.proof { stage = 0 }
         lastFault = now
         switch fault {
         case .overrun, .suspended: return .restart
@@ -56,17 +56,17 @@ struct Ladder {
         case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break
         }
-        rung += 1
+        stage += 1
         // The last thing that can be done about silence is being done.
-        if fault == .silent, rung >= (devices > 1 ? 3 : 2) {
+        if fault == .silent, stage >= (devices > 1 ? 3 : 2) {
             silentUntil[device] = now + Self.silencePause
         }
-        switch rung {
+        switch stage {
         case 1: return .restart
         case 2: return .reopen
         default:
             // Nothing helped. Silence is better than nothing: if every device is silent, the first is recorded.
-            rung = 0
+            stage = 0
             return device + 1 < devices || fault == .silent ? .next : .wait
         }
     }

@@ -5,7 +5,7 @@ internal import Host
 ///
 /// `bluetoothctl scan on`, `hcitool lescan`, `hciconfig reset` use the same scan: we hear what it hears while it
 /// is on, and when it is switched off, ours is.
-struct Meddling {
+struct Interference {
     /// Those who switch a scan off to give it other parameters switch it on again within this time.
     static let settling = Duration.milliseconds(500)
     /// Two who both want to have it their way shall not wear the radio out.

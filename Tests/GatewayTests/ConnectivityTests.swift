@@ -142,15 +142,15 @@ import Testing
     }
 }
 
-@Suite struct SurroundingsTests {
+@Suite struct ConnectivityTests {
     /// What a watch told of.
     private final class Told: Sendable {
         let network = StateBox(0)
         let token = StateBox(0)
     }
 
-    private func surroundings(_ told: Told, token: String? = nil) -> Surroundings {
-        Surroundings(
+    private func connectivity(_ told: Told, token: String? = nil) -> Connectivity {
+        Connectivity(
             tokenFile: token,
             token: { try Token.read(file: token, environment: [:]) },
             clock: SystemClock(),
@@ -186,16 +186,16 @@ import Testing
     /// An interface comes up and gets an address, in a network namespace of the test's own.
     @Test func interfaceThatComesUp_isTold() throws {
         let told = Told()
-        let watch = surroundings(told)
+        let watch = connectivity(told)
         let stop = try StopSignal()
         // 0: not yet known; 1: a namespace with interfaces; 2: this machine gives none.
         let state = StateBox(0)
-        let lane = try Lane("own network") {
+        let thread = try OwnThread("own network") {
             // Of this thread alone, and of what it starts.
             guard waypost_own_network() == 0, Self.ip("link add w0 type veth peer name w1") else {
                 return state.update { $0 = 2 }
             }
-            let watching = try? StoppableLane("watch") { watch.run(until: $0) }
+            let watching = try? StoppableThread("watch") { watch.run(until: $0) }
             state.update { $0 = 1 }
             // Again and again: the watch may not have begun yet.
             while !stop.isRaised {
@@ -208,7 +208,7 @@ import Testing
         _ = waitUntil { state.value != 0 }
         let isTold = state.value == 1 && waitUntil { told.network.value > 0 }
         stop.raise()
-        lane.join()
+        thread.join()
         guard state.value == 1 else {
             print(
                 "interfaceThatComesUp_isTold: skipped, no network namespace with veth here (needs root)"
@@ -230,9 +230,9 @@ import Testing
         }
         if way != "appear" { try write("old", to: file, mode: way == "mode" ? 0o644 : 0o600) }
         let told = Told()
-        let watch = surroundings(told, token: file)
-        let lane = try StoppableLane("watch") { watch.run(until: $0) }
-        defer { lane.stop() }
+        let watch = connectivity(told, token: file)
+        let thread = try StoppableThread("watch") { watch.run(until: $0) }
+        defer { thread.stop() }
         // The watch may begin after the change: it is made again, and another token each time.
         var number = 0
         let isTold = waitUntil {

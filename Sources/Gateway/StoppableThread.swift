@@ -2,10 +2,10 @@
 internal import Host
 internal import Synchronization
 
-/// A lane with the signal that ends it.
-final class StoppableLane: Sendable {
+/// A thread with the signal that ends it.
+final class StoppableThread: Sendable {
     private struct Slot: ~Copyable {
-        var lane: Lane?
+        var thread: OwnThread?
     }
 
     private let signal: StopSignal
@@ -16,7 +16,7 @@ final class StoppableLane: Sendable {
         self.signal = signal
         slot = Mutex(
             Slot(
-                lane: try Lane(name) {
+                thread: try OwnThread(name) {
                     body(signal)
                     signal.life.ends()
                 }
@@ -33,8 +33,8 @@ final class StoppableLane: Sendable {
     /// Asks the body to end and waits until it has.
     func stop() {
         signal.raise()
-        guard let lane = slot.withLock({ $0.lane.take() }) else { return }
-        lane.join()
+        guard let thread = slot.withLock({ $0.thread.take() }) else { return }
+        thread.join()
     }
 
     /// Asks the body to end; false if it had not by `deadline`.
@@ -42,7 +42,7 @@ final class StoppableLane: Sendable {
     /// Its thread is left to itself then, with its descriptors and whatever else it holds.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         signal.raise()
-        guard let lane = slot.withLock({ $0.lane.take() }) else { return true }
-        return lane.join(within: deadline - SystemClock().now())
+        guard let thread = slot.withLock({ $0.thread.take() }) else { return true }
+        return thread.join(within: deadline - SystemClock().now())
     }
 }

@@ -3,10 +3,10 @@ internal import Host
 
 /// Climbs from the mildest remedy to the strongest while nothing is heard; a pure value with no clock of its own.
 ///
-/// A place may truly have no beacons. So the ladder is climbed once, then again after growing pauses, and a
+/// A place may truly have no beacons. So the recovery is climbed once, then again after growing pauses, and a
 /// controller is reset at most three times an hour, whatever happens.
-struct FreshnessLadder {
-    enum Rung: Equatable {
+struct SilenceRecovery {
+    enum Step: Equatable {
         /// The scan is switched off and on.
         case restart
         /// The controller is reset: HCI_Reset, or the adapter switched off and on.
@@ -17,7 +17,7 @@ struct FreshnessLadder {
 
     /// Silence since the later of the last report and the start of the scan.
     static let limit = Duration.seconds(90)
-    /// The same for the rungs after the first, where there were beacons before: they would have been heard.
+    /// The same for the steps after the first, where there were beacons before: they would have been heard.
     ///
     /// Less than the 30 s between two checks, or every other check would come a moment too early.
     static let climbLimit = Duration.seconds(25)
@@ -29,21 +29,21 @@ struct FreshnessLadder {
     /// The later of the last report and the first start of the scan.
     private var silentSince: BootInstant
     private var hasHeard = false
-    private var next: Rung? = .restart
-    /// When the ladder may be climbed again; nil while it is climbed, or before.
+    private var next: Step? = .restart
+    /// When the recovery may be climbed again; nil while it is climbed, or before.
     private var restsUntil: BootInstant?
     private var rounds = 0
     private var resets: [BootInstant] = []
     private var failures = 0
-    /// The rung reached in this silence.
-    private(set) var reached: Rung?
+    /// The step reached in this silence.
+    private(set) var reached: Step?
 
     init(at now: BootInstant) {
         since = now
         silentSince = now
     }
 
-    /// The whole ladder has been climbed, and the controller answered all along.
+    /// The whole recovery has been climbed, and the controller answered all along.
     var isResting: Bool { restsUntil != nil }
 
     /// How often starting failed since it last worked.
@@ -76,42 +76,42 @@ struct FreshnessLadder {
     }
 
     /// What is to be done now, if anything.
-    mutating func check(at now: BootInstant) -> Rung? {
+    mutating func check(at now: BootInstant) -> Step? {
         guard now - since >= limit else { return nil }
         if let restsUntil {
             guard now >= restsUntil else { return nil }
             self.restsUntil = nil
             next = .restart
         }
-        guard let rung = next, rung == .restart || mayReset(at: now) else {
+        guard let step = next, step == .restart || mayReset(at: now) else {
             rest(from: now)
             return nil
         }
-        take(rung)
-        return rung
+        take(step)
+        return step
     }
 
     /// How to try again after a start or a remedy has failed.
-    mutating func failed(at now: BootInstant) -> Rung {
+    mutating func failed(at now: BootInstant) -> Step {
         failures += 1
-        let rung: Rung =
+        let step: Step =
             switch failures % 3 {
             case 1: .restart
             case 2: .reset
             default: .reopen
             }
-        guard rung == .restart || mayReset(at: now) else { return .restart }
-        return rung
+        guard step == .restart || mayReset(at: now) else { return .restart }
+        return step
     }
 
     private var limit: Duration {
         hasHeard && reached != nil && !isResting ? Self.climbLimit : Self.limit
     }
 
-    private mutating func take(_ rung: Rung) {
-        reached = rung
+    private mutating func take(_ step: Step) {
+        reached = step
         next =
-            switch rung {
+            switch step {
             case .restart: .reset
             case .reset: .reopen
             case .reopen: nil

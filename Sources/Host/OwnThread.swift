@@ -4,22 +4,22 @@ internal import Glibc
 
 /// A named thread running one body; `join` waits for its end.
 ///
-/// Blocking C calls must stay off Swift's cooperative pool, so each loop of the gateway has a lane.
-package struct Lane: ~Copyable, Sendable {
+/// Blocking C calls must stay off Swift's cooperative pool, so each loop of the gateway has one of these.
+package struct OwnThread: ~Copyable, Sendable {
     private let thread: pthread_t
 
     /// Starts `body` at once.
     ///
     /// `name` is cut to 15 bytes (pthread_setname_np(3)).
     package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
-        let start = Unmanaged.passRetained(LaneStart(name: name, body: body))
+        let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
         // The default of 8 MiB is address space only; 512 KiB is ample for libcurl with TLS.
         pthread_attr_setstacksize(&attributes, 512 << 10)
         var thread = pthread_t()
-        let code = pthread_create(&thread, &attributes, runLane, start.toOpaque())
+        let code = pthread_create(&thread, &attributes, runThread, start.toOpaque())
         guard code == 0 else {
             start.release()
             throw SystemError("pthread_create", on: name, code: code)
@@ -40,7 +40,7 @@ package struct Lane: ~Copyable, Sendable {
     }
 }
 
-private final class LaneStart: Sendable {
+private final class ThreadStart: Sendable {
     let name: String
     let body: @Sendable () -> Void
 
@@ -51,9 +51,9 @@ private final class LaneStart: Sendable {
 }
 
 /// A plain function: a closure made in an actor's or main's context would abort when C calls it.
-private func runLane(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
-    let start = Unmanaged<LaneStart>.fromOpaque(context).takeRetainedValue()
+    let start = Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue()
     _ = String(start.name.prefix(15)).withCString { waypost_name_thread($0) }
     start.body()
     return nil

@@ -1,0 +1,74 @@
+// What makes a gateway degraded or critical.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// What makes a gateway degraded or critical (contract, section 1).
+enum HealthRules {
+    /// What `status --json` has no field for.
+    struct Notes {
+        /// Why the state of the storage is not `ok`.
+        var storage = ""
+        /// Why nothing can be uploaded at all.
+        var upload: String?
+        /// Why figures of the queue are not of now.
+        var stale: String?
+        /// Databases that were set aside as damaged.
+        var setAside: [SetAside] = []
+    }
+
+    /// What a person may do with the file.
+    private static func advice(_ database: SetAside) -> String {
+        switch database.waiting {
+        case nil: "it is being read, leave it there"
+        case 0?: "nothing in it waits any more: keep a copy if you want one, then delete it"
+        case let waiting?:
+            "\(waiting) records in it wait for their upload, leave it there until then"
+        }
+    }
+
+    static func judge(
+        _ report: StatusReport,
+        _ notes: Notes = Notes()
+    ) -> (StatusReport.Health, [String]) {
+        var critical: [String] = []
+        var degraded: [String] = []
+        if report.daemon.running == false { critical.append("daemon not running") }
+        if report.upload.state == UploadReport.Phase.tokenRefused.rawValue {
+            critical.append("token refused")
+        }
+        switch report.storage.state {
+        case "critical": critical.append("storage nearly full: \(notes.storage)")
+        case "error": critical.append("records do not reach the disk: \(notes.storage)")
+        case "full": degraded.append("storage \(notes.storage)")
+        case "ok" where !notes.storage.isEmpty: degraded.append("storage: \(notes.storage)")
+        case "low": degraded.append("little storage left: \(notes.storage)")
+        default: break
+        }
+        for database in notes.setAside {
+            critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
+        }
+        for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
+            if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
+        }
+        for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
+            if stream.quarantined > 0 {
+                degraded.append("\(name): \(stream.quarantined) records in quarantine")
+            }
+        }
+        if let why = notes.stale { degraded.append(why) }
+        if let why = notes.upload { degraded.append("uploads failing: \(why)") }
+        let failing = report.streams.values.compactMap(\.lastError).max { $0.at < $1.at }
+        if let failing { degraded.append("uploads failing: \(failing.message)") }
+        if report.clock.state == "unsynced" {
+            degraded.append("clock not synced since this boot")
+        }
+        let state: StatusReport.Health =
+            !critical.isEmpty ? .critical : degraded.isEmpty ? .healthy : .degraded
+        return (state, critical + degraded)
+    }
+}

@@ -1,0 +1,16 @@
+// What every part of a gateway may need.
+internal import Board
+internal import Host
+internal import Queue
+
+/// What outlives a configuration.
+struct ServiceContext: Sendable {
+    let queue: Queue
+    let board: GatewayBoard
+    let clock: any HostClock
+    let clockWatch: ClockWatch
+    let deviceID: String
+    let version: String
+    let environment: [String: String]
+    let log: Log
+}

@@ -1,0 +1,33 @@
+// The part of the status that has to be read from a disk.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// What has to be read from a disk or from /proc, as of its last commit.
+struct StoredFigures: Sendable {
+    let at: BootInstant
+    let statistics: [StreamStatistics]
+    let traffic: [DayTraffic]
+    let losses: [LossEntry]
+    let setAside: [SetAside]
+    let process: ProcessFigures
+    let databaseBytes: Int64
+    let freeBytes: Int64
+
+    /// May wait for the disk.
+    init(_ queue: Queue, _ configuration: Configuration, at now: BootInstant) {
+        at = now
+        statistics = queue.statistics()
+        traffic = (try? queue.traffic()) ?? []
+        losses = (try? queue.losses()) ?? []
+        setAside = queue.setAside
+        process = ProcessFigures()
+        let path = configuration.databasePath
+        databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
+        freeBytes = FileSpace.free(configuration.stateDirectory)
+    }
+}

@@ -1,0 +1,15 @@
+// Why the queue does not take something.
+
+/// The queue is closed, or has no database for now, while something wanted it.
+package struct QueueClosed: Error, CustomStringConvertible {
+    package var description: String {
+        "the queue takes nothing: its disk refuses for now, or it is closed; try again later"
+    }
+}
+
+/// Neither the disk nor memory has room for a record now.
+package struct QueueFull: Error, CustomStringConvertible {
+    package var description: String {
+        "the queue is full: the disk refuses or is too slow; try again later"
+    }
+}
