@@ -155,7 +155,6 @@ package final class Gateway {
             "running",
             ["device": deviceID, "state": settings.configuration.stateDirectory]
         )
-        StartUpMemory.release()
         // Nothing here waits for anything else: a stop is heard whatever hangs.
         loop: while true {
             var entries = [PollEntry(signals), PollEntry(isWell.descriptor)]
@@ -355,7 +354,6 @@ package final class Gateway {
                 "queue",
                 report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
             )
-            StartUpMemory.release()
         }
     }
 

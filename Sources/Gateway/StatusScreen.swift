@@ -29,7 +29,8 @@ package struct StatusScreen {
 
     private var headline: String {
         let daemon = report.daemon
-        let running = "up \(span(daemon.uptimeS)), \(bytes(daemon.rssBytes)), \(daemon.cpuS) s CPU"
+        let memory = "\(bytes(daemon.privateBytes)) of \(bytes(daemon.rssBytes)) its own"
+        let running = "up \(span(daemon.uptimeS)), \(memory), \(daemon.cpuS) s CPU"
         let last = daemon.running == false ? "not running, as last seen" : "as last seen"
         let figures = isLive ? running : last
         let line = "waypost \(report.version)  \(report.state.rawValue)  \(figures)"

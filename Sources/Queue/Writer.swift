@@ -127,6 +127,7 @@ package final class Writer {
             ) != nil
         memory.numbers = try loadNumbers()
         memory.older = try loadOlder()
+        try reopenFinished()
         let known = try olderDatabases()
         memory.draining = Set(known.filter { $0.state == .draining }.map(\.id))
         // Not unique in a table that is damaged.

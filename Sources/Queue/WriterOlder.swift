@@ -251,6 +251,16 @@ extension Writer {
         try connection.run("UPDATE databases SET state=2 WHERE id=?", database)
     }
 
+    /// A database that is finished has no books left here; one that has was changed by damage, and is drained.
+    func reopenFinished() throws {
+        try connection.run(
+            """
+            UPDATE databases SET state=1
+            WHERE state=2 AND id IN (SELECT database FROM sequences)
+            """
+        )
+    }
+
     /// Closes older databases that are drained; part of what changes their books.
     func closeDrained(_ database: Int64) throws {
         guard database > 0, memory.draining.contains(database) else { return }

@@ -95,6 +95,24 @@ import Testing
         try other.execute("INSERT INTO traffic VALUES (1,1,1)")
     }
 
+    /// One changed byte says that an older database is finished: what waits in it goes out all the same.
+    @Test func databaseThatOnlySaysItIsFinished_isDrained() throws {
+        let folder = try TemporaryFolder()
+        let queue = try Queue(settings: settings(folder))
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        try damage(queue)
+        queue.close()
+        do {
+            let other = try Connection(path: folder.database, access: .readWrite)
+            try other.execute("UPDATE databases SET state=2")
+        }
+        let after = try Queue(settings: settings(folder))
+        #expect(try drain(after, .beacons) == 10)
+        #expect(try after.unsent(.beacons, through: 0) == 0)
+        after.close()
+    }
+
     @Test func drainedDatabase_isNotDrainedAgain_afterAnotherDamage() throws {
         let folder = try TemporaryFolder()
         let queue = try Queue(settings: settings(folder))

@@ -133,7 +133,7 @@ def main():
         print(f"\nsound, {longest['duration']} s at {longest['average_db_level']} dBFS; play it with opusdec, ffplay, vlc:")
         print(f"  opusdec '{keep / 'sound.ogg'}'")
     daemon = json.loads((demo / "running.json").read_text())["daemon"]
-    print(f"\ngateway: {daemon['rss_bytes'] / 1e6:.1f} MB resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
+    print(f"\ngateway: {daemon['private_bytes'] / 1e6:.1f} MB of its own, {daemon['rss_bytes'] / 1e6:.1f} resident, {daemon['cpu_s']} s CPU in {daemon['uptime_s']} s")
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0

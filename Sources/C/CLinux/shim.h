@@ -2,7 +2,6 @@
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -168,45 +167,3 @@ static inline int waypost_watch_arrivals(const char *folder) {
 static inline int waypost_own_network(void) {
     return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;
 }
-
-/// The beginning of struct dl_phdr_info, which link.h shows to GNU sources only (dl_iterate_phdr(3)).
-struct waypost_object {
-    ElfW(Addr) base;
-    const char *name;
-    const ElfW(Phdr) *headers;
-    ElfW(Half) count;
-};
-extern int waypost_each_object(int (*)(struct waypost_object *, size_t, void *), void *)
-    __asm__("dl_iterate_phdr");
-
-static inline int waypost_has_text_relocations(const struct waypost_object *object) {
-    for (int i = 0; i < object->count; i++) {
-        if (object->headers[i].p_type != PT_DYNAMIC) continue;
-        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->base + object->headers[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++)
-            if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL))
-                return 1;
-    }
-    return 0;
-}
-
-static inline int waypost_release_object(struct waypost_object *object, size_t size, void *context) {
-    (void)size;
-    (void)context;
-    // The program itself has an empty name; the kernel's own object has no path.
-    if (object->name == 0 || (object->name[0] != 0 && strchr(object->name, '/') == 0)) return 0;
-    if (waypost_has_text_relocations(object)) return 0;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < object->count; i++) {
-        const ElfW(Phdr) *header = &object->headers[i];
-        if (header->p_type != PT_LOAD || (header->p_flags & PF_W)) continue;
-        uintptr_t start = (object->base + header->p_vaddr + page - 1) & ~(page - 1);
-        uintptr_t end = (object->base + header->p_vaddr + header->p_filesz) & ~(page - 1);
-        if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
-    }
-    return 0;
-}
-
-/// Gives back the pages of code and constants: they are those of files, and come back when used.
-/// Only segments that are never written to, relocations included, of objects the linker holds on to meanwhile.
-static inline void waypost_release_code(void) { waypost_each_object(waypost_release_object, 0); }
