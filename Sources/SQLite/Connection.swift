@@ -6,7 +6,7 @@ internal import CSQLite
 /// Statements must go first.
 package struct Connection: ~Copyable {
     private let handle: OpaquePointer
-    private let cache = StatementCache()
+    private let cache: StatementCache
 
     package enum Access {
         case readWrite
@@ -26,6 +26,8 @@ package struct Connection: ~Copyable {
             throw SQLiteError(code: code, message: "\(path): \(message)", statement: "")
         }
         self.handle = handle
+        // Not where it is declared: Swift 6.0 falls over a value that a throw leaves half made.
+        cache = StatementCache()
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 5000)
         // A reader that closes last would delete the journal by its name, which may be another's by then.
