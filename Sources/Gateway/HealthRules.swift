@@ -1,10 +1,5 @@
 // What makes a gateway degraded or critical.
-internal import Board
-internal import CLinux
-internal import Glibc
-internal import Host
 internal import Queue
-internal import Streams
 internal import Upload
 
 /// What makes a gateway degraded or critical (contract, section 1).

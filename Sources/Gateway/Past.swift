@@ -1,5 +1,4 @@
 // What `status` knew before this start of the program, and goes on from.
-internal import FoundationEssentials
 internal import Host
 
 /// Sync dates, errors with their totals, and the sources' counters: kept beside the records, for one start to the next.
@@ -50,15 +49,13 @@ struct Past: Codable, Sendable, Equatable {
 
     /// Reads what `text` wrote; nothing for anything else.
     init(text: String?) {
-        let read = text.flatMap { try? JSONInput.decode(Self.self, from: Array($0.utf8)) }
+        let read = text.flatMap {
+            try? JSONInput.decode(Self.self, from: Array($0.utf8), snakeCase: true)
+        }
         self = read ?? Self()
     }
 
-    var text: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
-    }
+    var text: String { String(decoding: encodedJSON(self), as: UTF8.self) }
 
     // MARK: Into a report
 

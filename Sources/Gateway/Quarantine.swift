@@ -91,7 +91,7 @@ struct QuarantineDesk: Sendable {
         var change = QuarantineChange()
         while true {
             let records = try queue.perform { writer in
-                try writer.quarantine(limit: 500).map { try writer.requeue($0.batch)?.records ?? 0 }
+                try writer.quarantined(limit: 500).map { try writer.requeue($0)?.records ?? 0 }
             }
             guard !records.isEmpty else { return change }
             change.batches += records.count

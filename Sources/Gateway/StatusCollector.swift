@@ -1,6 +1,5 @@
 // From the board to a status report.
 internal import Board
-internal import CLinux
 internal import Glibc
 internal import Host
 internal import Queue

@@ -1,5 +1,4 @@
 // `status`, as one value (contract, section 6).
-internal import FoundationEssentials
 internal import Host
 internal import Queue
 internal import Streams
@@ -119,12 +118,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 
     /// The JSON object, its keys in order, on one line.
-    package var json: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { Array($0) } ?? Array("{}".utf8)
-    }
+    package var json: [UInt8] { encodedJSON(self) }
 
     /// Reads what `json` wrote; nil for anything else.
     package init?(json: [UInt8]) {

@@ -1,11 +1,6 @@
 // The part of the status that has to be read from a disk.
-internal import Board
-internal import CLinux
-internal import Glibc
 internal import Host
 internal import Queue
-internal import Streams
-internal import Upload
 
 /// What has to be read from a disk or from /proc, as of its last commit.
 struct StoredFigures: Sendable {

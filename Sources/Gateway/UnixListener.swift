@@ -29,13 +29,16 @@ struct UnixListener: ~Copyable, Sendable {
         self.socket = socket
     }
 
-    /// The next client that waits.
+    /// Takes the clients that wait, 64 at most.
     ///
-    /// Throws EAGAIN where there is none, and EMFILE and the like where the process has no descriptor left.
-    func accept() throws(SystemError) -> Int32 {
-        let number = waypost_accept(socket.number)
-        guard number >= 0 else { throw SystemError("accept", on: path, code: -number) }
-        return number
+    /// False where one cannot be taken for now: the process has no descriptor left (EMFILE), or the like.
+    func acceptAll(_ welcome: (Int32) -> Void) -> Bool {
+        for _ in 0..<64 {
+            let number = waypost_accept(socket.number)
+            guard number >= 0 else { return [EAGAIN, EINTR, ECONNABORTED].contains(-number) }
+            welcome(number)
+        }
+        return true
     }
 
     /// Nobody finds it any more.

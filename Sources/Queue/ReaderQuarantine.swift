@@ -3,6 +3,15 @@ package import Host
 internal import SQLite
 internal import Streams
 
+/// A batch in quarantine with what a person wants to know of it.
+package struct QuarantinedBatch: Sendable, Equatable {
+    package var batch: Batch
+    /// When it was set aside, as well as the clock map knows now; for one of an older Waypost when it was frozen.
+    package var at: WallTime
+    /// The id of its first record, as the server was told.
+    package var firstID: String
+}
+
 extension Reader {
     /// Batches in quarantine, oldest first: at most `limit`, of those numbered above `number`.
     package func quarantine(after number: Int64 = 0, limit: Int64) throws -> [QuarantinedBatch] {

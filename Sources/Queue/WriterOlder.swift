@@ -183,12 +183,20 @@ extension Writer {
 
     /// The file of an older database is not there any more: what waits in it is over and entered as lost.
     func giveUp(_ database: Int64) throws {
+        try loseAll(of: database)
+        guard memory.draining.contains(database) else {
+            return try tellSalvage(database, isReadable: false, isKnown: true)
+        }
+        try close(database)
+    }
+
+    private func loseAll(of database: Int64) throws {
         try begin()
         for (partition, counters) in memory.older
         where partition.database == database && counters.next > 1 {
             try lose(partition, 1...(counters.next - 1))
         }
-        for batch in try batches("WHERE state IN (0,2) AND database=?", database) {
+        for batch in try batches("WHERE state<>1 AND database=?", database) {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
             let records = Int64(batch.records)
             let now = clock.stamp()
@@ -201,10 +209,6 @@ extension Writer {
             }
             try remove(batch.partition, batch.first...batch.last)
         }
-        guard memory.draining.contains(database) else {
-            return try tellSalvage(database, isReadable: false, isKnown: true)
-        }
-        try close(database)
     }
 
     /// Its records were read: what is left of them may go.
@@ -275,17 +279,7 @@ extension Writer {
         guard let older = try olderDatabases().first(where: { $0.id == database }),
             !settings.disk.exists(older.path)
         else { return false }
-        try begin()
-        for batch in try batches("WHERE state<>1 AND database=?", database) {
-            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
-            try countGone(batch.partition, batch.first...batch.last, .corrupt)
-        }
-        for (partition, counters) in memory.older where partition.database == database {
-            guard counters.next > 1 else { continue }
-            for part in counters.frozen.free(in: 1...(counters.next - 1)) {
-                try countGone(partition, part, .corrupt)
-            }
-        }
+        try loseAll(of: database)
         try close(database)
         return true
     }

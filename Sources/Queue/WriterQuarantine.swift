@@ -1,27 +1,12 @@
 // The writer's part for records in quarantine: a person looks at them, sends them again, or drops them.
 internal import SQLite
 internal import Streams
-package import Host
-
-/// A batch in quarantine with what a person wants to know of it.
-package struct QuarantinedBatch: Sendable, Equatable {
-    package var batch: Batch
-    /// When it was set aside, as well as the clock map knows now; for one of an older Waypost when it was frozen.
-    package var at: WallTime
-    /// The id of its first record, as the server was told.
-    package var firstID: String
-}
+internal import Host
 
 extension Writer {
-    /// Batches in quarantine, oldest first: at most `limit`, of those numbered above `number`.
-    package func quarantine(after number: Int64 = 0, limit: Int64) throws -> [QuarantinedBatch] {
-        try batches("WHERE state=2 AND id>? ORDER BY id LIMIT ?", number, limit).map { batch in
-            QuarantinedBatch(
-                batch: batch,
-                at: try quarantinedAt(batch),
-                firstID: try id(batch.partition, batch.first)
-            )
-        }
+    /// Batches in quarantine, oldest first, at most `limit`; `Reader.quarantine` tells people of them.
+    package func quarantined(limit: Int64) throws -> [Batch] {
+        try batches("WHERE state=2 ORDER BY id LIMIT ?", limit)
     }
 
     /// The batch in quarantine that has this number.
@@ -41,15 +26,6 @@ extension Writer {
     func id(_ partition: Partition, _ sequence: Int64) throws -> String {
         guard partition.isLive else { return "" }
         return try RecordIDs(connection, partition.stream, sequence...sequence).id(sequence)
-    }
-
-    private func quarantinedAt(_ batch: Batch) throws -> WallTime {
-        let row = try connection.prepare(
-            "SELECT done_boot, done_boottime, done_wall FROM batches WHERE id=?"
-        )
-        try row.bind(batch.id, at: 1)
-        guard try row.step(), !row.isNull(2) else { return batch.sentAt }
-        return clockMap.resolve(row.stamp(boottime: 1), boot: row.required(0)).wall
     }
 
     /// Puts the records of a batch back as a fresh one: a new key, no attempts, dated as the clock map knows now.

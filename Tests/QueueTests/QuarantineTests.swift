@@ -41,14 +41,14 @@ import Testing
         for number in 0..<9 { queue.accept(testSighting(number)) }
         clock.advance(by: .seconds(100))
         let batches = try quarantine(queue, .beacons, [4, 2])
-        let page = try queue.perform { try $0.quarantine(limit: 1) }
+        let page = try queue.reader().quarantine(limit: 1)
         #expect(page.map(\.batch.key) == [batches[0].key])
         #expect(page.first?.batch.attempts == 1)
         #expect(page.first?.batch.error == "HTTP 422: bad")
         #expect(page.first?.at == testStart.wall + .seconds(100))
         let id = try queue.perform { try $0.id(.beacons, 1) }
         #expect(page.first?.firstID == id)
-        let rest = try queue.perform { try $0.quarantine(after: batches[0].id, limit: 9) }
+        let rest = try queue.reader().quarantine(after: batches[0].id, limit: 9)
         #expect(rest.map(\.batch.key) == [batches[1].key])
         queue.close()
     }

@@ -92,12 +92,7 @@ import Testing
             _ arguments: [String],
             _ output: Any
         ) throws -> Process {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: program)
-            process.arguments = arguments
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
+            let process = try Process.started(program, arguments, output: output)
             children.append(process)
             return process
         }

@@ -20,16 +20,6 @@ import Testing
 
     private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
 
-    private func start(_ program: String, _ arguments: [String], _ output: Any) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        return process
-    }
-
     private func write(_ text: String, _ name: String) throws {
         try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
     }
@@ -47,11 +37,8 @@ import Testing
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try write("200", "answer")
-        let output = Pipe()
-        let server = try start("/usr/bin/python3", ["-c", Self.server, folder + "/answer"], output)
-        defer { server.terminate() }
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-        let port = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        let server = try StubServer(Self.server, folder + "/answer")
+        defer { server.stop() }
         try write("token", "token")
         let mode = [FileAttributeKey.posixPermissions: 0o600]
         try FileManager.default.setAttributes(mode, ofItemAtPath: folder + "/token")
@@ -61,7 +48,7 @@ import Testing
             runtime_directory = "\(folder)/run"
             [upload]
             required = false
-            endpoint = "http://127.0.0.1:\(port)/api/ingest"
+            endpoint = "http://127.0.0.1:\(server.port)/api/ingest"
             token_file = "\(folder)/token"
             interval = "1h"
             max_attempts = 1
@@ -77,7 +64,7 @@ import Testing
             "waypost.toml"
         )
         let arguments = ["run", "--config", folder + "/waypost.toml"]
-        let daemon = try start(DaemonTests.program.path, arguments, FileHandle.nullDevice)
+        let daemon = try Process.started(DaemonTests.program.path, arguments)
         defer { kill(daemon.processIdentifier, SIGKILL) }
         try waitUntil("a sync") { try sync().status == 0 }
 

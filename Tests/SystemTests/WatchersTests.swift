@@ -32,16 +32,6 @@ import Testing
 
     private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
 
-    private func start(_ program: String, _ arguments: [String], _ output: Any) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        return process
-    }
-
     private func text(_ name: String) -> String {
         (try? String(contentsOfFile: folder + "/" + name, encoding: .utf8)) ?? ""
     }
@@ -49,11 +39,9 @@ import Testing
     @Test func figuresAreWritten_andAWatcherIsCalledOnceAMinute() throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let output = Pipe()
-        let server = try start("/usr/bin/python3", ["-c", Self.server, folder + "/calls"], output)
-        defer { server.terminate() }
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-        let place = "http://127.0.0.1:" + line.trimmingCharacters(in: .whitespacesAndNewlines)
+        let server = try StubServer(Self.server, folder + "/calls")
+        defer { server.stop() }
+        let place = "http://127.0.0.1:\(server.port)"
         try "token".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes(
             [.posixPermissions: 0o600],
@@ -79,11 +67,7 @@ import Testing
         let file = folder + "/waypost.toml"
         try configuration.write(toFile: file, atomically: true, encoding: .utf8)
         let begin = Date()
-        let daemon = try start(
-            DaemonTests.program.path,
-            ["run", "--config", file],
-            FileHandle.nullDevice
-        )
+        let daemon = try Process.started(DaemonTests.program.path, ["run", "--config", file])
         defer { kill(daemon.processIdentifier, SIGKILL) }
         try waitUntil("a sync") { try DaemonTests.run(["sync", "--config", file]).status == 0 }
         try waitUntil("a call") { text("calls").hasSuffix("\n") }
@@ -95,10 +79,10 @@ import Testing
 
         try waitUntil("the figures") { text("waypost.prom").contains("uploaded_records_total") }
         let parsed = Pipe()
-        let parser = try start(
+        let parser = try Process.started(
             "/usr/bin/python3",
             ["-c", Self.parser, folder + "/waypost.prom"],
-            parsed
+            output: parsed
         )
         let samples = String(
             decoding: parsed.fileHandleForReading.readDataToEndOfFile(),

@@ -27,10 +27,10 @@ final class ControlConnection {
     /// Wants the status after each change.
     var isWatching = false
     private var input = LineBuffer()
-    private var outgoing: [UInt8] = []
+    private var outgoing = OutgoingBytes()
     private(set) var lastMoved: BootInstant
     /// Since when it has read none of the replies that wait.
-    private(set) var stalledSince: BootInstant?
+    var stalledSince: BootInstant? { outgoing.stalledSince }
     private var isGone = false
 
     init(_ number: Int32, id: Int, now: BootInstant) {
@@ -77,21 +77,16 @@ final class ControlConnection {
     }
 
     func reply(_ line: [UInt8]) {
-        outgoing += line + [10]
+        outgoing.append(line: line)
         if outgoing.count > Self.replyLimit { isGone = true }
     }
 
     /// Sends what there is, as far as the client takes it.
     func send(now: BootInstant) {
-        guard !outgoing.isEmpty else { return }
-        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-        let count = Glibc.send(socket.number, outgoing, outgoing.count, flags)
-        if count > 0 {
-            outgoing.removeFirst(count)
-            lastMoved = now
-        } else if errno != EAGAIN, errno != EINTR {
-            isGone = true
+        switch outgoing.send(on: socket, now: now) {
+        case .moved: lastMoved = now
+        case .waits: break
+        case .refused: isGone = true
         }
-        stalledSince = outgoing.isEmpty ? nil : count > 0 ? now : stalledSince ?? now
     }
 }

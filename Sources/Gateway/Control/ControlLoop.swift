@@ -165,12 +165,7 @@ final class ControlLoop {
     // MARK: Clients
 
     private func accept(_ now: BootInstant) {
-        do throws(SystemError) {
-            for _ in 0..<64 { welcome(try server.listener.accept(), now) }
-        } catch {
-            let isEmpty = [EAGAIN, EINTR, ECONNABORTED].contains(error.code)
-            if !isEmpty { closedUntil = now + .seconds(1) }
-        }
+        if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
     }
 
     /// Where there is no room, whoever has been idle for longest makes it.

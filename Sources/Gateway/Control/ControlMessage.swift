@@ -1,5 +1,4 @@
 // What goes over the control socket: one JSON object a line each way, requests of one shape, replies of one shape.
-internal import FoundationEssentials
 internal import Host
 
 /// A request: `{"command": "quarantine drop", "argument": "7"}`.
@@ -78,12 +77,4 @@ package struct ControlReply: Codable, Sendable {
 
     /// Without the end of the line.
     var json: [UInt8] { encodedJSON(self) }
-}
-
-/// One line of JSON, its keys in snake case and in order.
-func encodedJSON(_ value: some Encodable) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return (try? encoder.encode(value)).map { Array($0) } ?? Array("{}".utf8)
 }

@@ -103,13 +103,7 @@ package enum Snapshot {
 
     /// Replaces the snapshot in one step, so that no reader sees half of it.
     static func write(_ json: [UInt8], to directory: String, as name: String = fileName) {
-        let path = "\(directory)/\(name)"
-        let temporary = path + ".new"
-        guard let file = fopen(temporary, "w") else { return }
-        let isWhole = fwrite(json, 1, json.count, file) == json.count
-        fclose(file)
-        chmod(temporary, 0o644)
-        if isWhole { rename(temporary, path) } else { unlink(temporary) }
+        try? SmallFile.replace("\(directory)/\(name)", json, mode: 0o644, isSynced: false)
     }
 
     private static func modified(_ path: String) -> Int {

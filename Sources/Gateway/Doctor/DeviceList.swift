@@ -1,6 +1,5 @@
 // `devices`: what could be used here now.
 internal import Audio
-internal import FoundationEssentials
 
 /// Bluetooth adapters, capture devices and gpsd's receivers.
 package struct DeviceList: Codable, Sendable {
@@ -59,12 +58,7 @@ package struct DeviceList: Codable, Sendable {
     }
 
     /// One JSON object on one line.
-    package var json: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { Array($0) } ?? Array("{}".utf8)
-    }
+    package var json: [UInt8] { encodedJSON(self) }
 
     package var text: String {
         block(

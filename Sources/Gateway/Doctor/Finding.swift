@@ -1,5 +1,4 @@
 // What `doctor` finds, as text and as JSON.
-internal import FoundationEssentials
 
 /// One thing that was looked at.
 package struct Finding: Codable, Sendable, Equatable {
@@ -43,11 +42,7 @@ package struct Examination: Codable, Sendable {
     }
 
     /// One JSON object on one line.
-    package var json: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { Array($0) } ?? Array("{}".utf8)
-    }
+    package var json: [UInt8] { encodedJSON(self) }
 
     /// A line each, what to do under it; at most 80 columns where words allow.
     package func text(isColoured: Bool) -> String {

@@ -18,10 +18,10 @@ final class IntakeConnection {
     /// Answers to the lines from `firstLine` on; nil while the disk has not got the record.
     private var answers: [[UInt8]?] = []
     private var firstLine = 0
-    private var outgoing: [UInt8] = []
+    private var outgoing = OutgoingBytes()
     private(set) var lastMoved: BootInstant
     /// Since when it has read none of the answers that wait.
-    private(set) var stalledSince: BootInstant?
+    var stalledSince: BootInstant? { outgoing.stalledSince }
     /// Its end of input was read: nothing more comes.
     private var isEnded = false
     /// Takes no answers any more; what it sent before still counts.
@@ -90,7 +90,7 @@ final class IntakeConnection {
         answers[number - firstLine] = answer
         var known = 0
         while known < answers.count, let next = answers[known] {
-            if !isDeaf { outgoing += next + [10] }
+            if !isDeaf { outgoing.append(line: next) }
             known += 1
         }
         answers.removeFirst(known)
@@ -99,22 +99,16 @@ final class IntakeConnection {
 
     /// A line that answers none, before the connection is closed.
     func say(_ answer: [UInt8]) {
-        outgoing += answer + [10]
+        outgoing.append(line: answer)
         send(now: lastMoved)
     }
 
     /// Sends what there is, as far as its program takes it.
     func send(now: BootInstant) {
-        guard !outgoing.isEmpty else { return }
-        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-        let count = Glibc.send(socket.number, outgoing, outgoing.count, flags)
-        if count > 0 {
-            outgoing.removeFirst(count)
-            lastMoved = now
-        } else if count < 0, errno != EAGAIN, errno != EINTR {
-            isDeaf = true
-            outgoing = []
+        switch outgoing.send(on: socket, now: now) {
+        case .moved: lastMoved = now
+        case .waits: break
+        case .refused: isDeaf = true
         }
-        stalledSince = outgoing.isEmpty ? nil : count > 0 ? now : stalledSince ?? now
     }
 }

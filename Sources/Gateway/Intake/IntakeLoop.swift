@@ -118,12 +118,7 @@ final class IntakeLoop {
     // MARK: Programs
 
     private func accept(_ now: BootInstant) {
-        do throws(SystemError) {
-            for _ in 0..<64 { welcome(try server.listener.accept(), now) }
-        } catch {
-            let isEmpty = [EAGAIN, EINTR, ECONNABORTED].contains(error.code)
-            if !isEmpty { closedUntil = now + .seconds(1) }
-        }
+        if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
     }
 
     private func welcome(_ number: Int32, _ now: BootInstant) {

@@ -44,10 +44,11 @@ extension World {
         _ queue: Queue,
         _ chance: inout Chance
     ) {
-        guard let held = try? queue.perform({ try $0.quarantine(limit: 100) }), !held.isEmpty else {
+        guard let held = try? queue.perform({ try $0.quarantined(limit: 100) }), !held.isEmpty
+        else {
             return
         }
-        let batch = chance.one(of: held).batch
+        let batch = chance.one(of: held)
         log?("  \(step.kind) \(batch.stream) \(batch.first)...\(batch.last)")
         _ = try? queue.perform { writer in
             if step.kind == .requeue {
