@@ -177,6 +177,8 @@ let package = Package(
                 "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
+            path: "Tests/Bench",
+            exclude: ["idle"],
             swiftSettings: strict
         ),
 

@@ -12,7 +12,7 @@ import Testing
 
 @testable import Beacons
 
-/// `deploy/parts/beacons.py` in a process of its own.
+/// `Tests/Peers/beacons.py` in a process of its own.
 private final class SimulatedBeacons {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -30,7 +30,7 @@ private final class SimulatedBeacons {
             ?? Self.root.appendingPathComponent(".build/tools/bin/python3").path
         process.executableURL = URL(fileURLWithPath: python)
         process.arguments = [
-            Self.root.appendingPathComponent("deploy/parts/beacons.py").path,
+            Self.root.appendingPathComponent("Tests/Peers/beacons.py").path,
             "--port", "\(port)", "--radio", radio,
         ]
         let output = Pipe()

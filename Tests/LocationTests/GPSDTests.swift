@@ -53,7 +53,7 @@ import Testing
             "/bin/sh",
             [
                 "-c",
-                "python3 '\(root.path)/deploy/parts/route.py' --start 2026-06-01T10:00:00 --minutes 2 > '\(route)'",
+                "python3 '\(root.path)/Tests/Peers/route.py' --start 2026-06-01T10:00:00 --minutes 2 > '\(route)'",
             ]
         )
         let port = try freePort()

@@ -161,7 +161,7 @@ import Testing
         init(start: String, cycle: Double, dates: ReceiverDates = .sinceRelease) throws {
             let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .deletingLastPathComponent().deletingLastPathComponent()
-            let script = "\(root.path)/deploy/parts/route.py"
+            let script = "\(root.path)/Tests/Peers/route.py"
             try run(
                 "/bin/sh",
                 ["-c", "python3 '\(script)' --start \(start) --minutes 2 > '\(route)'"]

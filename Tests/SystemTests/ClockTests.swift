@@ -24,7 +24,7 @@ import Testing
                 "/bin/sh",
                 "-c",
                 """
-                python3 '\(root.path)/deploy/parts/route.py' --start \(start) --minutes 3 \
+                python3 '\(root.path)/Tests/Peers/route.py' --start \(start) --minutes 3 \
                 > '\(folder)/route.nmea'
                 """
             )

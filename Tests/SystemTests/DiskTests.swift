@@ -66,7 +66,7 @@ import Testing
                 from gpsd import Walk
                 print(Walk().address, flush=True)
                 sys.stdin.read()
-                """, "\(root)/deploy/parts/torture",
+                """, "\(root)/Tests/Torture",
             ]
             receiver.standardInput = Pipe()
             receiver.standardOutput = output

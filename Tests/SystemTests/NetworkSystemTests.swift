@@ -281,7 +281,7 @@ import Testing
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         let seed = UInt16.random(in: 0...UInt16.max)
         process.arguments = [
-            "python3", Self.root.appendingPathComponent("deploy/parts/torture/main.py").path,
+            "python3", Self.root.appendingPathComponent("Tests/Torture/main.py").path,
             "--programs", DaemonTests.program.deletingLastPathComponent().path, "--faults", "none",
             "--only", "network", "--seconds", "6", "--seed", "\(seed)",
         ]

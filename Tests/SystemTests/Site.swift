@@ -101,7 +101,7 @@ final class Site {
         route.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
-        route.arguments = [root.path + "/deploy/parts/route.py", "--minutes", "5"]
+        route.arguments = [root.path + "/Tests/Peers/route.py", "--minutes", "5"]
         let nmea = Pipe()
         route.standardOutput = nmea
         try route.run()

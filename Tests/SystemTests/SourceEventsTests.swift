@@ -80,7 +80,7 @@ import Testing
                 for line in itertools.cycle(lines):
                     out.sendto(line, ("127.0.0.1", int(sys.argv[2])))
                     time.sleep(0.05)
-                """, "\(root)/deploy/parts/route.py", "\(ports.receiver)",
+                """, "\(root)/Tests/Peers/route.py", "\(ports.receiver)",
             ]
             receiver.standardError = FileHandle.nullDevice
             try receiver.run()

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `deploy/parts/store.py`: checks each signature, and does to objects what it is told.
+/// `Tests/Peers/store.py`: checks each signature, and does to objects what it is told.
 final class ObjectStore {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -60,7 +60,7 @@ final class ObjectStore {
     init(faults: [String] = []) throws {
         process.executableURL = URL(fileURLWithPath: Self.python)
         process.arguments =
-            [Self.root.appendingPathComponent("deploy/parts/store.py").path] + faults
+            [Self.root.appendingPathComponent("Tests/Peers/store.py").path] + faults
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -99,7 +99,7 @@ final class ObjectStore {
         let reader = Process()
         reader.executableURL = URL(fileURLWithPath: Self.python)
         reader.arguments = [
-            Self.root.appendingPathComponent("deploy/parts/lake.py").path, access.endpoint,
+            Self.root.appendingPathComponent("Tests/Peers/lake.py").path, access.endpoint,
             access.bucket, access.id, access.secret, folder,
         ]
         let answer = Pipe()

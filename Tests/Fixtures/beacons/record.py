@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what deploy/parts/beacons.py sends into capture.btsnoop, and what Bumble makes of it into
+"""Records what Tests/Peers/beacons.py sends into capture.btsnoop, and what Bumble makes of it into
 capture.expected: one line `kind id address address_type rssi` a report.
 
 Usage: record.py PORT SECONDS (with beacons.py listening on PORT)

@@ -26,7 +26,7 @@ class Air:
     """The simulated controller in a process of its own."""
 
     def __init__(self, port=0):
-        script = pathlib.Path(__file__).resolve().parents[1] / "beacons.py"
+        script = pathlib.Path(__file__).resolve().parents[1] / "Peers/beacons.py"
         python = script.parents[2] / ".build/tools/bin/python3"
         self.process = subprocess.Popen([*ENDS_WITH_US, python, script, "--port", str(port)], stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)

@@ -11,7 +11,7 @@ import sys
 import traceback
 
 PARTS = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(PARTS), str(PARTS.parent), str(PARTS.parent / "torture")]
+sys.path[:0] = [str(PARTS), str(PARTS.parent / "Peers"), str(PARTS.parent / "Torture")]
 
 from pace import Pace
 from report import Row

@@ -98,7 +98,7 @@ class Scenarios:
     def install(self):
         """deploy/install, before every choice of scenarios."""
         self.guest.say("installing")
-        self.guest.run(str(PARTS.parents[1] / "install"), "--no-build", str(self.guest.programs / "waypost"), limit=300)
+        self.guest.run(str(PARTS.parents[1] / "deploy/install"), "--no-build", str(self.guest.programs / "waypost"), limit=300)
         pathlib.Path("/etc/waypost/token").write_text(TOKEN + "\n")
         self.guest.run("chown", "waypost:waypost", "/etc/waypost/token")
         self.guest.run("chmod", "600", "/etc/waypost/token")

@@ -12,7 +12,7 @@ import struct
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Peers"))
 
 import beacons
 from bumble import hci
