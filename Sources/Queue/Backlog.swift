@@ -1,4 +1,5 @@
 // Records that the disk does not have yet: those of the open transaction, and all while it refuses.
+internal import Host
 internal import Streams
 
 /// Records in order, bounded in number and in bytes of sound.
@@ -67,27 +68,18 @@ struct Backlog {
     /// What is lost if none of them will ever be written; the givers of `put` are told themselves.
     var losses: [Loss] {
         var tally = LossTally()
-        var run = openRun?.run
-        var (count, sound) = (Int64(0), Loss?.none)
-        func endRun() {
-            let share = Int64(max(1, (run?.chunkSegments ?? 1) - (run?.overlapSegments ?? 0)))
-            sound?.records = (count + share - 1) / share
-            if let sound { tally.add(sound) }
-            (count, sound) = (0, nil)
-        }
+        var sound = HeldSound(openRun)
         for job in jobs {
             switch job {
-            case .begin(let next):
-                endRun()
-                run = next
-            case .segment(let segment):
-                count += 1
-                let from = sound?.from ?? segment.start
-                sound = Loss(.dropped, .audio, records: 0, from: from, to: segment.start)
+            case .begin(let run):
+                if let loss = sound.loss { tally.add(loss) }
+                sound = HeldSound(OpenRun(run: run, next: 0))
+            case .segment(let segment): sound.hear(until: segment.index + 1, at: segment.start)
+            case .end(_, let count, let end): sound.hear(until: count, at: end)
             default: if let loss = job.loss { tally.add(loss) }
             }
         }
-        endRun()
+        if let loss = sound.loss { tally.add(loss) }
         return tally.all
     }
 
@@ -97,6 +89,37 @@ struct Backlog {
         records = 0
         soundBytes = 0
         openRun = latestRun
+    }
+}
+
+/// Segments of one run that will never be written, and those between them for which there was no room.
+private struct HeldSound {
+    private let run: AudioRun?
+    private var next: Int64
+    private var count: Int64 = 0
+    private var from: Stamp?
+    private var to: Stamp?
+
+    init(_ open: Backlog.OpenRun?) {
+        run = open?.run
+        next = open?.next ?? 0
+    }
+
+    /// By then the run has had so many segments.
+    mutating func hear(until end: Int64, at moment: Stamp) {
+        guard end > next else { return }
+        count += end - next
+        next = end
+        from = from ?? moment
+        to = moment
+    }
+
+    /// As the chunks that they would have made.
+    var loss: Loss? {
+        guard count > 0, let from, let to else { return nil }
+        let share = Int64(max(1, (run?.chunkSegments ?? 1) - (run?.overlapSegments ?? 0)))
+        let chunks = (count + share - 1) / share
+        return Loss(.dropped, .audio, records: chunks, from: from, to: to)
     }
 }
 
@@ -123,7 +146,7 @@ extension Writer {
         case .place(let fix): try insert(place: fix)
         case .begin(let run): try begin(run)
         case .segment(let segment): try insert(segment)
-        case .end(_, let count): try endRun(count: count)
+        case .end(_, let count, let end): try endRun(count: count, at: end)
         case .work, .check, .purge, .limit, .commitInterval, .declare, .damaged, .stop: break
         }
     }

@@ -54,6 +54,9 @@ struct Chunker {
     /// The first segment that a chunk to come will have.
     var firstNeeded: Int64? { notes.first?.id }
 
+    /// The first segment that is in no chunk yet.
+    var firstUnchunked: Int64? { notes.count > shared ? notes[shared].id : nil }
+
     /// The chunk made last is not kept: the next one shares nothing with another.
     mutating func leaveOut() { neighbourIsKept = false }
 

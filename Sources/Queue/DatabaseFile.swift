@@ -17,19 +17,23 @@ enum DatabaseFile {
     ///
     /// Throws SchemaTooNew for a database of a newer Waypost, which is left alone.
     ///
-    /// `numbers`: those that streams of the user had, should this be a new database.
+    /// `numbers`: those that streams of the user had, should this be a new database. `isAside` is called with the
+    /// name of the file for one that was set aside.
     static func open(
         _ settings: QueueSettings,
         _ streams: [DeclaredStream],
-        numbers: [String: Int] = [:]
+        numbers: [String: Int] = [:],
+        isAside: (String) -> Void = { _ in }
     ) throws -> Opened {
         let disk = settings.disk
         // A file without a byte is what a power cut leaves of one that was never written out.
-        if disk.exists(settings.path), disk.size(settings.path) == 0 { try moveAside(settings) }
+        if disk.exists(settings.path), disk.size(settings.path) == 0 {
+            isAside(try moveAside(settings))
+        }
         do {
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
-            try moveAside(settings)
+            isAside(try moveAside(settings))
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isFull {
             // Opening writes a little; the reserve is there for when even that has no room.
@@ -56,15 +60,16 @@ enum DatabaseFile {
         return Opened(writer: writer, isChecked: check == .sound)
     }
 
-    /// Renames the database and its journal, which belongs to it.
-    static func moveAside(_ settings: QueueSettings) throws {
+    /// Renames the database and its journal, which belongs to it; returns the new name of the file.
+    static func moveAside(_ settings: QueueSettings) throws -> String {
         let disk = settings.disk
-        let name = nameAside(settings)
+        let path = nameAside(settings)
         // The journal first: a new database would delete one that it finds under its own name.
         for suffix in ["-wal", ""] {
-            _ = try disk.rename(settings.path + suffix, to: name + suffix)
+            _ = try disk.rename(settings.path + suffix, to: path + suffix)
         }
         disk.remove(settings.path + "-shm")
+        return name(path)
     }
 
     /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.

@@ -15,6 +15,14 @@ struct Inheritance: Sendable {
         var settled: [ClosedRange<Int64>]
         /// Frozen and not judged yet, or in quarantine.
         var batches: [Batch]
+
+        /// What was told as committed counts, whatever the file says: less is lost, more was written again.
+        mutating func end(at next: Int64) {
+            self.next = next
+            settled = settled.filter { $0.lowerBound < next }
+                .map { $0.lowerBound...min($0.upperBound, next - 1) }
+            batches.removeAll { $0.last >= next }
+        }
     }
 
     var isReadable = false
@@ -25,9 +33,13 @@ struct Inheritance: Sendable {
     var lines: [Line] = []
     /// Files of databases that it had drained to their end: nothing of them waits.
     var finished: [String] = []
+    var losses: [InheritedLoss] = []
+    var traffic: [DayTraffic] = []
+    /// What it knew of how far others were that it had not read yet, by the name of the memo.
+    var marks: [String: String] = [:]
 
-    init(_ path: String, _ settings: QueueSettings) {
-        guard let file = try? Reader(settings, damaged: path) else { return }
+    init(_ path: String, _ settings: QueueSettings, mark: CommitMark? = nil) {
+        guard let file = try? Reader(settings, damaged: path, mark: mark) else { return }
         // Without its ids nobody could tell what the server has: rather lost than twice.
         guard file.hasIDs else {
             isComplete = false
@@ -40,7 +52,11 @@ struct Inheritance: Sendable {
         let rows = max(1, settings.disk.size(path) / 8)
         let files = (try? file.olderFiles()) ?? [:]
         finished = (try? file.finishedFiles()) ?? []
-        for partition in partitions(file, settings) {
+        marks = (try? file.marks()) ?? [:]
+        traffic = (try? file.inheritedTraffic()) ?? []
+        let partitions = partitions(file, settings)
+        losses = (try? file.inheritedLosses(partitions.map(\.stream))) ?? []
+        for partition in partitions {
             var line = Line(
                 file: files[partition.database],
                 stream: partition.stream,
@@ -72,6 +88,7 @@ struct Inheritance: Sendable {
         line.settled = judged ?? []
         line.batches = (try? file.openBatches(partition)) ?? []
         if judged == nil { isComplete = false }
+        if let told = file.toldNext(partition) { return line.end(at: told) }
         let newest = partition.isLive ? (try? file.newest(partition.stream)) ?? nil : nil
         let stored = (try? file.storedNext(partition)) ?? nil
         // What no record had cannot be over: such a range would hide those that wait.
@@ -103,6 +120,7 @@ extension OlderDatabase {
         try row.bind(id, at: 1)
         guard try row.step() else { throw QueueClosed() }
         self.init(id: id, name: row.text(0), state: row.required(1), settings)
+        mark = try live.memo(CommitMark.memo(of: name)).flatMap { CommitMark($0) }
         // One that cannot be opened has no boots, and no records that can be read.
         let file = try? Reader(settings, damaged: path)
         let known = try live.prepare("SELECT id, boot_id FROM boots")

@@ -14,8 +14,8 @@ enum Job: Sendable {
     case place(Fix)
     case begin(AudioRun)
     case segment(Segment)
-    /// Of a run that had so many segments.
-    case end(Int64, count: Int64)
+    /// Of a run that had so many segments, and when.
+    case end(Int64, count: Int64, at: Stamp)
     case work(Work)
     /// Looks after the storage now.
     case check

@@ -14,6 +14,8 @@ struct OlderDatabase: Sendable {
     var name: String
     var state: State
     var path: String
+    /// How far it was at its last commit, where it was set aside by the program that wrote it.
+    var mark: CommitMark?
     /// From its rows of `boots` to those of the live database.
     var boots: [Int64: Int64] = [:]
 

@@ -31,6 +31,8 @@ struct StreamCounters: Sendable, Equatable {
     /// Stored bytes of the records since the start, for an average.
     var bytes: Int64 = 0
     var inserted: Int64 = 0
+    /// From which record on ids are made of the newest random number.
+    var seeded: Int64 = 1
     /// Ids of new records are made of the random number of this start.
     var hasSeed = false
 
@@ -44,7 +46,7 @@ struct StreamCounters: Sendable, Equatable {
     /// Whether the stored row would be the same.
     func isStored(as other: Self) -> Bool {
         next == other.next && uploaded == other.uploaded && evicted == other.evicted
-            && notKept == other.notKept
+            && notKept == other.notKept && seeded == other.seeded
     }
 }
 

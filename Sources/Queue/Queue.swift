@@ -145,7 +145,8 @@ package final class Queue: Sendable {
 
     package func end(run: Int64) {
         let count = core.segments.load(ordering: .relaxed)
-        _ = core.mailbox.post(.end(run, count: count), urgent: true)
+        let end = core.settings.clock.stamp()
+        _ = core.mailbox.post(.end(run, count: count, at: end), urgent: true)
     }
 
     /// Why no sound is taken now; nil while it is.

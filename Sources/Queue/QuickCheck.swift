@@ -83,7 +83,21 @@ extension Connection {
     }
 
     /// Runs it to its end.
+    ///
+    /// Of a page that leads to others SQLite says only that it cannot be read (btree.c, checkPtrmap): a disk that
+    /// did not give it just now does so the next time, damage stays.
     borrowing func quickCheck() -> CheckResult {
+        var result = quickCheckOnce()
+        for _ in 0..<2 {
+            guard case .damaged(let words) = result,
+                words.firstRange(of: "Failed to read ptrmap") != nil
+            else { break }
+            result = quickCheckOnce()
+        }
+        return result
+    }
+
+    private borrowing func quickCheckOnce() -> CheckResult {
         do throws(SQLiteError) {
             let check = try prepare("PRAGMA quick_check(1)")
             guard try check.step() else { return .unfinished }

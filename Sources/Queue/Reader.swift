@@ -46,6 +46,10 @@ package final class Reader {
     /// Segments of a damaged database that no chunk has: they are one more, the last.
     private var tail: Stored<Chunk>?
     var hasTail: Bool { tail != nil }
+    /// It is no live database any more.
+    private let isAside: Bool
+    /// How far it was at its last commit, where the program that wrote it set it aside.
+    let mark: CommitMark?
 
     /// Opens the live database.
     package convenience init(_ settings: QueueSettings) throws {
@@ -65,16 +69,21 @@ package final class Reader {
             settings,
             path: older.path,
             live: LiveDatabase(try settings.connect(nil, .readOnly)),
-            boots: older.boots
+            boots: older.boots,
+            mark: older.mark
         )
         tail = try? soundWithoutChunk()
     }
 
     /// Opens a database that was set aside, to see what is in it.
-    convenience init(_ settings: QueueSettings, damaged path: String) throws {
+    convenience init(
+        _ settings: QueueSettings,
+        damaged path: String,
+        mark: CommitMark? = nil
+    ) throws {
         // Again each time: what it was extended by is not synced.
         DamagedFile.extend(path, on: settings.disk)
-        try self.init(settings, path: path, live: nil, boots: [:])
+        try self.init(settings, path: path, live: nil, boots: [:], mark: mark)
         tail = try? soundWithoutChunk()
     }
 
@@ -82,8 +91,11 @@ package final class Reader {
         _ settings: QueueSettings,
         path: String,
         live: LiveDatabase?,
-        boots: [Int64: Int64]
+        boots: [Int64: Int64],
+        mark: CommitMark? = nil
     ) throws {
+        self.mark = mark
+        isAside = live != nil
         connection = try settings.connect(path, .readOnly)
         self.live = live
         liveBoots = boots
@@ -127,6 +139,7 @@ package final class Reader {
     func query(_ sql: String) throws -> Statement { try connection.prepare(sql) }
 
     func lastRun() throws -> AudioRun? { try loadLastRun(connection) }
+    func run(_ condition: String) throws -> AudioRun? { try loadRun(connection, condition) }
 
     func ledger(_ streams: StreamList, _ map: ClockMap) throws -> [Ledger.Row] {
         try Ledger.rows(connection, streams, map)
@@ -136,8 +149,16 @@ package final class Reader {
 
     /// How the ids of a range of records are made.
     package func ids(_ stream: Stream, _ range: ClosedRange<Int64>) throws -> RecordIDs {
-        guard version < 5 else { return try RecordIDs(connection, kind(of: stream).stream, range) }
-        return try RecordIDs(stream, legacySeeds(stream))
+        guard version >= 5 else { return try RecordIDs(stream, legacySeeds(stream)) }
+        let own = kind(of: stream).stream
+        guard isAside else { return try RecordIDs(connection, own, range) }
+        let ids = try RecordIDs(connection, own, 1...max(1, range.upperBound))
+        let row = try connection.prepare(
+            "SELECT seeded, next FROM sequences WHERE database=0 AND stream=?"
+        )
+        try row.bind(Int64(own.number), at: 1)
+        guard try row.step() else { return ids.trusted(from: 1, before: 1) }
+        return ids.trusted(from: row.required(0), before: row.required(1) + (hasTail ? 1 : 0))
     }
 
     /// Whether it tells how ids are made.

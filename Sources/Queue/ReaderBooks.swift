@@ -78,7 +78,8 @@ extension Reader {
     /// Reads every record of a range to its last byte; throws where one is not there.
     package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
         let kind = kind(of: stream)
-        _ = try ids(stream, range).id(range.lowerBound)
+        let ids = try ids(stream, range)
+        for end in [range.lowerBound, range.upperBound] { _ = try ids.id(end) }
         switch kind.shape {
         case .plain: try rows(kind, range) { _ in }
         case .sightings: try sightings(range) { _ in }
@@ -103,8 +104,14 @@ extension Reader {
     func boots() throws -> [Int64: String] {
         var boots: [Int64: String] = [:]
         let rows = try query("SELECT id, boot_id FROM boots")
-        while try rows.step() { boots[rows.required(0)] = rows.text(1) }
-        return boots
+        var ambiguous: Set<Int64> = []
+        while try rows.step() {
+            // A page that was written in part can hold a row twice: it dates nothing then.
+            if boots.updateValue(rows.text(1), forKey: rows.required(0)) != nil {
+                ambiguous.insert(rows.required(0))
+            }
+        }
+        return boots.filter { !ambiguous.contains($0.key) }
     }
 
     func clockEntries() throws -> [ClockMap.Entry] {
@@ -170,6 +177,23 @@ extension Reader {
         return rows.required(0) + (isTail ? 1 : 0)
     }
 
+    /// The next number of a partition as the program that wrote it knew it; nil where none did.
+    func toldNext(_ partition: Partition) -> Int64? {
+        guard let mark, partition.isLive else { return nil }
+        // Known to have been there, whether it can be read or not.
+        let isTail = partition == Partition(.audio) && !mark.tail.isEmpty
+        return (mark.next[partition.stream.name] ?? 1) + (isTail ? 1 : 0)
+    }
+
+    /// How far databases were that this one had set aside, by the name of the memo.
+    func marks() throws -> [String: String] {
+        let prefix = CommitMark.memoPrefix
+        let rows = try query("SELECT name, value FROM memos WHERE name GLOB '\(prefix)*'")
+        var marks: [String: String] = [:]
+        while try rows.step() { marks[rows.text(0)] = rows.text(1) }
+        return marks
+    }
+
     /// The newest record that there is; nil where there is none.
     func newest(_ stream: Stream) throws -> Int64? {
         let kind = kind(of: stream)
@@ -225,57 +249,5 @@ extension Reader {
             batches.append(batch)
         }
         return batches
-    }
-
-    /// The last segments of the last run, where no chunk has them: what was being recorded.
-    func soundWithoutChunk() throws -> Stored<Chunk>? {
-        guard let run = try lastRun() else { return nil }
-        let last = try query("SELECT max(first_segment+segments-1) FROM chunks WHERE run=\(run.id)")
-        var chunked = try last.step() ? last.integer(0) ?? 0 : 0
-        if version >= 5 {
-            let stored = try query("SELECT chunked FROM runs WHERE id=\(run.id)")
-            if try stored.step() { chunked = max(chunked, stored.required(0)) }
-        }
-        let rows = try query(
-            """
-            SELECT id, boot, boottime, wall, frames, mean_square FROM segments
-            WHERE id>\(chunked) AND run=\(run.id) ORDER BY id LIMIT 61
-            """
-        )
-        var tail: Stored<Chunk>?
-        while try rows.step() {
-            if tail == nil { tail = try firstOfTail(rows, run) }
-            let next = (tail?.record.firstSegment ?? 0) + Int64(tail?.record.segments ?? 0)
-            guard rows.required(0) == next, next.isPlausible, rows.required(4).isPlausible else {
-                break
-            }
-            tail?.record.segments += 1
-            tail?.record.frames += Int(rows.required(4))
-        }
-        return tail.flatMap { $0.record.segments <= 60 ? $0 : nil }
-    }
-
-    private func firstOfTail(_ row: borrowing Statement, _ run: AudioRun) throws -> Stored<Chunk> {
-        let next =
-            version >= 5
-            ? try query("SELECT next FROM sequences WHERE database=0 AND stream=2")
-            : try query("SELECT 1+ifnull(max(id), 0) FROM chunks")
-        let sequence = try next.step() ? next.required(0) : 1
-        return Stored(
-            sequence: sequence,
-            boot: row.required(1),
-            record: Chunk(
-                codec: run.codec,
-                rate: run.rate,
-                device: run.device,
-                preskip: run.preskip,
-                firstSegment: row.required(0),
-                segments: 0,
-                frames: 0,
-                overlapFrames: 0,
-                meanSquare: row.number(5) ?? 0,
-                start: row.stamp(boottime: 2)
-            )
-        )
     }
 }

@@ -11,6 +11,8 @@ package struct RecordIDs: Sendable {
     /// From which row on ids are made of which random number.
     struct Seed: Sendable, Equatable {
         enum Layout: Int64, Sendable {
+            /// Which random number it was is not known any more.
+            case lost = 0
             case database = 1
             case start = 2
         }
@@ -79,12 +81,24 @@ package struct RecordIDs: Sendable {
         self.init(stream, seeds)
     }
 
+    /// For a database that was set aside, where the newest random number may be gone, or be older than the records.
+    ///
+    /// `seeded`: from where on it should hold; `next`: the first record that its books do not know.
+    func trusted(from seeded: Int64, before next: Int64) -> Self {
+        var kept = seeds.filter { $0.first < next }
+        if !kept.contains(where: { $0.first >= seeded }) {
+            kept.append(Seed(first: seeded, seed: [], layout: .lost, oldFirst: seeded))
+        }
+        kept.append(Seed(first: next, seed: [], layout: .lost, oldFirst: next))
+        return Self(stream, kept)
+    }
+
     /// The 36 characters of the id of one record.
     ///
     /// Throws for a row that no seed is known for, which is damage.
     package func id(_ sequence: Int64) throws -> String {
         let after = seeds.firstPlace { $0.first > sequence }
-        guard after > 0 else {
+        guard after > 0, seeds[after - 1].layout != .lost else {
             throw SQLiteError(
                 code: 11,
                 message: "no id for record \(sequence) of \(stream)",

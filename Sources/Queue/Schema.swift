@@ -42,6 +42,7 @@ enum Schema {
             guard error.isFull else { throw error }
         }
         try migrate(connection)
+        try SchemaCheck.check(connection)
         return connection
     }
 
@@ -56,7 +57,7 @@ enum Schema {
         return version
     }
 
-    private static func migrate(_ connection: borrowing Connection) throws {
+    static func migrate(_ connection: borrowing Connection) throws {
         let version = try Self.version(connection)
         for step in steps.indices.dropFirst(Int(max(0, version))) {
             try connection.execute("BEGIN IMMEDIATE")
@@ -153,7 +154,8 @@ enum Schema {
     /// database (0: this one) and stream the next number and what became of those before it. `gone`: numbers that
     /// are over and in no batch. `id_seeds`: which random number ids are made of from `first` on, in the
     /// layout of this version (2) or of those before it (1), and the row that `first` had there. `runs.chunked`: the
-    /// last segment that was in a chunk. `sequences.wire`: the name on the wire that a stream of the user was
+    /// last segment that was in a chunk. `sequences.seeded`: `first` of the newest of its `id_seeds`; without that
+    /// one, which damage can take away, records from there on would get ids of others. `sequences.wire`: the name on the wire that a stream of the user was
     /// declared with last. `memos`: what other parts want to know after a restart.
     private static let version5 = """
         CREATE TABLE numbers(name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
@@ -173,7 +175,7 @@ enum Schema {
         CREATE TABLE sequences(database INTEGER NOT NULL, stream INTEGER NOT NULL,
             name TEXT NOT NULL, next INTEGER NOT NULL DEFAULT 1, uploaded INTEGER NOT NULL DEFAULT 0,
             evicted INTEGER NOT NULL DEFAULT 0, not_kept INTEGER NOT NULL DEFAULT 0, wire TEXT,
-            PRIMARY KEY(database, stream)) WITHOUT ROWID;
+            seeded INTEGER NOT NULL DEFAULT 1, PRIMARY KEY(database, stream)) WITHOUT ROWID;
         INSERT INTO sequences(database, stream, name, next, uploaded, evicted, not_kept) SELECT 0, s.id, n.name,
             1 + max(s.purged_through, n.newest,
                 ifnull((SELECT max(last) FROM batches WHERE stream=s.id), 0)),
@@ -194,7 +196,8 @@ enum Schema {
         CREATE TABLE id_seeds(stream INTEGER NOT NULL, first INTEGER NOT NULL, seed BLOB NOT NULL,
             layout INTEGER NOT NULL, old_first INTEGER NOT NULL,
             PRIMARY KEY(stream, first)) WITHOUT ROWID;
-        INSERT INTO id_seeds SELECT id, 1, (SELECT generation FROM database), 1, 1 FROM streams;
+        INSERT INTO id_seeds SELECT s.id, 1, (SELECT generation FROM database), 1, 1
+            FROM streams s JOIN sequences q ON q.stream=s.id WHERE q.next>1;
         INSERT OR REPLACE INTO id_seeds
             SELECT stream, last+1, (SELECT generation FROM database), 1, last+1 FROM origins;
         INSERT OR REPLACE INTO id_seeds SELECT stream, first, generation, 1, old_first FROM origins;

@@ -31,9 +31,14 @@ extension ClockMap.Entry {
 ///
 /// Runs below 1 were taken over from damaged databases by versions before 5: they are over.
 func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
+    try loadRun(connection, "id>0")
+}
+
+/// The newest run for which a condition holds.
+func loadRun(_ connection: borrowing Connection, _ condition: String) throws -> AudioRun? {
     let runs = try connection.prepare(
         """
-        SELECT id, codec, rate, device, preskip, overlap_segments FROM runs WHERE id>0
+        SELECT id, codec, rate, device, preskip, overlap_segments FROM runs WHERE \(condition)
         ORDER BY id DESC LIMIT 1
         """
     )

@@ -64,7 +64,18 @@ extension WriterLoop {
     }
 
     private func openDatabase() throws -> DatabaseFile.Opened {
-        try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers)
+        try DatabaseFile.open(
+            settings,
+            userStreams,
+            numbers: core.books.userNumbers,
+            isAside: noteAside
+        )
+    }
+
+    /// What is held in memory goes into the next database: the one that was set aside counts up to its last commit.
+    private func noteAside(_ file: String) {
+        guard core.generation.load(ordering: .acquiring) > 0 else { return }
+        core.memos.set(CommitMark.memo(of: file), CommitMark(core.books.memory).text)
     }
 
     func reopen() {
@@ -98,7 +109,7 @@ extension WriterLoop {
         do {
             writer?.connection.keepJournal()
             writer = nil
-            try DatabaseFile.moveAside(settings)
+            noteAside(try DatabaseFile.moveAside(settings))
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {
@@ -114,7 +125,7 @@ extension WriterLoop {
         writer = nil
         core.mailbox.close(into: &jobs)
         losses.add(core.losses.withLock { $0.take() })
-        losses.add(backlog.losses + jobs.compactMap(\.loss))
+        losses.add(jobs.filter { !backlog.hold($0) }.compactMap(\.loss) + backlog.losses)
         let losses = losses.all
         core.unentered.withLock { $0 = losses }
         for job in jobs {

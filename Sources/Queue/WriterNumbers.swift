@@ -113,7 +113,7 @@ extension Writer {
         var counters = StreamCounters()
         let row = try connection.prepare(
             """
-            SELECT next, uploaded, evicted, not_kept FROM sequences
+            SELECT next, uploaded, evicted, not_kept, seeded FROM sequences
             WHERE database=? AND stream=?
             """
         )
@@ -123,6 +123,7 @@ extension Writer {
         counters.uploaded = try row.required(1).checked("what is uploaded")
         counters.evicted = try row.required(2).checked("what is evicted")
         counters.notKept = try row.required(3).checked("what is not kept")
+        counters.seeded = try row.required(4).checked("where ids begin")
         if partition.stream == .audio { try loadSizes(of: &counters) }
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
         counters.ready = try sum(partition, .ready)
@@ -191,13 +192,14 @@ extension Writer {
         guard let counters, before.map({ !counters.isStored(as: $0) }) ?? true else { return }
         try connection.run(
             """
-            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?
+            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?, seeded=?
             WHERE database=? AND stream=?
             """,
             counters.next,
             counters.uploaded,
             counters.evicted,
             counters.notKept,
+            counters.seeded,
             partition.database,
             Int64(partition.stream.number)
         )
@@ -212,6 +214,7 @@ extension Writer {
         try insert.bind(seed, at: 3)
         try insert.bind(next, at: 4)
         try insert.run()
+        memory[Partition(stream)].seeded = next
         memory[Partition(stream)].hasSeed = true
     }
 

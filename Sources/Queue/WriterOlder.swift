@@ -29,7 +29,9 @@ extension Writer {
             guard let boot = inheritance.boots[entry.boot] else { continue }
             entries.append((entry.id, try adopt(entry, boot: row(ofBoot: boot))))
         }
-        for boot in inheritance.boots.values { _ = try row(ofBoot: boot) }
+        let boots = try inheritance.boots.mapValues { try row(ofBoot: $0) }
+        try adopt(losses: inheritance.losses, boots: boots)
+        for day in inheritance.traffic { try note(day) }
         try adopt(finished: inheritance.finished)
         var ids: [String: Int64] = [:]
         var isComplete = inheritance.isComplete

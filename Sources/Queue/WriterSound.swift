@@ -93,8 +93,8 @@ extension Writer {
     }
 
     /// Ends the run that is open; its source had `count` segments, if it said so.
-    func endRun(count: Int64? = nil) throws {
-        if let count { try noteMissing(until: count, at: clock.stamp()) }
+    func endRun(count: Int64? = nil, at end: Stamp? = nil) throws {
+        if let count { try noteMissing(until: count, at: end ?? clock.stamp()) }
         let run = chunker.run
         guard let chunk = chunker.finish() else { return }
         try insert(chunk, of: run)

@@ -39,20 +39,25 @@ extension Writer {
     /// Rows that a clock which was never right can leave at most.
     private static let trafficRows: Int64 = 32
 
-    /// Adds bytes to the day it is.
-    package func note(_ traffic: Traffic) throws {
-        guard traffic.total > 0 else { return }
+    /// Adds bytes to a day.
+    func note(_ day: DayTraffic) throws {
         try begin()
-        let today = clock.wall().utcDay
         try connection.run(
             """
             INSERT INTO traffic VALUES (?1,?2,?3) ON CONFLICT(day) DO UPDATE SET
             sent=sent+excluded.sent, received=received+excluded.received
             """,
-            today,
-            traffic.sent,
-            traffic.received
+            day.day,
+            day.traffic.sent,
+            day.traffic.received
         )
+    }
+
+    /// Adds bytes to the day it is.
+    package func note(_ traffic: Traffic) throws {
+        guard traffic.total > 0 else { return }
+        let today = clock.wall().utcDay
+        try note(DayTraffic(day: today, traffic: traffic))
         // A clock that nobody vouched for may show any day: it deletes none.
         if memory.bootIsSynced {
             try connection.run(

@@ -51,7 +51,7 @@ struct Account {
     mutating func vanish() {
         for (stream, records) in uncertain { atRisk[stream, default: 0] += records }
         segmentsAtRisk += uncertainSegments
-        settle()
+        settle(isRecording: false)
     }
 
     /// A sync has failed: what is seen after it need not be on the disk (fsync(2), Linux since 4.13).
@@ -67,9 +67,9 @@ struct Account {
         segmentsAtRisk = 0
     }
 
-    /// Everything is on the disk.
-    mutating func settle() {
+    /// Everything is on the disk; of a run that goes on, a segment may be missing that the next one will show.
+    mutating func settle(isRecording: Bool) {
         uncertain.removeAll(keepingCapacity: true)
-        uncertainSegments = 0
+        if !isRecording { uncertainSegments = 0 }
     }
 }

@@ -99,8 +99,6 @@ final class Device {
         gone = queue ?? gone
         queue = nil
         syncer = nil
-        // The end of what is lost of it nobody can tell.
-        if let open = sound { account.segmentsAtRisk += open.index }
         sound = nil
         account.vanish()
         if !disk.hasFaults { account.hasFailedWrite = false }
@@ -112,7 +110,7 @@ final class Device {
         for _ in 0..<10_000 {
             let delay = queue.turn()
             let isBusy = queue.turnMaintenance()
-            if queue.isAllOnDisk { account.settle() }
+            if queue.isAllOnDisk { account.settle(isRecording: sound != nil) }
             guard isBusy || delay.map({ $0 <= .milliseconds(1) }) ?? false else { return }
         }
         throw Violation("busy", "device \(number) never comes to rest")

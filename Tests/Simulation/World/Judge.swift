@@ -19,8 +19,8 @@ extension World {
         let streams = queue.streams.kinds
         let presence = try view.look(at: device.disk) { live in
             let presence = Presence(live, device.disk, streams: streams, view.older)
-            guard presence.isComplete else {
-                throw Violation("readable", "device \(device.number): the database cannot be read")
+            if let why = presence.unreadable {
+                throw Violation("readable", "device \(device.number): \(why)")
             }
             if !device.account.isGarbled {
                 try TableAudit(live, streams).check(isDamaged: device.account.isDamaged)
@@ -91,6 +91,9 @@ extension World {
         let missing = device.account.segments.filter {
             !here($0) && (truth.segments[$0].run != open || $0 < newest)
         }
+        device.account.uncertainSegments = device.account.segments.count {
+            !here($0) && truth.segments[$0].run == open && $0 > newest
+        }
         let told = presence.ledger[number] ?? 0
         let uncertain = device.account.segmentsAtRisk
         // A chunk that is told has at most so many of its own.
@@ -156,7 +159,7 @@ extension World {
     func checkRetention(_ device: Device) throws {
         // What a failed sync gave up may be read here, and is unknown to the program.
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
-            !device.account.hasFailedSync
+            !device.account.hasFailedSync, !device.account.isGarbled
         else { return }
         let due = device.now.boottime - plan.retention.milliseconds - 60_000
         let late = try? view.look(at: device.disk) {

@@ -13,8 +13,8 @@ struct Presence {
     var ready: Set<Int> = []
     /// A database that was set aside is there, and not done with.
     var hasOlder = false
-    /// All of it could be read.
-    var isComplete = true
+    /// What of the live database could not be read, and why.
+    var unreadable: String?
 
     /// Of a damaged database as much as there is.
     init(_ disk: SimulatedDisk, streams: [StreamKind]) {
@@ -32,13 +32,17 @@ struct Presence {
         do {
             guard let live else { throw Violation("readable", "it does not open") }
             for kind in streams {
-                do { try read(kind, live.connection, isLive: true) } catch { isComplete = false }
+                do {
+                    try read(kind, live.connection, isLive: true)
+                } catch {
+                    unreadable = "\(kind.stream): \(error)"
+                }
             }
             try readLedger(live.connection)
             let waiting = "SELECT count(*) FROM databases WHERE state<2"
             hasOlder = try live.connection.integer(waiting) ?? 0 > 0
         } catch {
-            isComplete = false
+            unreadable = "\(error)"
         }
         readOlder(disk, streams, files)
     }

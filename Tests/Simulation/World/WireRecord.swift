@@ -22,7 +22,8 @@ struct WireRecord {
         }
         self.id = id
         self.stream = stream
-        let dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
+        var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
+        if stream == "waypost_surveys" { dates += ["start", "end"] }
         content = .object(members.filter { !dates.contains($0.key) })
         switch stream {
         case "linux_alsa_audio": try readSound(json, truth)

@@ -1,0 +1,38 @@
+// Whether the tables still are what they were made.
+internal import SQLite
+
+/// Compares the tables of a database with those of a new one.
+///
+/// Changed bytes can hit the text that a table was declared with. SQLite's own check passes over that: the rows are
+/// sound, and a column has another name. What names it then fails at each try, for ever.
+enum SchemaCheck {
+    /// Tables and indexes of a new database, with their columns.
+    private static let expected: Set<String> = {
+        guard let fresh = try? Connection(path: ":memory:", access: .readWrite),
+            (try? Schema.migrate(fresh)) != nil
+        else { return [] }
+        return (try? shape(of: fresh)) ?? []
+    }()
+
+    /// Throws damage where one is missing or has other columns.
+    static func check(_ connection: borrowing Connection) throws {
+        let missing = expected.subtracting(try shape(of: connection))
+        guard let first = missing.min() else { return }
+        throw SQLiteError(code: 11, message: "not as it was made: \(first)", statement: "")
+    }
+
+    private static func shape(of connection: borrowing Connection) throws -> Set<String> {
+        let rows = try connection.prepare(
+            """
+            SELECT m.type || ' ' || m.name || '(' || ifnull((SELECT group_concat(
+                c.name || ' ' || c.type || ' ' || c."notnull" || c.pk, ', ')
+                FROM pragma_table_info(m.name) c), '')
+            || ifnull((SELECT group_concat(i.name, ', ') FROM pragma_index_info(m.name) i), '') || ')'
+            FROM sqlite_schema m WHERE m.type IN ('table', 'index')
+            """
+        )
+        var shape: Set<String> = []
+        while try rows.step() { shape.insert(rows.text(0)) }
+        return shape
+    }
+}

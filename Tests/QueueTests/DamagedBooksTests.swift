@@ -1,0 +1,115 @@
+import Foundation
+import Host
+@testable import Queue
+import SQLite
+@testable import Streams
+import Testing
+
+/// What stands beside the records is damaged: declarations, the ledger, the random numbers of ids, boots.
+@Suite struct DamagedBooksTests {
+    private func damage(_ queue: Queue) throws {
+        let before = queue.generation
+        queue.reportDamage("for the test", generation: before)
+        try waitUntil("a new database") { queue.generation > before }
+        try salvaged(queue)
+    }
+
+    private func salvaged(_ queue: Queue) throws {
+        try waitUntil("the salvage is over") {
+            let known = try queue.perform { try $0.olderDatabases() }
+            return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
+        }
+    }
+
+    /// Ids of all sightings that wait, in the order in which they would go out.
+    private func ids(_ queue: Queue) throws -> [String] {
+        var found: [String] = []
+        while let range = queue.pending(.beacons) {
+            let reader = try queue.reader(of: range.database)
+            let ids = try reader.ids(.beacons, range.first...range.last)
+            found += try (range.first...range.last).map { try ids.id($0) }
+            try queue.perform { writer in
+                let batch = try #require(try writer.freeze(range, through: range.last))
+                try writer.uploaded(batch)
+            }
+        }
+        return found
+    }
+
+    /// SQLite's check passes over a column that has another name, and every insert that names it fails.
+    @Test func damagedDeclaration_isSetAside() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<20 { queue.accept(testSighting(number)) }
+        queue.close()
+        var data = try Data(contentsOf: URL(fileURLWithPath: folder.database))
+        let place = try #require(data.range(of: Data("attempts INTEGER".utf8)))
+        data[place.lowerBound] = UInt8(ascii: "b")
+        try data.write(to: URL(fileURLWithPath: folder.database))
+
+        let again = try folder.queue()
+        #expect(again.setAside.count == 1)
+        try salvaged(again)
+        #expect(try ids(again).count == 20)
+        again.close()
+    }
+
+    @Test func ledgerAndTraffic_ofADatabaseThatIsSetAside_goOn() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let before = Loss(.missed, .beacons, records: 7, from: testStart, to: testStart)
+        queue.note(before)
+        try queue.perform { try $0.note(Traffic(sent: 100, received: 10)) }
+        try damage(queue)
+        queue.note(before)
+        try queue.flushed()
+        try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+        #expect(try queue.losses().map(\.records) == [14])
+        #expect(try queue.traffic().map(\.traffic) == [Traffic(sent: 101, received: 10)])
+        try damage(queue)
+        #expect(try queue.losses().map(\.records) == [14])
+        queue.close()
+    }
+
+    /// The newest random number is gone: its records would get the ids that others have.
+    @Test func recordsWhoseRandomNumberIsGone_areLost_notSentAsOthers() throws {
+        let folder = try TemporaryFolder()
+        for start in 0..<2 {
+            let queue = try folder.queue()
+            for number in 0..<10 { queue.accept(testSighting(10 * start + number)) }
+            queue.close()
+        }
+        let queue = try folder.queue()
+        let known = try queue.reader().ids(.beacons, 1...20)
+        let first = try (1...10).map { try known.id($0) }
+        let other = try Connection(path: folder.database, access: .readWrite)
+        try other.execute("DELETE FROM id_seeds WHERE stream=3 AND first=11")
+        try damage(queue)
+        #expect(try ids(queue) == first)
+        let lost = try queue.losses().filter { $0.stream == .beacons }
+        #expect(lost.map(\.records) == [10])
+        queue.close()
+    }
+
+    /// A page that was written in part holds a boot twice: its clock would date records of the other one.
+    @Test func bootThatIsThereTwice_datesNothing() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(bootID: "first")
+        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        queue.close()
+        let other = try Connection(path: folder.database, access: .readWrite)
+        try other.execute(
+            """
+            PRAGMA writable_schema=ON;
+            CREATE TABLE twice(id INTEGER, boot_id TEXT);
+            INSERT INTO twice VALUES (1, 'first'), (1, 'second');
+            UPDATE sqlite_schema SET rootpage=(SELECT rootpage FROM sqlite_schema WHERE name='twice'),
+                sql='CREATE TABLE boots(id INTEGER, boot_id TEXT)' WHERE name='boots';
+            DELETE FROM sqlite_schema WHERE tbl_name='boots' AND type='index';
+            """
+        )
+        let settings = QueueSettings(path: folder.database, bootID: "now", appVersion: "test")
+        let reader = try Reader(settings, damaged: folder.database)
+        #expect(try reader.boots().isEmpty)
+    }
+}

@@ -1,0 +1,119 @@
+import Host
+import SimulatedDisk
+import Testing
+
+@testable import Queue
+@testable import Simulation
+@testable import Streams
+
+/// A commit that is told as failed and is on the disk all the same, in a database that is then set aside.
+@Suite struct CommitMarkTests {
+    private let start = Stamp(
+        boot: BootInstant(nanoseconds: 5_000_000_000),
+        wall: WallTime(milliseconds: 1_790_000_000_000)
+    )
+
+    private func queue(_ disk: SimulatedDisk) throws -> Queue {
+        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
+        settings.disk = DiskAdapter(disk: disk)
+        settings.clock = ManualClock(start)
+        settings.isTurnedByHand = true
+        return try Queue(settings: settings)
+    }
+
+    private func accept(_ queue: Queue, _ numbers: Range<Int>) {
+        for number in numbers {
+            queue.accept(Event(.sourceLost, source: "source \(number) ", stamp: start))
+        }
+    }
+
+    /// The disk takes what is committed, and refuses to say so; then the database is found to be damaged.
+    private func failAndReplace(_ disk: SimulatedDisk, _ queue: Queue) throws {
+        disk.fail(.syncs)
+        #expect(throws: (any Error).self) { try queue.flushed() }
+        disk.clearFaults()
+        queue.reportDamage("for the test", generation: queue.generation)
+        queue.turn()
+        try queue.flushed()
+        while queue.turnMaintenance() {}
+    }
+
+    /// What goes out of the live database and of those set aside.
+    private func readAll<Value>(
+        _ queue: Queue,
+        _ stream: Streams.Stream,
+        _ read: (Reader, ClosedRange<Int64>) throws -> [Value]
+    ) throws -> [Value] {
+        var found: [Value] = []
+        while let range = queue.pending(stream) {
+            let reader = try queue.reader(of: range.database)
+            found += try read(reader, range.first...range.last)
+            try queue.perform { writer in
+                guard let batch = try writer.freeze(range, through: range.last) else { return }
+                try writer.uploaded(batch)
+            }
+        }
+        return found
+    }
+
+    private func events(_ queue: Queue) throws -> [Int] {
+        let kind = try #require(queue.streams[.events])
+        return try readAll(queue, .events) { reader, range in
+            var found: [Int] = []
+            try reader.rows(kind, range) { row in
+                let text = "\(row.record.values)"
+                found += (0..<9).filter { text.contains("source \($0) ") }
+            }
+            return found
+        }
+    }
+
+    @Test func failedCommitThatLanded_goesOutOfOneDatabase() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        accept(queue, 0..<5)
+        try queue.flushed()
+        accept(queue, 5..<9)
+        try failAndReplace(disk, queue)
+        #expect(try events(queue).sorted() == Array(0..<9))
+        #expect(try queue.losses().isEmpty)
+    }
+
+    /// Two of the three segments of a chunk are committed, and the third one fails: it is in the next database.
+    @Test func soundOfAFailedCommit_goesOutOnce() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 10,
+            device: "d",
+            chunkSegments: 3,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        func record(_ number: Int) {
+            let data = [UInt8(number)]
+            queue.accept(
+                Segment(run: run.id, frames: 20, start: start, meanSquare: 0, data: data)
+            )
+        }
+        for number in 0..<2 { record(number) }
+        try queue.flushed()
+        record(2)
+        try failAndReplace(disk, queue)
+        queue.end(run: run.id)
+        try queue.flushed()
+        let sound: [UInt8] = try readAll(queue, .audio) { reader, range in
+            var bytes: [UInt8] = []
+            try reader.chunks(range) { chunk in
+                let first = chunk.record.firstSegment
+                for id in first..<(first + Int64(chunk.record.segments)) {
+                    bytes += try reader.segment(id)?.data ?? []
+                }
+            }
+            return bytes
+        }
+        #expect(sound.sorted() == [0, 1, 2])
+    }
+}
