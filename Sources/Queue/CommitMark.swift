@@ -1,4 +1,5 @@
 // How far a database was when its last commit succeeded.
+internal import SQLite
 internal import Streams
 
 /// What a database had given out at the last commit that was told as done.
@@ -14,9 +15,8 @@ struct CommitMark: Sendable, Equatable {
     /// Those segments.
     var tail: Range<Int64> = 0..<0
 
-    /// The name of the memo that keeps it for a database that was set aside.
-    static func memo(of file: String) -> String { memoPrefix + file }
-    static let memoPrefix = "committed "
+    /// What the name of its file ends in; it lies beside the database that was set aside.
+    static let suffix = "-mark"
 
     init(_ memory: WriterMemory) {
         for stream in memory.streams.streams {
@@ -29,10 +29,29 @@ struct CommitMark: Sendable, Equatable {
         tail = first..<max(first, memory.numbers.segments)
     }
 
+    /// Reads what lies beside a database; nil where nothing does.
+    ///
+    /// Throws where it is there and cannot be read now. One that was not written to its end is of a program that ended
+    /// before it wrote anything to the next database: then what landed counts.
+    init?(of path: String, _ disk: any QueueDisk) throws {
+        let size = disk.size(path + Self.suffix)
+        guard size > 0 else { return nil }
+        let bytes = disk.read(path + Self.suffix, at: 0, count: Int(min(size, 1 << 16)))
+        guard !bytes.isEmpty else {
+            throw SQLiteError(
+                code: 10,
+                message: "\(path + Self.suffix) cannot be read",
+                statement: ""
+            )
+        }
+        self.init(String(decoding: bytes, as: UTF8.self))
+    }
+
     /// Reads what `text` wrote; nil for anything else.
     init?(_ text: String) {
-        let words = text.split(separator: " ")
-        guard words.count >= 3, let run = Int64(words[0]), let first = Int64(words[1]),
+        let words = text.split(separator: " ").dropLast()
+        guard text.hasSuffix(" end\n"), words.count >= 3, let run = Int64(words[0]),
+            let first = Int64(words[1]),
             let end = Int64(words[2]), first <= end
         else { return nil }
         self.run = run
@@ -47,6 +66,6 @@ struct CommitMark: Sendable, Equatable {
     var text: String {
         let streams = next.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         return (["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams)
-            .joined(separator: " ")
+            .joined(separator: " ") + " end\n"
     }
 }

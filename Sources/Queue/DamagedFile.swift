@@ -5,24 +5,34 @@
 /// Zeros in place of what is missing (a hole in the file, no space) let it read all the rest.
 enum DamagedFile {
     static func extend(_ path: String, on disk: any QueueDisk) {
-        guard let bytes = wantedBytes(path, disk), bytes > disk.size(path) else { return }
-        disk.extend(path, to: bytes)
+        let size = disk.size(path)
+        guard let wanted = wantedBytes(path, disk), wanted.bytes > size else { return }
+        // Of a page that was cut a row may be half there: with zeros for the rest it would say something else.
+        if size > wanted.page { disk.extend(path, to: size - size % wanted.page) }
+        disk.extend(path, to: wanted.bytes)
     }
 
     /// As long as the database should be, by its header or by the last commit in its journal.
-    private static func wantedBytes(_ path: String, _ disk: any QueueDisk) -> Int64? {
+    private static func wantedBytes(
+        _ path: String,
+        _ disk: any QueueDisk
+    ) -> (bytes: Int64, page: Int64)? {
         let header = disk.read(path, at: 0, count: 100)
         let magic = Array("SQLite format 3\0".utf8)
-        var wanted: Int64?
+        var wanted: (bytes: Int64, page: Int64)?
         if header.count == 100, Array(header.prefix(16)) == magic {
             let size = Int64(header[16]) << 8 | Int64(header[17])
             wanted = sane(size == 1 ? 65_536 : size, pages: big(header, 28))
         }
-        return [wanted, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
+        return [wanted, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }
+            .max { $0.bytes < $1.bytes }
     }
 
     /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).
-    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) -> Int64? {
+    private static func bytesOfJournal(
+        _ path: String,
+        _ disk: any QueueDisk
+    ) -> (bytes: Int64, page: Int64)? {
         let header = disk.read(path, at: 0, count: 32)
         guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
         let pageSize = big(header, 8)
@@ -41,9 +51,9 @@ enum DamagedFile {
     }
 
     /// A terabyte is more than any queue has: a damaged number.
-    private static func sane(_ pageSize: Int64, pages: Int64) -> Int64? {
+    private static func sane(_ pageSize: Int64, pages: Int64) -> (bytes: Int64, page: Int64)? {
         let (bytes, overflow) = pageSize.multipliedReportingOverflow(by: pages)
-        return !overflow && bytes <= 1 << 40 ? bytes : nil
+        return !overflow && bytes <= 1 << 40 && pageSize > 0 ? (bytes, pageSize) : nil
     }
 
     private static func big(_ bytes: [UInt8], _ at: Int) -> Int64 {

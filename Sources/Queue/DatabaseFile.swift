@@ -18,22 +18,22 @@ enum DatabaseFile {
     /// Throws SchemaTooNew for a database of a newer Waypost, which is left alone.
     ///
     /// `numbers`: those that streams of the user had, should this be a new database. `isAside` is called with the
-    /// name of the file for one that was set aside.
+    /// path of one that was set aside, before there is a new one.
     static func open(
         _ settings: QueueSettings,
         _ streams: [DeclaredStream],
         numbers: [String: Int] = [:],
-        isAside: (String) -> Void = { _ in }
+        isAside: (String) throws -> Void = { _ in }
     ) throws -> Opened {
         let disk = settings.disk
         // A file without a byte is what a power cut leaves of one that was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
-            isAside(try moveAside(settings))
+            try isAside(try moveAside(settings))
         }
         do {
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
-            isAside(try moveAside(settings))
+            try isAside(try moveAside(settings))
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isFull {
             // Opening writes a little; the reserve is there for when even that has no room.
@@ -60,7 +60,7 @@ enum DatabaseFile {
         return Opened(writer: writer, isChecked: check == .sound)
     }
 
-    /// Renames the database and its journal, which belongs to it; returns the new name of the file.
+    /// Renames the database and its journal, which belongs to it; returns its new path.
     static func moveAside(_ settings: QueueSettings) throws -> String {
         let disk = settings.disk
         let path = nameAside(settings)
@@ -69,7 +69,7 @@ enum DatabaseFile {
             _ = try disk.rename(settings.path + suffix, to: path + suffix)
         }
         disk.remove(settings.path + "-shm")
-        return name(path)
+        return path
     }
 
     /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.
@@ -111,6 +111,7 @@ enum DatabaseFile {
         return settings.disk.names(in: settings.folder)
             .filter {
                 $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
+                    && !$0.hasSuffix(CommitMark.suffix)
             }
             .map { "\(settings.folder)/\($0)" }.sorted { place($0) < place($1) }
     }

@@ -18,6 +18,8 @@ package protocol QueueDisk: Sendable {
     func names(in folder: String) -> [String]
     /// At most `count` bytes from a place on; fewer at the end.
     func read(_ path: String, at place: Int64, count: Int) -> [UInt8]
+    /// Writes a small file anew, and waits until it is on the disk. Throws.
+    func write(_ path: String, _ bytes: [UInt8]) throws
     /// Makes a file that long: zeros at its end, or cut.
     func extend(_ path: String, to bytes: Int64)
     /// Makes a file that takes up so much room; false, and no file, where there is not so much.
@@ -65,6 +67,19 @@ package struct SystemDisk: QueueDisk {
         var bytes = [UInt8](repeating: 0, count: count)
         let got = pread(file.number, &bytes, count, Int(place))
         return Array(bytes.prefix(max(0, got)))
+    }
+
+    package func write(_ path: String, _ bytes: [UInt8]) throws {
+        let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        let file = Descriptor(owning: number)
+        guard Glibc.write(file.number, bytes, bytes.count) == bytes.count, fsync(file.number) == 0
+        else { throw SystemError.last("write", on: path) }
+        let name = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw SystemError.last("open", on: name) }
+        let directory = Descriptor(owning: folder)
+        guard fsync(directory.number) == 0 else { throw SystemError.last("fsync", on: name) }
     }
 
     package func extend(_ path: String, to bytes: Int64) { _ = truncate(path, Int(bytes)) }

@@ -35,10 +35,10 @@ struct Inheritance: Sendable {
     var finished: [String] = []
     var losses: [InheritedLoss] = []
     var traffic: [DayTraffic] = []
-    /// What it knew of how far others were that it had not read yet, by the name of the memo.
-    var marks: [String: String] = [:]
 
-    init(_ path: String, _ settings: QueueSettings, mark: CommitMark? = nil) {
+    /// Throws where its mark cannot be read now.
+    init(_ path: String, _ settings: QueueSettings) throws {
+        let mark = try CommitMark(of: path, settings.disk)
         guard let file = try? Reader(settings, damaged: path, mark: mark) else { return }
         // Without its ids nobody could tell what the server has: rather lost than twice.
         guard file.hasIDs else {
@@ -52,7 +52,6 @@ struct Inheritance: Sendable {
         let rows = max(1, settings.disk.size(path) / 8)
         let files = (try? file.olderFiles()) ?? [:]
         finished = (try? file.finishedFiles()) ?? []
-        marks = (try? file.marks()) ?? [:]
         traffic = (try? file.inheritedTraffic()) ?? []
         let partitions = partitions(file, settings)
         losses = (try? file.inheritedLosses(partitions.map(\.stream))) ?? []
@@ -120,7 +119,7 @@ extension OlderDatabase {
         try row.bind(id, at: 1)
         guard try row.step() else { throw QueueClosed() }
         self.init(id: id, name: row.text(0), state: row.required(1), settings)
-        mark = try live.memo(CommitMark.memo(of: name)).flatMap { CommitMark($0) }
+        mark = try CommitMark(of: path, settings.disk)
         // One that cannot be opened has no boots, and no records that can be read.
         let file = try? Reader(settings, damaged: path)
         let known = try live.prepare("SELECT id, boot_id FROM boots")

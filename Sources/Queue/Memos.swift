@@ -47,14 +47,6 @@ final class Memos: Sendable {
     }
 }
 
-extension Connection {
-    borrowing func memo(_ name: String) throws -> String? {
-        let row = try prepare("SELECT value FROM memos WHERE name=?")
-        try row.bind(name, at: 1)
-        return try row.step() ? row.text(0) : nil
-    }
-}
-
 extension Writer {
     func memos() throws -> [String: String] {
         let rows = try connection.prepare("SELECT name, value FROM memos")

@@ -37,24 +37,10 @@ final class PlainTables {
         )
         let names = stored.map { ", \($0.0)" }.joined()
         let marks = stored.map { _ in ",?" }.joined()
-        let insert = try Self.prepare(
-            "INSERT INTO \(kind.table)(id, boot, boottime, wall\(names)) VALUES (?,?,?,?\(marks))",
-            connection
+        let insert = try connection.prepare(
+            "INSERT INTO \(kind.table)(id, boot, boottime, wall\(names)) VALUES (?,?,?,?\(marks))"
         )
         tables[kind.stream] = Box(Table(insert: insert, columns: columns))
-    }
-
-    private static func prepare(
-        _ sql: String,
-        _ connection: borrowing Connection
-    ) throws -> Statement {
-        do throws(SQLiteError) {
-            return try connection.prepare(sql)
-        } catch {
-            guard error.code == 1 else { throw error }
-            // A table that is there and has other columns: its declaration was damaged.
-            throw SQLiteError(code: 11, message: error.message, statement: error.statement)
-        }
     }
 
     /// After a rollback the tables of new streams may not exist.

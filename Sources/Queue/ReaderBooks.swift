@@ -1,7 +1,7 @@
 // Reading the books: of the live database for who asks, of a damaged one for its salvage.
 internal import Host
 internal import SQLite
-package import Streams
+internal import Streams
 
 extension Reader {
     func batches(
@@ -74,32 +74,6 @@ extension Reader {
     }
 
     // MARK: Of a damaged database
-
-    /// Reads every record of a range to its last byte; throws where one is not there.
-    package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
-        let kind = kind(of: stream)
-        let ids = try ids(stream, range)
-        for end in [range.lowerBound, range.upperBound] { _ = try ids.id(end) }
-        switch kind.shape {
-        case .plain: try rows(kind, range) { _ in }
-        case .sightings: try sightings(range) { _ in }
-        case .sound:
-            try chunks(range) { stored in
-                let first = stored.record.firstSegment
-                // Its file begins with some of the segment before, where there is one.
-                if stored.record.codec == .opus { _ = try segment(first - 1) }
-                for id in first..<(first + Int64(stored.record.segments)) {
-                    guard try segment(id) != nil else {
-                        throw RecordMissing(
-                            stream: stream,
-                            sequence: stored.sequence,
-                            why: "its sound has a hole"
-                        )
-                    }
-                }
-            }
-        }
-    }
 
     func boots() throws -> [Int64: String] {
         var boots: [Int64: String] = [:]
@@ -183,15 +157,6 @@ extension Reader {
         // Known to have been there, whether it can be read or not.
         let isTail = partition == Partition(.audio) && !mark.tail.isEmpty
         return (mark.next[partition.stream.name] ?? 1) + (isTail ? 1 : 0)
-    }
-
-    /// How far databases were that this one had set aside, by the name of the memo.
-    func marks() throws -> [String: String] {
-        let prefix = CommitMark.memoPrefix
-        let rows = try query("SELECT name, value FROM memos WHERE name GLOB '\(prefix)*'")
-        var marks: [String: String] = [:]
-        while try rows.step() { marks[rows.text(0)] = rows.text(1) }
-        return marks
     }
 
     /// The newest record that there is; nil where there is none.

@@ -56,11 +56,7 @@ struct Salvage: Sendable {
     }
 
     private func adopt(_ path: String, _ name: String) throws {
-        let mark = core.memos[CommitMark.memo(of: name)].flatMap { CommitMark($0) }
-        let inheritance = Inheritance(path, core.settings, mark: mark)
-        for (memo, text) in inheritance.marks where core.memos[memo] == nil {
-            core.memos.set(memo, text)
-        }
+        let inheritance = try Inheritance(path, core.settings)
         try core.perform { try $0.adopt(inheritance, name: name) }
     }
 

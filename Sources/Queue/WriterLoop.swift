@@ -20,6 +20,8 @@ final class WriterLoop {
     var backlog: Backlog
     /// Losses to be entered with the next commit.
     var losses = LossTally()
+    /// Of databases that were set aside, by path: not written yet.
+    var marks: [String: CommitMark] = [:]
     /// Those who wait until what they gave is on the disk.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]

@@ -64,18 +64,35 @@ extension WriterLoop {
     }
 
     private func openDatabase() throws -> DatabaseFile.Opened {
-        try DatabaseFile.open(
-            settings,
-            userStreams,
-            numbers: core.books.userNumbers,
-            isAside: noteAside
-        )
+        try writeMarks()
+        return try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
+            try noteAside($0)
+        }
     }
 
     /// What is held in memory goes into the next database: the one that was set aside counts up to its last commit.
-    private func noteAside(_ file: String) {
+    private func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
-        core.memos.set(CommitMark.memo(of: file), CommitMark(core.books.memory).text)
+        marks[path] = CommitMark(core.books.memory)
+        try writeMarks()
+    }
+
+    /// Throws what the disk says: there is no next database before it has the mark of the last.
+    private func writeMarks() throws {
+        for (path, mark) in marks {
+            do {
+                try settings.disk.write(path + CommitMark.suffix, Array(mark.text.utf8))
+            } catch {
+                var reserve = Reserve(
+                    database: settings.path,
+                    on: settings.disk,
+                    bytes: settings.reserveBytes
+                )
+                guard reserve.release() else { throw error }
+                try settings.disk.write(path + CommitMark.suffix, Array(mark.text.utf8))
+            }
+            marks[path] = nil
+        }
     }
 
     func reopen() {
@@ -109,7 +126,7 @@ extension WriterLoop {
         do {
             writer?.connection.keepJournal()
             writer = nil
-            noteAside(try DatabaseFile.moveAside(settings))
+            try noteAside(try DatabaseFile.moveAside(settings))
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {

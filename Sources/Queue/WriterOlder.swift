@@ -292,7 +292,9 @@ extension Writer {
     func evictOlderFile() throws -> Bool {
         let finished = try olderDatabases().filter { $0.state == .finished }
         for older in finished where settings.disk.exists(older.path) {
-            for suffix in ["-wal", "-shm"] { settings.disk.remove(older.path + suffix) }
+            for suffix in ["-wal", "-shm", CommitMark.suffix] {
+                settings.disk.remove(older.path + suffix)
+            }
             if settings.disk.remove(older.path) { return true }
         }
         return false

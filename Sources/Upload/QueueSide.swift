@@ -142,8 +142,10 @@ final class QueueSide {
             return try body(try reader(of: partition.database))
         } catch let missing as RecordMissing where range.contains(missing.sequence) {
             try lose(missing.sequence)
-        } catch let error as SQLiteError where error.isDamage && !partition.isLive {
-            // The live database is none the worse for it.
+        } catch let error as SQLiteError
+            where (error.isDamage || error.isForeign) && !partition.isLive
+        {
+            // Or a table has other columns than it was made with. The live database is none the worse for it.
             let bad = range.first {
                 (try? reader(of: partition.database).check(partition.stream, $0...$0)) == nil
             }

@@ -259,7 +259,7 @@ class Corruption:
 
     @staticmethod
     def aside(bench):
-        return [path for path in bench.state.glob("queue.sqlite.corrupt-*") if not path.name.endswith(("-wal", "-shm"))]
+        return [path for path in bench.state.glob("queue.sqlite.corrupt-*") if not path.name.endswith(("-wal", "-shm", "-mark"))]
 
     def salvaged(self, name, bench):
         """Waits for the end of a salvage, if there is one; what its event says."""

@@ -26,6 +26,12 @@ struct DiskAdapter: QueueDisk {
         (try? disk.read(path, at: place, count: count)) ?? []
     }
 
+    func write(_ path: String, _ bytes: [UInt8]) throws {
+        if disk.exists(path) { try disk.truncate(path, to: 0) }
+        try disk.write(path, at: 0, bytes)
+        try disk.sync(path)
+    }
+
     func extend(_ path: String, to bytes: Int64) { try? disk.truncate(path, to: bytes) }
 
     func reserve(_ path: String, bytes: Int64) -> Bool {

@@ -28,6 +28,10 @@ extension World {
             snapshots[device.number] = (disk.snapshot(), device.account)
         case .rollback: try rollBack(device, &chance)
         case .copy: try copy(device, &chance)
+        case .replace:
+            guard let queue = device.queue else { return }
+            queue.reportDamage("for the simulation", generation: queue.generation)
+            try device.turn()
         default: try damage(step, device, &chance)
         }
     }
@@ -87,8 +91,6 @@ extension World {
         device.account.isDamaged = true
         // Where the end of the journal is gone, chunks are made of their segments once more.
         server.endsOfCopies.formUnion(device.account.segments)
-        // Large records have pages of their own: zeros in one nobody can tell from what was there.
-        if plan.padding > 100 { device.account.isGarbled = true }
         switch step.kind {
         case .damage:
             device.account.isGarbled = true
@@ -96,7 +98,7 @@ extension World {
                 UInt8(truncatingIfNeeded: chance.next())
             }
             try? disk.damage(file, at: Int64(chance.number(0...Int(size - 1))), with: bytes)
-        case .cut: try? disk.damage(file, cutTo: Int64(chance.number(0...Int(size / 1024))) * 1024)
+        case .cut: try? disk.damage(file, cutTo: Int64(chance.number(0...Int(size))))
         default: try? disk.damage(file, cutTo: 0)
         }
         if !device.account.isGarbled {

@@ -21,7 +21,7 @@ extension World {
             try takeCommand(step, device, &chance)
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .readOnly,
             .faultsEnd,
-            .damage, .cut, .empty, .snapshot, .rollback, .copy:
+            .damage, .cut, .empty, .snapshot, .rollback, .copy, .replace:
             try takeFault(step, device, &chance)
         case .server:
             server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.allCases)

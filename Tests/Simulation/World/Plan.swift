@@ -55,6 +55,19 @@ package struct Plan {
         if chance.isOne(in: 6) {
             steps.insert(contentsOf: Self.night(&chance), at: chance.number(0...steps.count))
         }
+        if chance.isOne(in: 2) {
+            steps.insert(contentsOf: Self.replacement(&chance), at: chance.number(0...steps.count))
+        }
+    }
+
+    /// A database that is set aside with all that is in it, perhaps while the disk refuses a commit: nothing may be
+    /// lost, or come twice.
+    private static func replacement(_ chance: inout Chance) -> [Step] {
+        let before: [Step.Kind] = [
+            .sightings, .soundStart, .sound, .put, .failSyncs, .fixes, .wait,
+        ]
+        let kinds = before.filter { _ in chance.isOne(in: 2) } + [.replace, .faultsEnd, .wait]
+        return kinds.map { Step($0, amount: chance.number(0...8), draw: chance.next()) }
     }
 
     /// What happens to a device that is started anew in the evening and hears nothing until the morning: rare by

@@ -56,6 +56,7 @@ struct Presence {
         let prefix = Device.path + ".corrupt-"
         let paths = disk.files.filter {
             $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
+                && !$0.hasSuffix("-mark")
         }
         guard !paths.isEmpty else { return }
         hasOlder = true

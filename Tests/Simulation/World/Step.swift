@@ -16,6 +16,8 @@ package struct Step: Equatable, CustomStringConvertible {
         // The disk.
         case powerCut, powerOff, full, failWrites, failSyncs, failReads, readOnly, faultsEnd
         case damage, cut, empty, snapshot, rollback, copy
+        // The program takes its database for damaged, and it is not.
+        case replace
         // The server.
         case server
     }
