@@ -26,6 +26,7 @@ enum DatabaseFile {
         isAside: (String) throws -> Void = { _ in }
     ) throws -> Opened {
         let disk = settings.disk
+        try finishMove(settings)
         // A file without a byte is what a power cut leaves of one that was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
             try isAside(try moveAside(settings))
@@ -62,14 +63,23 @@ enum DatabaseFile {
 
     /// Renames the database and its journal, which belongs to it; returns its new path.
     static func moveAside(_ settings: QueueSettings) throws -> String {
-        let disk = settings.disk
         let path = nameAside(settings)
-        // The journal first: a new database would delete one that it finds under its own name.
-        for suffix in ["-wal", ""] {
-            _ = try disk.rename(settings.path + suffix, to: path + suffix)
-        }
-        disk.remove(settings.path + "-shm")
+        _ = try settings.disk.rename(settings.path, to: path)
+        try finishMove(settings)
+        settings.disk.remove(settings.path + "-shm")
         return path
+    }
+
+    /// The journal follows its database, also where the power went between the two.
+    ///
+    /// A new database would delete one that it finds under its own name; and the other order would leave the database
+    /// alone, which then goes on without what only its journal has.
+    private static func finishMove(_ settings: QueueSettings) throws {
+        let (disk, journal) = (settings.disk, settings.path + "-wal")
+        guard !disk.exists(settings.path), disk.exists(journal),
+            let last = setAside(settings).last, !disk.exists(last + "-wal")
+        else { return }
+        _ = try disk.rename(journal, to: last + "-wal")
     }
 
     /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.

@@ -112,4 +112,24 @@ import Testing
         let reader = try Reader(settings, damaged: folder.database)
         #expect(try reader.boots().isEmpty)
     }
+
+    /// The power went after the database was renamed, and before its journal was.
+    @Test func journalThatStayedBehind_followsItsDatabase() throws {
+        let (folder, later) = (try TemporaryFolder(), try TemporaryFolder())
+        let queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        let aside = "/queue.sqlite.corrupt-20261122T000000Z"
+        try FileManager.default.copyItem(atPath: folder.database, toPath: later.path + aside)
+        try FileManager.default.copyItem(
+            atPath: folder.database + "-wal",
+            toPath: later.database + "-wal"
+        )
+        let again = try later.queue()
+        try salvaged(again)
+        #expect(try ids(again).count == 10)
+        #expect(FileManager.default.fileExists(atPath: later.path + aside + "-wal"))
+        again.close()
+        queue.close()
+    }
 }
