@@ -18,6 +18,8 @@ final class FrontDoor: Sendable {
         var plane: ControlPlane?
         /// No other gateway has this socket.
         var isOurs = false
+        /// Its parts run.
+        var isStarted = false
     }
 
     let status: StatusPublication
@@ -35,7 +37,11 @@ final class FrontDoor: Sendable {
         status = try StatusPublication(
             clock: clock,
             gather: { state.value.inside?.collector().gather() },
-            compose: { state.value.inside?.collector().report($0, waiting: $1) ?? starting.now }
+            compose: { figures, waiting in
+                let now = state.value
+                let report = now.inside?.collector().report(figures, waiting: waiting)
+                return now.isStarted ? report ?? starting.report(nil) : starting.report(report)
+            }
         )
     }
 
@@ -57,8 +63,11 @@ final class FrontDoor: Sendable {
         }
     }
 
-    /// The gateway is there.
+    /// The queue is there: commands have something to ask.
     func enter(_ inside: Inside) { state.update { $0.inside = inside } }
+
+    /// All parts run.
+    func hasStarted() { state.update { $0.isStarted = true } }
 }
 
 /// What is told of a gateway that is not there yet.
@@ -75,18 +84,23 @@ private struct StartingReport: Sendable {
         begun = clock.now()
     }
 
-    /// From memory alone.
-    var now: StatusReport {
+    /// From memory alone; `report`: what can be told by then.
+    func report(_ report: StatusReport?) -> StatusReport {
         let word = life.word
         let seconds = (clock.now() - word.since).milliseconds / 1000
+        var report = report ?? nothing
+        report.state = .critical
+        report.reasons.insert("starting: no answer for \(seconds) s, in \(word.call)", at: 0)
+        return report
+    }
+
+    private var nothing: StatusReport {
         var report = Snapshot.nothing(settings.configuration, version: settings.version)
         report.daemon.running = true
         report.daemon.pid = Int(getpid())
         report.daemon.uptimeS = Int((clock.now() - begun).milliseconds / 1000)
         report.storage.state = "error"
-        report.reasons = [
-            "starting: the disk has not answered for \(seconds) s, in \(word.call); nothing is collected yet"
-        ]
+        report.reasons = ["the disk does not answer: nothing is collected yet"]
         return report
     }
 }

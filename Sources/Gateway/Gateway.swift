@@ -159,7 +159,8 @@ package final class Gateway: Sendable {
     // MARK: Start and stop
 
     /// Sets everything to work; `reload` is called for a new configuration on a thread of its own (nil: keep the old).
-    func start(_ reload: @escaping @Sendable () -> Configuration?) throws {
+    func start(_ life: LifeSign, _ reload: @escaping @Sendable () -> Configuration?) throws {
+        life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
         accept(.started, ["version": settings.version])
         enterLosses()
@@ -182,6 +183,7 @@ package final class Gateway: Sendable {
             $0.threads = [clockThread, reloadThread]
             $0.health = health
         }
+        door.hasStarted()
         settings.log.info(
             "running",
             ["device": deviceID, "state": settings.configuration.stateDirectory]

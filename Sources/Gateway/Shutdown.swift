@@ -35,7 +35,14 @@ struct Shutdown: Sendable {
         var entries = [PollEntry(over.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
-        keepInFlight()
+        // Aside, too, and not for long.
+        let (keepInFlight, kept) = (keepInFlight, over)
+        over.clear()
+        try? OwnThread("in flight") {
+            keepInFlight()
+            kept.signal()
+        }.detach()
+        _ = wait(for: &entries, timeout: .milliseconds(300))
         log.error(
             "the disk does not answer: what was not written yet is counted by the next start",
             ["writer": "in \(queue.writerWord.call)"]

@@ -228,7 +228,7 @@ import Testing
         let bench = try Bench(Self.disk)
         try bench.startOnADiskThatHangs()
         try bench.waitFor("what it waits for") {
-            try bench.screen().contains("starting: the disk has not answered for")
+            try bench.screen().contains("starting: no answer for")
         }
         #expect(try bench.status().isEmpty)
         try bench.endHang()
