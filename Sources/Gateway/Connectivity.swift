@@ -81,7 +81,8 @@ struct Connectivity: Sendable {
             log?.warning("changes of the network are not seen", ["why": "\(error)"])
         }
         let folder = tokenFile.flatMap { FolderWatch(of: $0) }
-        var known = try? token()
+        func read() -> String? { stop.life.during("read of the token") { try? token() } }
+        var known = read()
         var change = Debounce()
         while !stop.isRaised {
             var entries = [
@@ -96,7 +97,7 @@ struct Connectivity: Sendable {
             guard entries[2].isReady, !stop.sleep(for: Self.settling) else { continue }
             folder?.clear()
             // Not while it is gone or half written: its next event is to come.
-            guard let token = try? token(), token != known else { continue }
+            guard let token = read(), token != known else { continue }
             known = token
             onToken()
         }

@@ -2,9 +2,8 @@
 internal import Audio
 internal import Beacons
 internal import Board
-internal import CLinux
 internal import Glibc
-package import Host
+internal import Host
 internal import Location
 internal import Queue
 internal import Streams
@@ -32,8 +31,8 @@ package struct GatewaySettings: Sendable {
     }
 }
 
-/// One running gateway.
-package final class Gateway {
+/// One gateway, from its directories to its health timer.
+package final class Gateway: Sendable {
     let settings: GatewaySettings
     let clock: any HostClock
     let board: GatewayBoard
@@ -44,63 +43,60 @@ package final class Gateway {
     let clockWatch: ClockWatch
     private let started: BootInstant
     private let service: ServiceManager
-    private let wantsReload: Wakeup
+    let signals: GatewaySignals
     /// The server has accepted the device: the sources may start.
     let wasEnrolled: Wakeup
-    /// All parts were judged, and none is lost: the main thread may tell the watchdog so.
-    private let isWell: Wakeup
     private let sourceWatch: SourceWatch
     /// What a reload changes.
     let services: Services
     /// Records of other programs.
     let intake: Intake
-    let status: StatusPublication
-    private(set) var control: ControlPlane?
-    private var threads: [StoppableThread] = []
-    private var health: ReliableTimer?
-    private var subscriptions: [Subscription] = []
+    let door: FrontDoor
+    /// What may wait for another disk than the queue's.
+    let aside: Worker
+    private let running = StateBox(Running())
 
-    /// Opens what everything needs: directories, the lock, the device id, the queue.
+    /// What `start` has set to work.
+    private struct Running: Sendable {
+        var threads: [StoppableThread] = []
+        var health: ReliableTimer?
+        var subscriptions: [Subscription] = []
+    }
+
+    /// Opens what everything needs: directories, the lock, the device id, the queue; waits for its disk, and says so
+    /// in `life`.
     ///
     /// Throws a Failure that names what could not be had; nothing runs then.
-    package init(_ settings: GatewaySettings, clock: any HostClock = SystemClock()) throws {
+    init(
+        _ settings: GatewaySettings,
+        clock: any HostClock,
+        signals: GatewaySignals,
+        door: FrontDoor,
+        life: LifeSign
+    ) throws {
         self.settings = settings
         self.clock = clock
+        self.signals = signals
+        self.door = door
         let configuration = settings.configuration
-        do {
-            try configuration.prepareDirectories()
-        } catch {
-            // A disk that is full or read-only for now: the queue waits for it, as it would later.
-            let isReadOnly = access(configuration.stateDirectory, W_OK) != 0 && errno == EROFS
-            guard error.code == .storageFull || isReadOnly else { throw error }
-            settings.log.error("storage", ["why": error.description])
-        }
+        life.enters("the state directory")
+        try configuration.makeDirectories()
         lock = try Self.lock(configuration.stateDirectory)
+        door.isOurs()
+        try Self.tryDirectories(settings)
         deviceID = try DeviceID.resolve(
             configuration.deviceID,
             stateDirectory: configuration.stateDirectory
         )
         bootID = Self.currentBootID()
-        let path = configuration.databasePath
-        do {
-            queue = try Queue(
-                settings: QueueSettings(
-                    configuration,
-                    bootID: bootID,
-                    clock: clock,
-                    version: settings.version
-                )
-            )
-        } catch {
-            throw Failure("\(path): \(error)")
-        }
+        life.enters("SQLite")
+        queue = try Self.queue(settings, bootID, clock)
         board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
         service = ServiceManager(environment: settings.environment)
-        wantsReload = try Wakeup()
         wasEnrolled = try Wakeup()
-        isWell = try Wakeup()
+        aside = try Worker("metrics", "write of metrics.textfile")
         let context = ServiceContext(
             queue: queue,
             board: board,
@@ -112,25 +108,12 @@ package final class Gateway {
             log: settings.log
         )
         let wasEnrolled = wasEnrolled
-        let services = Services(context, configuration) { wasEnrolled.signal() }
+        let services = try Services(context, configuration) { wasEnrolled.signal() }
         self.services = services
         intake = Intake(
             directory: configuration.runtimeDirectory,
             sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
             clock: clock
-        )
-        status = try Self.publication(
-            of: services,
-            StatusContext(
-                board: board,
-                queue: queue,
-                clock: clock,
-                clockWatch: clockWatch,
-                deviceID: deviceID,
-                version: settings.version,
-                bootID: bootID,
-                started: started
-            )
         )
         let queue = queue
         sourceWatch = SourceWatch(
@@ -141,49 +124,78 @@ package final class Gateway {
         ) { queue.accept($0) }
     }
 
-    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (nil: keep the old one).
-    ///
-    /// `signals` is a descriptor of `waypost_take_signals`; `reload` is called on a thread of its own. False when
-    /// some thread hangs that could not be ended: the process is to be left by `_exit`.
-    @discardableResult package func run(
-        signals: Int32,
-        reload: @escaping @Sendable () -> Configuration?
-    ) throws -> Bool {
-        try start(reload)
-        service.notify("READY=1")
-        settings.log.info(
-            "running",
-            ["device": deviceID, "state": settings.configuration.stateDirectory]
-        )
-        // Nothing here waits for anything else: a stop is heard whatever hangs.
-        loop: while true {
-            var entries = [PollEntry(signals), PollEntry(isWell.descriptor)]
-            _ = wait(for: &entries)
-            if entries[1].isReady {
-                isWell.clear()
-                service.notify("WATCHDOG=1")
-            }
-            switch waypost_next_signal(signals) {
-            case SIGTERM, SIGINT: break loop
-            case SIGHUP: wantsReload.signal()
-            default: continue
-            }
+    private static func tryDirectories(_ settings: GatewaySettings) throws {
+        let configuration = settings.configuration
+        do {
+            try configuration.tryDirectories()
+        } catch {
+            // A disk that is full or read-only for now: the queue waits for it, as it would later.
+            let isReadOnly = access(configuration.stateDirectory, W_OK) != 0 && errno == EROFS
+            guard error.code == .storageFull || isReadOnly else { throw error }
+            settings.log.error("storage", ["why": error.description])
         }
-        service.notify("STOPPING=1")
-        return stop()
+    }
+
+    private static func queue(
+        _ settings: GatewaySettings,
+        _ bootID: String,
+        _ clock: any HostClock
+    ) throws -> Queue {
+        let configuration = settings.configuration
+        do {
+            return try Queue(
+                settings: QueueSettings(
+                    configuration,
+                    bootID: bootID,
+                    clock: clock,
+                    version: settings.version
+                )
+            )
+        } catch {
+            throw Failure("\(configuration.databasePath): \(error)")
+        }
     }
 
     // MARK: Start and stop
 
-    private func start(_ reload: @escaping @Sendable () -> Configuration?) throws {
+    /// Sets everything to work; `reload` is called for a new configuration on a thread of its own (nil: keep the old).
+    func start(_ life: LifeSign, _ reload: @escaping @Sendable () -> Configuration?) throws {
+        life.enters("the start of its parts")
+        door.enter(.init(queue: queue, actions: controlActions, collector: collector))
         accept(.started, ["version": settings.version])
         enterLosses()
-        subscriptions += observe()
+        let subscriptions = observe()
+        running.update { $0.subscriptions = subscriptions }
         let clockWatch = clockWatch
-        let clockLane = try StoppableThread("clock") { clockWatch.run(until: $0) }
+        let clockThread = try StoppableThread("clock") { clockWatch.run(until: $0) }
         services.apply(settings.configuration)
         try intake.declare(settings.configuration.userStreams)
         try startControl()
+        let reloadThread = try startReloader(reload)
+        let health = try ReliableTimer(
+            "health",
+            grid: TimerGrid(interval: healthInterval),
+            clock: clock,
+            leeway: .seconds(1),
+            handler: healthHandler(supervisor(clockThread, reloadThread, sourceWatch))
+        )
+        running.update {
+            $0.threads = [clockThread, reloadThread]
+            $0.health = health
+        }
+        door.hasStarted()
+        settings.log.info(
+            "running",
+            ["device": deviceID, "state": settings.configuration.stateDirectory]
+        )
+    }
+
+    /// Half of what a thread is given, so that one that hangs is told in twice that at the latest.
+    var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
+
+    private func startReloader(
+        _ reload: @escaping @Sendable () -> Configuration?
+    ) throws -> StoppableThread {
         let reloader = Reloader(
             services: services,
             intake: intake,
@@ -193,44 +205,34 @@ package final class Gateway {
             log: settings.log,
             read: reload
         )
-        let (wantsReload, wasEnrolled) = (wantsReload, wasEnrolled)
-        let reloadLane = try StoppableThread("reload") {
-            reloader.run(wantsReload, wasEnrolled, until: $0)
-        }
-        threads = [clockLane, reloadLane]
-        health = try ReliableTimer(
-            "health",
-            grid: TimerGrid(interval: service.healthInterval(settings.patience)),
-            clock: clock,
-            leeway: .seconds(1),
-            handler: healthHandler(supervisor(clockLane, reloadLane))
-        )
+        let (wantsReload, wasEnrolled) = (signals.wantsReload, wasEnrolled)
+        return try StoppableThread("reload") { reloader.run(wantsReload, wasEnrolled, until: $0) }
     }
 
-    /// False when something hangs and could not be ended.
-    private func stop() -> Bool {
+    /// Ends everything by `deadline`; false when something hangs and could not be ended.
+    func stop(by deadline: BootInstant) -> Bool {
         let configuration = settings.configuration
         let (deviceQueue, bootID, log) = (queue, bootID, settings.log)
-        let clock = clock
+        let (clock, running) = (clock, running.value)
         let shutdown = Shutdown(
             services: services,
             intake: intake,
-            threads: threads,
-            health: health,
-            control: control,
+            threads: running.threads,
+            health: running.health,
+            control: door.plane,
             queue: queue,
-            status: status,
+            status: door.status,
             lastWords: {
                 deviceQueue.accept(
                     Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
                 )
             },
             keep: { Self.keep($0, configuration, bootID, log) },
+            keepInFlight: keepInFlight,
             directories: [configuration.stateDirectory, configuration.runtimeDirectory]
         )
-        let hasEnded = shutdown.run(log)
-        subscriptions = []
-        log.info("stopped", [:])
+        let hasEnded = shutdown.run(log, by: deadline)
+        self.running.update { $0.subscriptions = [] }
         return hasEnded
     }
 
@@ -254,10 +256,33 @@ package final class Gateway {
     private func enterLosses() {
         let directory = settings.configuration.runtimeDirectory
         let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
-        guard !found.isEmpty else { return }
+        let inFlight = UnenteredLosses.inFlight(in: directory, bootID: bootID, queue.streams)
+        guard !found.isEmpty || !inFlight.isEmpty else { return }
         for loss in found { queue.note(loss) }
-        // Kept for a later start where the disk still refuses.
-        if (try? queue.flushed()) != nil { UnenteredLosses.remove(in: directory) }
+        for lost in inFlight { queue.note(lost: lost.records, from: lost.from, to: lost.to) }
+        // Where the disk still refuses they are kept once more at the stop.
+        _ = try? queue.flushed()
+        UnenteredLosses.remove(in: directory)
+        UnenteredLosses.removeInFlight(in: directory)
+    }
+
+    /// While the writer hangs, what it has to write stands where the next start finds it.
+    private var keepInFlight: @Sendable () -> Void {
+        let (queue, bootID, clock) = (queue, bootID, clock)
+        let directory = settings.configuration.runtimeDirectory
+        return {
+            let (word, now) = (queue.writerWord, clock.stamp())
+            guard word.overdue(at: now.boot) >= .seconds(2) else {
+                return UnenteredLosses.removeInFlight(in: directory)
+            }
+            UnenteredLosses.keep(
+                inFlight: queue.inFlight,
+                from: now.advanced(by: word.since - now.boot),
+                to: now,
+                in: directory,
+                bootID: bootID
+            )
+        }
     }
 
     static func currentBootID() -> String {
@@ -292,42 +317,25 @@ package final class Gateway {
 
     // MARK: Health
 
-    /// What does not change while a gateway runs.
-    private struct StatusContext: Sendable {
-        let board: GatewayBoard
-        let queue: Queue
-        let clock: any HostClock
-        let clockWatch: ClockWatch
-        let deviceID: String
-        let version: String
-        let bootID: String
-        let started: BootInstant
-    }
-
-    /// Tells what is now: after a reload, of the new configuration.
-    private static func publication(
-        of services: Services,
-        _ context: StatusContext
-    ) throws -> StatusPublication {
-        let collector = { @Sendable in
+    /// The report of what is now: after a reload, of the new configuration.
+    private var collector: @Sendable () -> StatusCollector {
+        let (board, queue, clock, clockWatch) = (board, queue, clock, clockWatch)
+        let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
+        let version = settings.version
+        return {
             StatusCollector(
-                board: context.board,
-                queue: context.queue,
-                clock: context.clock,
-                clockState: { context.clockWatch.current },
+                board: board,
+                queue: queue,
+                clock: clock,
+                clockState: { clockWatch.current },
                 configuration: services.configuration,
-                deviceID: context.deviceID,
-                version: context.version,
-                bootID: context.bootID,
-                started: context.started,
+                deviceID: deviceID,
+                version: version,
+                bootID: bootID,
+                started: started,
                 nextSync: { services.uploads?.nextSync }
             )
         }
-        return try StatusPublication(
-            clock: context.clock,
-            gather: { collector().gather() },
-            compose: { collector().report($0, waiting: $1) }
-        )
     }
 
     /// The one health timer: judges every thread, has the sources looked at, and asks the queue to tidy up.
@@ -335,7 +343,8 @@ package final class Gateway {
     /// Nothing here waits for the disk for longer than a second, nor for another thread but what a recovery takes.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
-        let (status, isWell, log, clock) = (status, isWell, settings.log, clock)
+        let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
+        let (aside, keepInFlight) = (aside, keepInFlight)
         let files = HealthFiles(
             settings.configuration.runtimeDirectory,
             errors: board.errors,
@@ -346,10 +355,14 @@ package final class Gateway {
             sourceWatch.check()
             queue.purge(retention: services.configuration.storage.retention)
             if isGood { isWell.signal() }
+            keepInFlight()
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
-            let metrics = services.configuration.metricsTextfile
-            files.write(report, metrics: metrics, at: clock.wall())
+            files.writeSnapshot(report)
+            if let metrics = services.configuration.metricsTextfile {
+                let now = clock.wall()
+                aside.perform { files.write(metrics, of: report, at: now) }
+            }
             log.debug(
                 "queue",
                 report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
@@ -357,29 +370,26 @@ package final class Gateway {
         }
     }
 
-    private func startControl() throws {
-        let (services, wantsReload) = (services, wantsReload)
-        try status.start()
-        let control = try ControlPlane(
-            path: settings.configuration.socketPath,
-            status: status,
-            queue: queue,
-            actions: ControlActions(
-                sync: { done in
-                    guard let uploader = services.uploads?.uploader else { return done(nil) }
-                    uploader.sync { done(.init(left: $0.left, quarantined: $0.quarantined)) }
-                },
-                reload: { wantsReload.signal() },
-                restart: { services.restart($0) },
-                configuration: { services.configuration }
-            )
+    private var controlActions: ControlActions {
+        let (services, wantsReload) = (services, signals.wantsReload)
+        return ControlActions(
+            sync: { done in
+                guard let uploader = services.uploads?.uploader else { return done(nil) }
+                uploader.sync { done(.init(left: $0.left, quarantined: $0.quarantined)) }
+            },
+            reload: { wantsReload.signal() },
+            restart: { services.restart($0) },
+            configuration: { services.configuration }
         )
-        self.control = control
-        for publisher in board.sources.values {
-            subscriptions.append(publisher.subscribe { _ in control.changed() })
-        }
+    }
+
+    private func startControl() throws {
+        try door.open()
+        guard let control = door.plane else { return }
+        var subscriptions = board.sources.values.map { $0.subscribe { _ in control.changed() } }
         subscriptions.append(board.upload.subscribe { _ in control.changed() })
         subscriptions.append(queue.storage.subscribe { _ in control.changed() })
         subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
+        running.update { [subscriptions] in $0.subscriptions += subscriptions }
     }
 }

@@ -36,7 +36,7 @@ extension Gateway {
     /// A line for each sync (`debug`), and its dates for after a restart.
     private func tellSyncs() -> Subscription {
         let (log, isSyncing) = (settings.log, StateBox(false))
-        let (queue, status) = (queue, status)
+        let (queue, status) = (queue, door.status)
         return board.upload.subscribe { state in
             guard case .loaded(let report) = state else { return }
             let isOver = isSyncing.update { isSyncing in

@@ -6,26 +6,41 @@ internal import Queue
 extension Gateway {
     /// Judges every thread that may hang.
     func supervisor(
-        _ clockLane: StoppableThread,
-        _ reloadLane: StoppableThread
+        _ clockThread: StoppableThread,
+        _ reloadThread: StoppableThread,
+        _ sourceWatch: SourceWatch
     ) -> Supervisor {
         let (services, board, intake) = (services, board, intake)
-        let (control, wasEnrolled) = (control, wasEnrolled)
-        var parts = SourceName.allCases.map { services.part($0, board) }
-        parts += [uploadPart, writerPart, clockPart(clockLane)]
+        let (control, wasEnrolled) = (door.plane, wasEnrolled)
+        var parts = SourceName.allCases.map { services.part($0, board, sourceWatch) }
+        parts += [uploadPart, writerPart, clockPart(clockThread)] + partsThatAreOnlyTold
         parts.append(Supervisor.Part(name: "intake", word: { intake.word }, ask: { intake.ask() }))
         if let control {
             parts.append(.of(control.thread, "control") { control.ask() })
         }
         // Woken so, it also tries again what could not be started.
-        parts.append(.of(reloadLane, "reload") { wasEnrolled.signal() })
+        parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
         return Supervisor(
             parts,
             patience: settings.patience,
+            interval: healthInterval,
             clock: clock,
             errors: board.errors,
             log: settings.log
         )
+    }
+
+    /// Nobody starts them anew, and nothing is asked of them: what they are in tells.
+    private var partsThatAreOnlyTold: [Supervisor.Part] {
+        let (services, queue, status, aside) = (services, queue, door.status, aside)
+        return [
+            Supervisor.Part(name: "status", word: { status.word }),
+            Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
+            Supervisor.Part(name: "connectivity", word: { services.uploads?.connectivityWord }),
+            Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
+            // Somebody else's folder, on whatever disk.
+            Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
+        ]
     }
 
     private var uploadPart: Supervisor.Part {
@@ -33,7 +48,7 @@ extension Gateway {
         return Supervisor.Part(
             name: "upload",
             word: { services.uploads?.word },
-            failed: { board.upload.failed($0) },
+            failed: { failure, _ in board.upload.failed(failure) },
             recover: { services.replaceUploads() }
         )
     }
@@ -46,7 +61,7 @@ extension Gateway {
             word: { queue.writerWord },
             ask: { queue.askWriter() },
             advice: "records wait in memory: look at the disk",
-            failed: { queue.storage.failed($0) },
+            failed: { failure, _ in queue.storage.failed(failure) },
             isBack: { queue.checkStorage() }
         )
     }
@@ -54,9 +69,9 @@ extension Gateway {
     private func clockPart(_ thread: StoppableThread) -> Supervisor.Part {
         let (clockWatch, errors, clock) = (clockWatch, board.errors, clock)
         var part = Supervisor.Part.of(thread, "clock") { clockWatch.check() }
-        part.failed = {
-            clockWatch.board.failed($0)
-            errors.add($0, at: clock.wall())
+        part.failed = { failure, _ in
+            clockWatch.board.failed(failure)
+            errors.add(failure, at: clock.wall())
         }
         part.isBack = { clockWatch.isBack() }
         return part

@@ -16,10 +16,10 @@ final class HealthFiles: Sendable {
         self.log = log
     }
 
-    /// `metrics`: the file for Prometheus; nil: none.
-    func write(_ report: StatusReport, metrics: String?, at now: WallTime) {
-        Snapshot.write(report.json, to: directory)
-        guard let metrics else { return }
+    func writeSnapshot(_ report: StatusReport) { Snapshot.write(report.json, to: directory) }
+
+    /// Writes the file for Prometheus; its disk may hang.
+    func write(_ metrics: String, of report: StatusReport, at now: WallTime) {
         var words: String?
         do {
             try MetricsText(report, at: now).write(to: metrics)

@@ -14,7 +14,7 @@ final class Outlet: Sendable {
     let board = Publisher<SourceReport>()
     let queue: Queue
     private let gate = Mutex(Gate())
-    /// The run before hung: what the board says of that stays until this one has shown that it works.
+    /// The run before hung: what the board says of that stays until this one has not for a while.
     private let isOnTrial: Atomic<Bool>
     private let forwarding: Mutex<Subscription?>
     private let target: Publisher<SourceReport>
@@ -37,16 +37,10 @@ final class Outlet: Sendable {
     private func forward(_ state: BoardState<SourceReport>) {
         switch state {
         case .unknown: break
-        case .loading, .loaded, .error:
+        case .loading, .loaded:
             if !isOnTrial.load(ordering: .acquiring) { target.publish(state) }
-        }
-    }
-
-    /// It does what it is for.
-    var works: Bool {
-        switch board.state {
-        case .loaded: true
-        case .unknown, .loading, .error: false
+        // Whatever it says is newer than that the run before hung.
+        case .error: target.publish(state)
         }
     }
 

@@ -37,7 +37,8 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
             Entry(
                 number: found.batch.id,
                 key: found.batch.key,
-                stream: configuration.wire(of: found.batch.stream),
+                stream: reader.wire(of: found.batch.stream)
+                    ?? configuration.wire(of: found.batch.stream),
                 records: found.batch.records,
                 quarantinedAt: found.at.rfc3339,
                 attempts: found.batch.attempts,

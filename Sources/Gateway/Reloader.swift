@@ -32,12 +32,12 @@ struct Reloader: Sendable {
             guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
             wantsReload.clear()
             service.notify("RELOADING=1")
-            if let configuration = read() { take(configuration) }
+            if let configuration = read() { take(configuration, stop.life) }
             service.notify("READY=1")
         }
     }
 
-    private func take(_ configuration: Configuration) {
+    private func take(_ configuration: Configuration, _ life: LifeSign) {
         let before = services.configuration
         var new = configuration
         let needRestart = new.keepWhatNeedsRestart(of: before)
@@ -49,7 +49,7 @@ struct Reloader: Sendable {
         }
         if new.metricsTextfile != before.metricsTextfile { changed.append("metrics") }
         if new.userStreams != before.userStreams {
-            declare(new)
+            declare(new, life)
             changed.append("stream")
         }
         changed += services.apply(new)
@@ -68,8 +68,11 @@ struct Reloader: Sendable {
         return ["storage"]
     }
 
-    private func declare(_ configuration: Configuration) {
+    private func declare(_ configuration: Configuration, _ life: LifeSign) {
+        // Waits for the writer, which is watched itself.
+        life.rests()
         queue.declare(configuration.queueStreams)
+        life.returns()
         do {
             try intake.declare(configuration.userStreams)
         } catch {

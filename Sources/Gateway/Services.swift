@@ -3,13 +3,14 @@ internal import Board
 internal import Host
 internal import Queue
 internal import Streams
-internal import Synchronization
 internal import Upload
 
 /// The sources and uploading, brought into line with a configuration part by part.
 final class Services: Sendable {
     /// What a part may take to end before it is left to itself.
     static let stopLimit = Duration.seconds(2)
+    /// What a change waits for the one before it, which stops a part or two.
+    private static let turnLimit = Duration.seconds(5)
 
     private struct State: Sendable {
         var configuration: Configuration
@@ -23,7 +24,7 @@ final class Services: Sendable {
     private let context: ServiceContext
     private let state: StateBox<State>
     /// Held while something is started or stopped: one change at a time.
-    private let turn = Mutex(())
+    private let turn: Turn
     private let whenEnrolled: @Sendable () -> Void
 
     /// Nothing runs yet.
@@ -33,8 +34,9 @@ final class Services: Sendable {
         _ context: ServiceContext,
         _ configuration: Configuration,
         whenEnrolled: @escaping @Sendable () -> Void
-    ) {
+    ) throws {
         self.context = context
+        turn = try Turn()
         self.whenEnrolled = whenEnrolled
         state = StateBox(State(configuration: configuration))
     }
@@ -54,15 +56,21 @@ final class Services: Sendable {
     }
 
     /// A source as the health timer sees it.
-    func part(_ name: SourceName, _ board: GatewayBoard) -> Supervisor.Part {
+    func part(
+        _ name: SourceName,
+        _ board: GatewayBoard,
+        _ watch: SourceWatch
+    ) -> Supervisor.Part {
         Supervisor.Part(
             name: name.rawValue,
             word: { self.source(name)?.word },
             ask: { self.source(name)?.check() },
             advice: "it hangs again and again: unplug it for a moment",
-            failed: { board.sources[name]?.failed($0) },
+            failed: { failure, since in
+                board.sources[name]?.failed(failure)
+                watch.isAway(name, since: since)
+            },
             recover: { self.replace(name) },
-            works: { self.source(name)?.outlet.works ?? true },
             isBack: { self.source(name)?.outlet.endTrial() }
         )
     }
@@ -73,11 +81,12 @@ final class Services: Sendable {
     ///
     /// What cannot be started is told, and tried again with the next one.
     @discardableResult func apply(_ configuration: Configuration) -> [String] {
-        turn.withLock { _ in
+        let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
             state.update { $0.configuration = configuration }
             return (changeUploads() ? ["upload"] : []) + changeSources().map(\.rawValue)
         }
+        return changed ?? []
     }
 
     private func changeUploads() -> Bool {
@@ -149,14 +158,16 @@ final class Services: Sendable {
             return "\(name.rawValue) does not run: \(why)"
         }
         let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
+        guard let isDone else { return "something else is being started or stopped, and hangs" }
         return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
     }
 
     /// Leaves a source that hangs to itself, and starts another run of it.
     func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
 
-    private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool {
-        turn.withLock { _ in
+    /// nil when it did not come to it.
+    private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
+        turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
             stop([name], by: SystemClock().now() + limit)
             start(run.slice, isOnTrial: isOnTrial)
@@ -166,7 +177,7 @@ final class Services: Sendable {
 
     /// Leaves uploading that hangs to itself, and starts it anew.
     func replaceUploads() {
-        turn.withLock { _ in
+        turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped else { return }
             stopUploads(by: SystemClock().now())
             startUploads()
@@ -184,10 +195,14 @@ final class Services: Sendable {
         }
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
-        return turn.withLock { _ in
-            let sourcesEnded = stop(SourceName.allCases, by: deadline)
-            return stopUploads(by: deadline) && sourcesEnded
-        }
+        let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
+        // Whoever has the turn hangs: what makes records is cut off all the same.
+        return hasEnded ?? (endAll(by: deadline) && false)
+    }
+
+    private func endAll(by deadline: BootInstant) -> Bool {
+        let sourcesEnded = stop(SourceName.allCases, by: deadline)
+        return stopUploads(by: deadline) && sourcesEnded
     }
 
     @discardableResult private func stop(_ names: [SourceName], by deadline: BootInstant) -> Bool {

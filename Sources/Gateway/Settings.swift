@@ -137,3 +137,13 @@ extension QueueSettings {
         userStreams = configuration.queueStreams
     }
 }
+
+extension Configuration {
+    /// The name of a stream on the wire; of one that is declared no more, as the queue has it.
+    func wire(of stream: Stream, in streams: StreamList) -> String {
+        guard let kind = streams[number: stream.number], kind.isOfUser,
+            !userStreams.contains(where: { $0.name == stream.name })
+        else { return wire(of: stream) }
+        return kind.wire
+    }
+}

@@ -5,9 +5,6 @@ internal import Streams
 
 /// The end of a gateway: first what makes records, last what keeps them.
 struct Shutdown: Sendable {
-    /// The whole of it; systemd and people are promised 5 s.
-    private static let limit = Duration.milliseconds(4500)
-
     let services: Services
     let intake: Intake
     let threads: [StoppableThread]
@@ -19,11 +16,13 @@ struct Shutdown: Sendable {
     let lastWords: @Sendable () -> Void
     /// What could not be written any more.
     let keep: @Sendable ([Loss]) -> Void
+    /// What may not have been written, as the writer hangs.
+    let keepInFlight: @Sendable () -> Void
     /// Where the last snapshot goes.
     let directories: [String]
 
     /// False when something hangs and was left to itself.
-    func run(_ log: Log) -> Bool {
+    func run(_ log: Log, by deadline: BootInstant) -> Bool {
         let outcome = StateBox<Bool?>(nil)
         // On a thread of its own, for the disk may hang.
         guard let over = try? Wakeup(),
@@ -34,10 +33,18 @@ struct Shutdown: Sendable {
             }) != nil
         else { return false }
         var entries = [PollEntry(over.descriptor)]
-        _ = wait(for: &entries, timeout: Self.limit)
+        _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
+        // Aside, too, and not for long.
+        let (keepInFlight, kept) = (keepInFlight, over)
+        over.clear()
+        try? OwnThread("in flight") {
+            keepInFlight()
+            kept.signal()
+        }.detach()
+        _ = wait(for: &entries, timeout: .milliseconds(300))
         log.error(
-            "the disk does not answer: what was not written yet is lost",
+            "the disk does not answer: what was not written yet is counted by the next start",
             ["writer": "in \(queue.writerWord.call)"]
         )
         return false

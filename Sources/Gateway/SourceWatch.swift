@@ -54,6 +54,12 @@ struct SourceHealth: Sendable {
         return isFirst
     }
 
+    /// The absence that goes on began earlier than it was seen.
+    mutating func isAway(since stamp: Stamp) {
+        guard let absence, absence.until == nil, stamp.boot < absence.since.boot else { return }
+        self.absence?.since = stamp
+    }
+
     /// Judges at a tick of the health timer; `patience` is what a source may need to come up.
     ///
     /// An absence ends when the source has worked for as long again: a source that comes and goes is lost once.
@@ -112,6 +118,13 @@ final class SourceWatch: Sendable {
                 )
             }
         }
+    }
+
+    /// A source has been away for longer than its board could say.
+    func isAway(_ name: SourceName, since: BootInstant) {
+        let now = clock.stamp()
+        let stamp = Stamp(boot: since, wall: now.wall + (since - now.boot))
+        health.update { $0[name]?.isAway(since: stamp) }
     }
 
     /// Called at each tick of the health timer.

@@ -149,9 +149,14 @@ struct StatusCollector: Sendable {
                 )
             }
             stream.nextAttemptAt = next
-            streams[configuration.wire(of: figures.stream)] = stream
+            streams[wire(of: figures.stream)] = stream
         }
         return streams
+    }
+
+    /// The name on the wire: that of a stream which is declared no more is the queue's.
+    private func wire(of stream: Stream) -> String {
+        configuration.wire(of: stream, in: queue.streams)
     }
 
     private func uploadFigures(_ stored: StoredFigures?) -> StatusReport.UploadFigures {
@@ -230,7 +235,7 @@ struct StatusCollector: Sendable {
     private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
         let known = (stored?.losses ?? []).map {
             StatusReport.Loss(
-                stream: configuration.wire(of: $0.stream),
+                stream: wire(of: $0.stream),
                 kind: $0.kind.rawValue,
                 records: $0.records,
                 from: $0.from.rfc3339,
@@ -239,7 +244,7 @@ struct StatusCollector: Sendable {
         }
         let new = queue.newLosses.map {
             StatusReport.Loss(
-                stream: configuration.wire(of: $0.stream),
+                stream: wire(of: $0.stream),
                 kind: $0.kind.rawValue,
                 records: Int($0.records),
                 from: wall($0.from.boot),

@@ -21,20 +21,20 @@ struct PartHealth: Sendable {
     private var told: BootInstant?
     private var recovered: [BootInstant] = []
 
-    /// Judges at a tick of the health timer; `works`: it does what it is for.
+    /// Judges at a tick of the health timer.
     mutating func judge(
         _ word: LifeSign.Word?,
-        works: Bool,
         at now: BootInstant,
         patience: Duration
     ) -> Verdict {
-        if let word, word.overdue(at: now) >= patience {
+        // A tick is no more exact than its leeway: a moment too early would be a whole tick too late.
+        if let word, word.overdue(at: now) >= patience - patience / 30 {
             hungSince = hungSince ?? word.due
             guard told != word.since else { return .asBefore }
             told = word.since
             return .hangs(call: "\(word.call)", for: word.overdue(at: now))
         }
-        guard hungSince != nil, works else { return .asBefore }
+        guard hungSince != nil else { return .asBefore }
         // A new run has shown nothing yet: the one before hung only after a while, too.
         if let last = recovered.last, now - last < patience * 2 { return .asBefore }
         (hungSince, told) = (nil, nil)
@@ -66,11 +66,12 @@ final class Supervisor: Sendable {
         var ask: @Sendable () -> Void = {}
         /// What a failure is followed by, for people.
         var advice = "it is waited for"
-        /// Tells the board; without it the list of errors is told.
-        var failed: (@Sendable (Failure) -> Void)?
+        /// Tells the board since when it hangs; without it the list of errors is told.
+        var failed: (@Sendable (Failure, _ since: BootInstant) -> Void)?
         /// Starts it anew; nil where that cannot be done.
         var recover: (@Sendable () -> Void)?
-        var works: @Sendable () -> Bool = { true }
+        /// Restarting the whole program is better than going on without it.
+        var isVital = true
         var isBack: @Sendable () -> Void = {}
     }
 
@@ -81,20 +82,24 @@ final class Supervisor: Sendable {
 
     private let parts: [Part]
     private let patience: Duration
+    private let interval: Duration
     private let clock: any HostClock
     private let errors: ErrorLog
     private let log: Log
     private let content = StateBox(Content())
 
+    /// `interval`: how often `check` is called.
     init(
         _ parts: [Part],
         patience: Duration,
+        interval: Duration,
         clock: any HostClock,
         errors: ErrorLog,
         log: Log
     ) {
         self.parts = parts
         self.patience = patience
+        self.interval = interval
         self.clock = clock
         self.errors = errors
         self.log = log
@@ -107,22 +112,25 @@ final class Supervisor: Sendable {
             defer { content.lastCheck = now }
             return content.lastCheck
         }
-        // After a sleep of the whole machine everybody is late; the timer itself may be a second late.
-        let isAwake = last.map { now - $0 < patience * 2 + .seconds(2) } ?? true
+        // After a sleep of the whole machine everybody is late; the timer itself may be a little late.
+        let isAwake = last.map { now - $0 < interval * 1.5 + .seconds(2) } ?? true
         if isAwake { for part in parts { judge(part, now) } }
         for part in parts { part.ask() }
-        let lost = content.value.health.filter { $0.value.isLost(at: now, patience: patience) }
-        for part in lost.keys {
-            log.error("hangs; this program is to be restarted", ["part": part])
+        let health = content.value.health
+        let lost = parts.filter {
+            $0.isVital && health[$0.name]?.isLost(at: now, patience: patience) ?? false
+        }
+        for part in lost {
+            log.error("hangs; this program is to be restarted", ["part": part.name])
         }
         return lost.isEmpty
     }
 
     private func judge(_ part: Part, _ now: BootInstant) {
-        let (word, works) = (part.word(), part.works())
+        let word = part.word()
         let verdict = content.update {
             $0.health[part.name, default: PartHealth()]
-                .judge(word, works: works, at: now, patience: patience)
+                .judge(word, at: now, patience: patience)
         }
         switch verdict {
         case .asBefore: break
@@ -138,11 +146,11 @@ final class Supervisor: Sendable {
             part.recover != nil && $0.health[part.name]?.mayRecover(at: now) ?? false
         }
         let step = mayRecover ? "it is started anew" : part.advice
-        let seconds = Int(time.inSeconds)
+        let seconds = Int(time.inSeconds.rounded())
         let failure = Failure("\(part.name): no sign of life for \(seconds) s, in \(call); \(step)")
         log.error("hangs", ["part": part.name, "in": call, "why": failure.message])
         if let failed = part.failed {
-            failed(failure)
+            failed(failure, now - time)
         } else {
             errors.add(failure, at: clock.wall())
         }

@@ -33,20 +33,65 @@ enum UnenteredLosses {
             guard parts.count == 7, let kind = LossKind(rawValue: String(parts[1])),
                 let stream = streams[number: Int(numbers[0])]?.stream
             else { return nil }
-            func stamp(_ index: Int) -> Stamp {
-                Stamp(
-                    boot: BootInstant(nanoseconds: numbers[index]),
-                    wall: WallTime(milliseconds: numbers[index + 1])
-                )
-            }
-            return Loss(kind, stream, records: numbers[2], from: stamp(3), to: stamp(5))
+            let (from, to) = (stamp(numbers[3...4]), stamp(numbers[5...6]))
+            return Loss(kind, stream, records: numbers[2], from: from, to: to)
         }
     }
 
     static func remove(in directory: String) { unlink("\(directory)/\(fileName)") }
 
-    private static func read(_ directory: String, _ bootID: String) -> [String] {
-        let text = SmallText.read("\(directory)/\(fileName)") ?? ""
+    // MARK: While the writer hangs
+
+    private static let inFlightName = "records-in-flight"
+
+    /// A line a stream: its number, the newest that was committed, how many came since, both clocks of from and to.
+    static func keep(
+        inFlight records: [RecordsInFlight],
+        from: Stamp,
+        to: Stamp,
+        in directory: String,
+        bootID: String
+    ) {
+        let times = [from, to].map { "\($0.boot.nanoseconds) \($0.wall.milliseconds)" }
+        let lines = records.map {
+            "\($0.stream.number) \($0.after) \($0.count) \(times[0]) \(times[1])"
+        }
+        let text = ([bootID] + lines).joined(separator: "\n") + "\n"
+        Snapshot.write(Array(text.utf8), to: directory, as: inFlightName)
+    }
+
+    /// What a gateway of this boot had accepted when its writer hung; some of it may be in the database.
+    static func inFlight(
+        in directory: String,
+        bootID: String,
+        _ streams: StreamList
+    ) -> [(records: RecordsInFlight, from: Stamp, to: Stamp)] {
+        read(directory, bootID, inFlightName).compactMap { line in
+            let numbers = line.split(separator: " ").compactMap { Int64($0) }
+            guard numbers.count == 7, let number = Int(exactly: numbers[0]),
+                let stream = streams[number: number]?.stream, numbers[2] > 0
+            else { return nil }
+            let records = RecordsInFlight(stream: stream, after: numbers[1], count: numbers[2])
+            return (records, stamp(numbers[3...4]), stamp(numbers[5...6]))
+        }
+    }
+
+    static func removeInFlight(in directory: String) { unlink("\(directory)/\(inFlightName)") }
+
+    private static func stamp(_ numbers: ArraySlice<Int64>) -> Stamp {
+        let (boot, wall) = (numbers.first ?? 0, numbers.last ?? 0)
+        return Stamp(
+            boot: BootInstant(nanoseconds: boot),
+            wall: WallTime(milliseconds: wall)
+        )
+    }
+
+    private static func read(
+        _ directory: String,
+        _ bootID: String,
+        _ name: String = fileName
+    ) -> [String] {
+        let text = SmallText.read("\(directory)/\(name)") ?? ""
         let lines = text.split(separator: "\n").map { String($0) }
         return lines.first == bootID ? Array(lines.dropFirst()) : []
     }

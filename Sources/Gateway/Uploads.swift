@@ -25,7 +25,8 @@ final class Uploads: Sendable {
     let uploader: Uploader
     private let timer: ReliableTimer
     private let uploading: StoppableThread
-    private let others: [StoppableThread]
+    private let connectivity: StoppableThread
+    private let enrolment: StoppableThread?
 
     /// nil without anywhere to upload to.
     ///
@@ -51,7 +52,7 @@ final class Uploads: Sendable {
             clock: context.clock,
             leeway: .seconds(1)
         ) { uploader.tick() }
-        uploading = try StoppableThread("uploader") { Self.run(uploader, context, until: $0) }
+        uploading = try StoppableThread("uploader") { uploader.run(until: $0) }
         let retryEnrolment = try Wakeup()
         let connectivity = Connectivity(
             uploader,
@@ -60,25 +61,24 @@ final class Uploads: Sendable {
             token: destination.token,
             retryEnrolment
         )
-        var others = [try StoppableThread("connectivity") { connectivity.run(until: $0) }]
-        if configuration.whyNotCollecting != nil {
-            let enrolment = EnrolmentWait(
-                destination: destination,
-                mark: configuration.enrolmentMark,
-                interval: configuration.upload.interval,
-                wakeup: retryEnrolment,
-                board: context.board,
-                queue: context.queue,
-                clock: context.clock,
-                log: context.log
-            )
-            others.append(
-                try StoppableThread("enrolment") { stop in
-                    if enrolment.run(until: stop) { enrolled() }
-                }
-            )
+        self.connectivity = try StoppableThread("connectivity") { connectivity.run(until: $0) }
+        guard configuration.whyNotCollecting != nil else {
+            enrolment = nil
+            return
         }
-        self.others = others
+        let wait = EnrolmentWait(
+            destination: destination,
+            mark: configuration.enrolmentMark,
+            interval: configuration.upload.interval,
+            wakeup: retryEnrolment,
+            board: context.board,
+            queue: context.queue,
+            clock: context.clock,
+            log: context.log
+        )
+        enrolment = try StoppableThread("enrolment") { stop in
+            if wait.run(until: stop) { enrolled() }
+        }
     }
 
     /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
@@ -92,36 +92,33 @@ final class Uploads: Sendable {
         }
     }
 
-    private static func run(
-        _ uploader: Uploader,
-        _ context: ServiceContext,
-        until stop: StopSignal
-    ) {
-        do {
-            try uploader.run(until: stop)
-        } catch {
-            context.board.upload.failed((error as? Failure) ?? Failure("\(error)"))
-            context.log.error("uploader", ["why": "\(error)"])
-        }
-    }
-
     /// The next tick of the upload grid.
     var nextSync: BootInstant? { timer.next }
 
     /// The last word of the uploader's thread.
     var word: LifeSign.Word { uploading.life.word }
+    /// That of the thread that watches the network and the token.
+    var connectivityWord: LifeSign.Word { connectivity.life.word }
+    /// That of the thread that waits for the enrolment; nil where nothing is waited for.
+    var enrolmentWord: LifeSign.Word? { enrolment?.life.word }
 
     func raise() {
         uploader.stop()
         uploading.raise()
-        for thread in others { thread.raise() }
+        connectivity.raise()
+        enrolment?.raise()
     }
 
     /// Ends it; false if something of it hangs, and was left to itself.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
         raise()
-        let ended = [timer.cancel(by: deadline), uploading.stop(by: deadline)]
-        return (ended + others.map { $0.stop(by: deadline) }).allSatisfy { $0 }
+        let ended = [
+            timer.cancel(by: deadline), uploading.stop(by: deadline),
+            connectivity.stop(by: deadline), enrolment?.stop(by: deadline) ?? true,
+        ]
+        // Whoever waits for a sync that hangs is told that nothing is known of it.
+        uploader.abandon()
+        return ended.allSatisfy { $0 }
     }
 }
 

@@ -32,6 +32,11 @@ package struct OwnThread: ~Copyable, Sendable {
         pthread_join(thread, nil)
     }
 
+    /// Nobody will wait for it: what it holds is given back once the body has returned.
+    package consuming func detach() {
+        pthread_detach(thread)
+    }
+
     /// Waits until the body has returned, at most `limit`.
     ///
     /// False: it has not, and nobody waits for it any more; what it holds is lost until the process ends.

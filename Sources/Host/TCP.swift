@@ -5,46 +5,42 @@ internal import Glibc
 /// Stream sockets.
 package enum TCP {
     /// Connects to the first address of `host` that answers; throws what the last one said.
+    ///
+    /// `lookup`: how long a name server is waited for, `timeout` each address.
     package static func connect(
         host: String,
         port: UInt16,
+        lookup: Duration = .seconds(10),
         timeout: Duration = .seconds(5),
         until stop: StopSignal
     ) throws -> Descriptor {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = stop.life.during("getaddrinfo") {
-            getaddrinfo(host, String(port), &hints, &list)
-        }
-        guard code == 0 else {
-            throw ConnectError(
-                place: "\(host):\(port)",
-                reason: String(cString: gai_strerror(code))
-            )
-        }
-        defer { freeaddrinfo(list) }
         var last: Int32 = ECONNREFUSED
-        var entry = list
-        while let address = entry?.pointee, !stop.isRaised {
+        for address in try NameLookup.addresses(of: host, port: port, within: lookup, until: stop)
+        where !stop.isRaised {
             switch attempt(address, timeout: timeout, until: stop) {
             case .success(let number): return Descriptor(owning: number)
             case .failure(let error): last = error.code
             }
-            entry = address.ai_next
         }
         throw ConnectError(place: "\(host):\(port)", reason: String(cString: strerror(last)))
     }
 
     private static func attempt(
-        _ address: addrinfo,
+        _ address: SocketAddress,
         timeout: Duration,
         until stop: StopSignal
     ) -> Result<Int32, SystemError> {
         let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        let number = socket(address.ai_family, address.ai_socktype | flags, address.ai_protocol)
+        let number = socket(address.family, address.type | flags, address.proto)
         guard number >= 0 else { return .failure(.last("socket")) }
-        var result = Glibc.connect(number, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno
+        let code = address.bytes.withUnsafeBytes {
+            Glibc.connect(
+                number,
+                $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                socklen_t($0.count)
+            )
+        }
+        var result = code == 0 ? 0 : errno
         if result == EINPROGRESS {
             var entries = [
                 PollEntry(number, PollEntry.writable), PollEntry(stop.descriptor),
@@ -68,6 +64,8 @@ package enum TCP {
 package struct ConnectError: Error, Sendable, Equatable, CustomStringConvertible {
     package var place: String
     package var reason: String
+    /// Its address could not be had: it says nothing about what is there.
+    package var isOfName = false
 
     package var description: String { "\(place): \(reason)" }
 }

@@ -20,6 +20,8 @@ struct Backlog {
     private let limit: Int
     private var records = 0
     private var soundBytes = 0
+    /// Those of them that are counted while they are in flight.
+    private(set) var tally = InFlight.Tally()
 
     /// `limit`: of records, segments included.
     init(limit: Int) { self.limit = limit }
@@ -36,7 +38,15 @@ struct Backlog {
             soundBytes += segment.data.count
             records += 1
             latestRun?.next = segment.index + 1
-        case .sighting, .row, .place:
+        case .sighting:
+            guard records < limit else { return false }
+            records += 1
+            tally.sightings += 1
+        case .row(let row):
+            guard records < limit else { return false }
+            records += 1
+            tally.rows[row.stream, default: 0] += 1
+        case .place:
             guard records < limit else { return false }
             records += 1
         case .put(let rows, _):
@@ -60,6 +70,7 @@ struct Backlog {
             jobs = []
             records = 0
             soundBytes = 0
+            tally = .init()
             latestRun = openRun
         }
         return jobs
@@ -88,6 +99,7 @@ struct Backlog {
         jobs.removeAll(keepingCapacity: jobs.capacity < 4096)
         records = 0
         soundBytes = 0
+        tally = .init()
         openRun = latestRun
     }
 }

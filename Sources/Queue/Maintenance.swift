@@ -44,11 +44,16 @@ final class Maintenance: Sendable {
     func run() {
         var waiting: [Task] = []
         while !stopSignal.isRaised {
+            stopSignal.life.rests()
             tasks.takeAll(into: &waiting, timeout: hasSalvage ? Self.pause : nil)
             for task in waiting where !stopSignal.isRaised { start(task) }
             while !stopSignal.isRaised, salvageStep() {}
         }
+        stopSignal.life.ends()
     }
+
+    /// The last word of its thread.
+    var word: LifeSign.Word { stopSignal.life.word }
 
     /// One step by hand; false when there is nothing to do.
     func step() -> Bool {
@@ -60,7 +65,10 @@ final class Maintenance: Sendable {
 
     private func start(_ task: Task) {
         switch task {
-        case .inspect(let generation): inspectNow(generation)
+        case .inspect(let generation):
+            stopSignal.life.during("quick_check", for: Self.inspectionLimit) {
+                inspectNow(generation)
+            }
         case .salvage: salvaging.withLock { $0 = Salvage(core) }
         case .stop: break
         }
@@ -71,6 +79,8 @@ final class Maintenance: Sendable {
     /// False when there is nothing more to salvage, or not now, as the live database refuses.
     private func salvageStep() -> Bool {
         guard var salvage = salvaging.withLock({ $0 }) else { return false }
+        // A step reads a page or two of records, and waits for the writer.
+        stopSignal.life.enters("salvage", for: .seconds(10))
         guard let hasMore = try? salvage.step() else { return false }
         salvaging.withLock { $0 = hasMore ? salvage : nil }
         return hasMore

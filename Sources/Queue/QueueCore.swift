@@ -13,6 +13,7 @@ final class QueueCore: Sendable {
     let life = LifeSign()
     let storage = Publisher<StorageReport>()
     let losses = Mutex(LossTally())
+    let inFlight = InFlight()
     /// Losses that the end of the queue found no disk for.
     let unentered = Mutex<[Loss]>([])
     let memos = Memos()
@@ -54,7 +55,10 @@ final class QueueCore: Sendable {
 
     /// A patient record is inserted with others, at the latest when the open transaction is committed.
     func post(_ job: Job, _ stamp: Stamp, _ stream: Stream, patient: Bool = false) -> Bool {
-        if mailbox.post(job, patient: patient) { return true }
+        if mailbox.post(job, patient: patient) {
+            inFlight.accepted(stream)
+            return true
+        }
         losses.withLock {
             $0.add(Loss(.overrun, stream, records: 1, from: stamp, to: stamp))
         }

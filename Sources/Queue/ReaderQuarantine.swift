@@ -1,7 +1,7 @@
 // Reading what is in quarantine, and the survey that goes on: beside the writer, or with no gateway at all.
 package import Host
 internal import SQLite
-internal import Streams
+package import Streams
 
 /// A batch in quarantine with what a person wants to know of it.
 package struct QuarantinedBatch: Sendable, Equatable {
@@ -43,6 +43,15 @@ extension Reader {
     private func firstID(_ batch: Batch) throws -> String {
         guard batch.partition.isLive else { return "" }
         return try ids(batch.stream, batch.first...batch.first).id(batch.first)
+    }
+
+    /// The name on the wire that a stream of the user was declared with last; nil for any other.
+    package func wire(of stream: Stream) -> String? {
+        let sql = "SELECT wire FROM sequences WHERE database=0 AND stream=? AND wire IS NOT NULL"
+        guard let row = try? query(sql), (try? row.bind(Int64(stream.number), at: 1)) != nil,
+            (try? row.step()) == true
+        else { return nil }
+        return row.text(0)
     }
 
     /// The survey that goes on, or ended without its record: its name, and when it began.

@@ -1,4 +1,5 @@
 // The writer's part for upload: freezing batches, and what becomes of them.
+internal import Board
 internal import SQLite
 internal import Streams
 internal import Host
@@ -126,7 +127,7 @@ extension Writer {
                     ("stream", .text("\(first.stream)")),
                     ("records", .integer(batches.reduce(0) { $0 + Int64($1.records) })),
                     ("first_id", .text(try id(first.partition, first.first))),
-                    ("reason", .text(words)),
+                    ("reason", .text(words)), ("code", .text(ErrorCode.server.rawValue)),
                 ],
                 stamp: clock.stamp()
             )

@@ -129,7 +129,10 @@ final class WriterLoop {
         // There was no room for the one before, and now there is.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         guard hold(job) else {
-            if let loss = job.loss { losses.add(loss) }
+            if let loss = job.loss {
+                losses.add(loss)
+                core.inFlight.settled(loss)
+            }
             if case .put(_, let done) = job { done(QueueFull()) }
             return
         }
@@ -197,6 +200,7 @@ final class WriterLoop {
             try commitOpen(writer)
         }
         guard isDone else { return false }
+        core.inFlight.settled(backlog.tally)
         if let writer { core.books.committed(writer) }
         self.losses = LossTally()
         backlog.clear()

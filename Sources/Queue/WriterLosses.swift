@@ -1,4 +1,5 @@
 // The writer's part for losses: the ledger, and the events that tell of it.
+internal import Board
 internal import SQLite
 internal import Streams
 internal import Host
@@ -47,18 +48,17 @@ extension Writer {
         let now = clock.now()
         if let told = memory.toldAt, now - told < Self.lossEventPause, !atOnce { return }
         for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
-            try insert(
-                Event(
-                    row.kind.event,
-                    source: "storage",
-                    detail: [
-                        ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
-                        ("records", .integer(row.records - row.told)), ("from", .time(row.open)),
-                        ("to", .time(row.last)),
-                    ],
-                    stamp: clock.stamp()
-                )
-            )
+            var detail: [(key: String, value: EventValue)] = [
+                ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
+                ("records", .integer(row.records - row.told)), ("from", .time(row.open)),
+                ("to", .time(row.last)),
+            ]
+            // Nothing gives way but for want of room.
+            if row.kind == .evicted {
+                detail.append(("code", .text(ErrorCode.storageFull.rawValue)))
+            }
+            let stamp = clock.stamp()
+            try insert(Event(row.kind.event, source: "storage", detail: detail, stamp: stamp))
             try markTold(row)
         }
         memory.untold = false

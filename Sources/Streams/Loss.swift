@@ -11,7 +11,7 @@ package enum LossKind: String, Sendable, CaseIterable {
     case overrun
     /// Sent by the device, and dropped on the way or damaged before it was understood; counted in packets.
     case missed
-    /// Accepted while the disk refused for longer than memory lasts.
+    /// Accepted while the disk refused for longer than memory lasts, or hung until the program ended.
     case dropped
     /// Not readable any more in a database that was set aside.
     case corrupt

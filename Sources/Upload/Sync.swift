@@ -196,6 +196,9 @@ package final class Sync {
         note(Traffic(), atOnce: true)
     }
 
+    /// Bytes on the wire beside its own; they are entered with those of the next sync.
+    func add(_ more: Traffic) { traffic = traffic + more }
+
     /// Enters bytes on the wire, at most twice a minute: each time is a commit.
     private func note(_ more: Traffic, atOnce: Bool) {
         traffic = traffic + more

@@ -2,6 +2,7 @@
 package import Board
 package import Host
 package import Queue
+internal import Synchronization
 
 /// Sends what the queue holds, on a thread of its own.
 package final class Uploader: Sendable {
@@ -23,6 +24,10 @@ package final class Uploader: Sendable {
     private let board: Publisher<UploadReport>
     private let destination: @Sendable () throws -> any Destination
     private let triggers = Mailbox<Trigger>(limit: 64)
+    /// Those who wait for the sync that goes on.
+    private let asking = Mutex([@Sendable (SyncResult) -> Void]())
+    /// Until a destination that could not be opened is tried again.
+    private static let openPause = Duration.seconds(60)
 
     /// `destination` is opened on the uploader's thread; `random` gives numbers in 0..<1.
     package init(
@@ -46,7 +51,7 @@ package final class Uploader: Sendable {
     /// Ticks that come while a sync runs are one.
     package func tick() { _ = triggers.post(.tick) }
 
-    /// A sync at once; `done` is called with what it has come to.
+    /// A sync at once; `done` is called with what it has come to: nothing known where there is none any more.
     package func sync(_ done: @escaping @Sendable (SyncResult) -> Void) {
         if !triggers.post(.asked(done)) { done(SyncResult()) }
     }
@@ -61,9 +66,43 @@ package final class Uploader: Sendable {
     package func stop() { _ = triggers.post(.stop, urgent: true) }
 
     /// Serves triggers until stopped; blocks.
-    ///
-    /// Returns when stopped. Throws only if the destination cannot be opened at the start.
-    package func run(until stop: StopSignal) throws {
+    package func run(until stop: StopSignal) {
+        defer { abandon() }
+        guard let (sync, heartbeat) = open(until: stop) else { return }
+        board.loaded(UploadReport())
+        while let reasons = next(sync.retryDelay, stop) {
+            // What waits for the disk from here on waits for the writer, which is watched itself.
+            stop.life.rests()
+            let result = sync.perform(Self.strongest(reasons))
+            answer(result)
+            guard result.left == 0, let heartbeat else { continue }
+            sync.add(heartbeat.beat(at: clock.now(), until: stop))
+        }
+    }
+
+    /// Tells whoever asked for a sync that there is none, now and later; from any thread.
+    package func abandon() {
+        var rest: [Trigger] = []
+        triggers.close(into: &rest)
+        for case .asked(let done) in rest { done(SyncResult()) }
+        answer(SyncResult())
+    }
+
+    /// The destination, which is tried again until it can be opened; nil when stopped first.
+    private func open(until stop: StopSignal) -> (Sync, Heartbeat?)? {
+        while !stop.isRaised {
+            do {
+                return try makeSync(stop)
+            } catch {
+                board.failed((error as? Failure) ?? Failure("\(error)"))
+            }
+            guard next(Self.openPause, stop) != nil else { return nil }
+            answer(SyncResult())
+        }
+        return nil
+    }
+
+    private func makeSync(_ stop: StopSignal) throws -> (Sync, Heartbeat?) {
         let sync = Sync(
             settings: settings,
             queue: queue,
@@ -73,45 +112,41 @@ package final class Uploader: Sendable {
             board: board,
             stop: stop
         )
-        let heartbeat = try settings.heartbeat.map { try Heartbeat($0) }
+        return (sync, try settings.heartbeat.map { try Heartbeat($0) })
+    }
+
+    /// Waits for triggers, at most `limit` (nil: for ever); why there is to be a sync, nil when stopped.
+    private func next(_ limit: Duration?, _ stop: StopSignal) -> [SyncReason]? {
+        guard !stop.isRaised else { return nil }
         var pending: [Trigger] = []
-        board.loaded(UploadReport())
-        defer { refuseTheRest(&pending) }
-        while !stop.isRaised {
-            stop.life.enters("pthread_cond_wait", for: sync.retryDelay)
-            triggers.takeAll(into: &pending, timeout: sync.retryDelay)
-            // What waits for the disk from here on waits for the writer, which is watched itself.
-            stop.life.rests()
-            var answers: [@Sendable (SyncResult) -> Void] = []
-            var reasons: [SyncReason] = []
-            for trigger in pending {
-                switch trigger {
-                case .tick: reasons.append(.tick)
-                case .asked(let done):
-                    reasons.append(.asked)
-                    answers.append(done)
-                case .changed(let reason): reasons.append(reason)
-                // What was asked for before it is refused with the rest.
-                case .stop: return
-                }
+        stop.life.enters("pthread_cond_wait", for: limit)
+        triggers.takeAll(into: &pending, timeout: limit)
+        stop.life.returns()
+        var reasons: [SyncReason] = []
+        var isStopped = false
+        for trigger in pending {
+            switch trigger {
+            case .tick: reasons.append(.tick)
+            case .asked(let done):
+                reasons.append(.asked)
+                asking.withLock { $0.append(done) }
+            case .changed(let reason): reasons.append(reason)
+            case .stop: isStopped = true
             }
-            pending.removeAll(keepingCapacity: true)
-            let result = sync.perform(Self.strongest(reasons))
-            for answer in answers { answer(result) }
-            if result.left == 0 { heartbeat?.beat(at: clock.now(), until: stop) }
         }
+        return isStopped ? nil : reasons
+    }
+
+    private func answer(_ result: SyncResult) {
+        let asking = asking.withLock { asking in
+            defer { asking = [] }
+            return asking
+        }
+        for done in asking { done(result) }
     }
 
     /// Of several reasons for one sync the one that may do most.
     private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
         [.asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
-    }
-
-    /// Whoever asked for a sync is told at the end that there was none.
-    private func refuseTheRest(_ pending: inout [Trigger]) {
-        var rest = pending
-        triggers.takeAll(into: &pending, timeout: .zero)
-        rest += pending
-        for case .asked(let done) in rest { done(SyncResult()) }
     }
 }

@@ -28,7 +28,7 @@ struct Run: ParsableCommand {
                 log: log
             )
             settings.patience = .seconds(max(1, patience))
-            let gateway = try Gateway(settings)
+            let gateway = try GatewayRun(settings)
             let path = options.config
             let hasEnded = try gateway.run(signals: signals) {
                 do {

@@ -36,6 +36,18 @@ struct ConfigurationOptions: ParsableArguments {
             throw ExitCode(78)
         }
     }
+
+    /// As `load`, for commands that only ask the daemon: of a file that this user may not read the defaults are taken,
+    /// for its socket and what it answers are not in there.
+    func loadToAsk() throws -> Configuration {
+        guard access(config, R_OK) != 0, errno == EACCES,
+            let defaults = try? Configuration.check([], file: config, environment: Environment.all)
+        else { return try load().values }
+        Output.error(
+            "warning: \(config): this user may not read it; asks the daemon at \(defaults.values.socketPath)"
+        )
+        return defaults.values
+    }
 }
 
 /// The process's environment, read once.

@@ -66,7 +66,7 @@ enum UploadSide {
             board: board
         ) { try destination.open() }
         let stop = try StopSignal()
-        let thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
+        let thread = try OwnThread("uploader") { uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)
         var figures = Figures.measure(rows: task.rows) { _ in
             uploader.sync { _ = answers.post($0.isDone) }

@@ -3,8 +3,12 @@
 //   cc -shared -fPIC -O1 -o libhangs.so hangs.c -ldl
 //   LD_PRELOAD=libhangs.so HANGS_WHILE=/file HANGS_CALLS=getaddrinfo,HCIDEVUP,fsync PROGRAM
 //
+// HANGS_CALLS   of getaddrinfo, HCIDEVUP, fsync (fdatasync, too), pread, pwrite, snd_pcm_open, snd_pcm_readi.
+// HANGS_HOST    only lookups of this name hang; it is 127.0.0.1.
+//
 // A call that hangs first makes an empty file, HANGS_WHILE with its name at the end (`/file.fsync`), so that
-// a test can wait for it. Only files below a folder `state` hang in fsync. With HCIDEVUP there is a Bluetooth socket where the kernel has none.
+// a test can wait for it. Of files only those below a folder `state` hang. With HCIDEVUP there is a Bluetooth socket
+// where the kernel has none.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,8 +43,13 @@ static void hang(const char *call) {
 
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list) {
     REAL(getaddrinfo);
-    hang("getaddrinfo");
-    return real(host, port, hints, list);
+    const char *only = getenv("HANGS_HOST");
+    int is_ours = only && host && strcmp(host, only) == 0;
+    // A number needs no name server.
+    int is_number = hints && hints->ai_flags & AI_NUMERICHOST;
+    if (!is_number && (!only || is_ours)) hang("getaddrinfo");
+    if (is_number) is_ours = 0;
+    return real(is_ours ? "127.0.0.1" : host, port, hints, list);
 }
 
 int ioctl(int fd, unsigned long request, ...) {
@@ -59,20 +68,46 @@ int socket(int domain, int type, int protocol) {
     return real(domain, type, protocol);
 }
 
-static void hang_disk(int fd) {
+static void hang_disk(int fd, const char *call) {
     char link[32], path[PATH_MAX] = "";
+    if (!is_wanted(call)) return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/state/")) hang("fsync");
+    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/state/")) hang(call);
 }
 
 int fsync(int fd) {
     REAL(fsync);
-    hang_disk(fd);
+    hang_disk(fd, "fsync");
     return real(fd);
 }
 
 int fdatasync(int fd) {
     REAL(fdatasync);
-    hang_disk(fd);
+    hang_disk(fd, "fsync");
     return real(fd);
+}
+
+#define DISK(name, buffer, offset, call) \
+    ssize_t name(int fd, buffer data, size_t size, offset at) { \
+        REAL(name); \
+        hang_disk(fd, call); \
+        return real(fd, data, size, at); \
+    }
+
+DISK(pread, void *, off_t, "pread")
+DISK(pread64, void *, off64_t, "pread")
+DISK(pwrite, const void *, off_t, "pwrite")
+DISK(pwrite64, const void *, off64_t, "pwrite")
+
+// As libasound has them, whose header need not be here.
+int snd_pcm_open(void **pcm, const char *name, int stream, int mode) {
+    REAL(snd_pcm_open);
+    hang("snd_pcm_open");
+    return real(pcm, name, stream, mode);
+}
+
+long snd_pcm_readi(void *pcm, void *buffer, unsigned long frames) {
+    REAL(snd_pcm_readi);
+    hang("snd_pcm_readi");
+    return real(pcm, buffer, frames);
 }

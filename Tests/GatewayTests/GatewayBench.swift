@@ -84,7 +84,7 @@ final class GatewayBench: Sendable {
         let (signals, ended, gateway) = (signals, ended, settings)
         Thread.detachNewThread {
             do {
-                try Gateway(gateway).run(signals: signals.reading) {
+                try GatewayRun(gateway).run(signals: signals.reading) {
                     reload(gateway.configuration)
                 }
             } catch {

@@ -203,6 +203,20 @@ import Testing
         )
     }
 
+    @Test func sourceThatHangs_isLostAtOnce_sinceItWasHeardOfLast() throws {
+        let watch = watch()
+        let audio = try #require(board.sources[.audio])
+        audio.loaded(SourceReport(device: "mic"))
+        ticks(2, watch)
+        let since = clock.stamp()
+        clock.advance(by: .seconds(45))
+        audio.failed(Failure("no sign of life for 45 s"))
+        watch.isAway(.audio, since: since.boot)
+        watch.check()
+        #expect(events.value.map(\.kind) == [.sourceLost])
+        #expect(events.value.first?.detail.first?.value == .time(since.wall))
+    }
+
     @Test func sourceThatStartsForEver_standsInTheErrors() {
         let watch = watch()
         board.sources[.audio]?.loading()

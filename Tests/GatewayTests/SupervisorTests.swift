@@ -18,16 +18,15 @@ import Testing
     private func judge(
         _ health: inout PartHealth,
         _ word: LifeSign.Word?,
-        works: Bool = true,
         at seconds: Int64
     ) -> PartHealth.Verdict {
-        health.judge(word, works: works, at: at(seconds), patience: .seconds(30))
+        health.judge(word, at: at(seconds), patience: .seconds(30))
     }
 
     @Test func waitThatWasDeclared_isNoHang_howeverLong() {
         var health = PartHealth()
         #expect(judge(&health, word("poll", since: 0, due: nil), at: 100_000) == .asBefore)
-        #expect(judge(&health, word("poll", since: 0, due: 600), at: 629) == .asBefore)
+        #expect(judge(&health, word("poll", since: 0, due: 600), at: 628) == .asBefore)
         #expect(judge(&health, nil, at: 100_000) == .asBefore)
         #expect(
             judge(&health, word("poll", since: 0, due: 600), at: 630)
@@ -42,8 +41,8 @@ import Testing
             judge(&health, hung, at: 31) == .hangs(call: "snd_pcm_readi", for: .seconds(31))
         )
         #expect(judge(&health, hung, at: 61) == .asBefore)
-        #expect(judge(&health, word("poll", since: 62, due: 63), at: 91) == .isBack)
-        #expect(judge(&health, word("poll", since: 62, due: 63), at: 92) == .asBefore)
+        #expect(judge(&health, word("poll", since: 62, due: 70), at: 91) == .isBack)
+        #expect(judge(&health, word("poll", since: 62, due: 70), at: 92) == .asBefore)
     }
 
     @Test func newRun_isBelievedOnlyAfterItHasWorkedForAWhile_andIsTriedThreeTimesAnHour() {
@@ -58,10 +57,19 @@ import Testing
         #expect(isTooMuch)
         let alive = word("poll", since: 100, due: nil)
         #expect(judge(&health, alive, at: 123) == .asBefore)
-        #expect(judge(&health, alive, works: false, at: 200) == .asBefore)
-        #expect(judge(&health, alive, at: 200) == .isBack)
+        #expect(judge(&health, alive, at: 152) == .asBefore)
+        #expect(judge(&health, alive, at: 153) == .isBack)
         let isAllowedLater = health.mayRecover(at: at(3700))
         #expect(isAllowedLater)
+    }
+
+    @Test func partThatAnswersAgain_isNotLost_thoughItsDeviceIsGone() {
+        var health = PartHealth()
+        #expect(judge(&health, word("ioctl", since: 0, due: 0), at: 30) != .asBefore)
+        let mayRecover = health.mayRecover(at: at(30))
+        #expect(mayRecover)
+        #expect(judge(&health, word("poll", since: 90, due: 95), at: 90) == .isBack)
+        #expect(!health.isLost(at: at(1000), patience: .seconds(30)))
     }
 
     @Test func partThatHangsForTenTimesThePatience_isLost_throughAllItsRuns() {
@@ -115,5 +123,18 @@ import Testing
         #expect(target.state.value == nil)
         outlet.endTrial()
         #expect(target.state.value?.device == "new")
+    }
+
+    @Test func runOnTrial_thatFailsAnotherWay_saysSo() throws {
+        let folder = try TemporaryQueue()
+        let target = Publisher<SourceReport>()
+        target.failed(Failure("hangs"))
+        let outlet = Outlet(folder.queue, target, isOnTrial: true)
+        outlet.board.failed(Failure("is gone"))
+        guard case .error(let failure, _) = target.state else {
+            Issue.record("\(target.state)")
+            return
+        }
+        #expect(failure.message == "is gone")
     }
 }

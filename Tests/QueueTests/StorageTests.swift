@@ -72,6 +72,7 @@ import Testing
                 try JSONSerialization.jsonObject(with: Data(detail.utf8)) as? [String: Any]
             )
             #expect(object["stream"] as? String == "audio")
+            #expect(object["code"] as? String == "E004")
             told += try #require(object["records"] as? Int)
         }
         #expect(told == final)

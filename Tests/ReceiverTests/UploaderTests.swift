@@ -57,7 +57,7 @@ import Upload
             board: Publisher<UploadReport>()
         ) { try destination.open() }
         let stop = try StopSignal()
-        let thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
+        let thread = try OwnThread("uploader") { uploader.run(until: stop) }
         let isDone = Flag()
         uploader.sync { isDone.value = $0.isDone }
         let deadline = Date().addingTimeInterval(30)

@@ -157,6 +157,30 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0))
+    func whoMayNotReadTheConfiguration_isAnsweredByTheDaemonAllTheSame() throws {
+        let bench = try Bench()
+        chmod(bench.folder + "/waypost.toml", 0o600)
+        chmod(bench.folder + "/run/control.sock", 0o666)
+        for path in [bench.folder, bench.folder + "/run"] { chmod(path, 0o755) }
+        let (output, error) = (Pipe(), Pipe())
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+        process.arguments =
+            ["--reuid=65534", "--regid=65534", "--clear-groups", DaemonTests.program.path]
+            + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
+        process.environment = ["RUNTIME_DIRECTORY": bench.folder + "/run"]
+        process.standardOutput = output
+        process.standardError = error
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let words = error.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus != 78)
+        #expect(String(decoding: words, as: UTF8.self).contains("may not read it"))
+        #expect(try bench.isRunning(String(decoding: text, as: UTF8.self)) == true)
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
     func whoHasNoRightToTheSocket_isToldSo() throws {
         let bench = try Bench()
         let process = Process()

@@ -17,7 +17,7 @@ import Testing
 
     static let hangs = [
         Hang(call: "", source: "audio", reason: "snd_pcm_"),
-        Hang(call: "getaddrinfo", source: "location", reason: "getaddrinfo"),
+        Hang(call: "getaddrinfo", source: "location", reason: "the name server has not answered"),
         Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)"),
         Hang(call: "fsync", source: nil, reason: "SQLite"),
     ]
@@ -172,6 +172,28 @@ import Testing
             return sources?[source]?["reason"] as? String ?? ""
         }
 
+        /// Starts the daemon on a disk that hangs, and returns once it does.
+        func startOnADiskThatHangs() throws {
+            makeHang()
+            try daemon.run()
+            try waitFor("the call") { exists("hang.fsync") }
+        }
+
+        func endHang() throws { try FileManager.default.removeItem(atPath: folder + "/hang") }
+
+        /// What `waypost status` prints.
+        func screen() throws -> String {
+            let (program, output) = (Process(), Pipe())
+            program.executableURL = DaemonTests.program
+            program.arguments = ["status", "--config", folder + "/waypost.toml"]
+            program.standardOutput = output
+            program.standardError = output
+            try program.run()
+            let data = output.fileHandleForReading.readDataToEndOfFile()
+            program.waitUntilExit()
+            return String(decoding: data, as: UTF8.self)
+        }
+
         func waitFor(_ what: String, _ condition: () throws -> Bool) throws {
             let deadline = Date().addingTimeInterval(60)
             while try !condition() {
@@ -197,6 +219,26 @@ import Testing
     func stopRightAfterACallHangs_isObeyed(_ hang: Hang) throws {
         let bench = try Bench(hang)
         try bench.startAndHang()
+        #expect(try bench.stop() == 0)
+    }
+
+    private static let disk = Hang(call: "fsync", source: nil, reason: "")
+
+    @Test func startOnADiskThatHangs_isTold_andGoesOnWithTheDisk() throws {
+        let bench = try Bench(Self.disk)
+        try bench.startOnADiskThatHangs()
+        try bench.waitFor("what it waits for") {
+            try bench.screen().contains("starting: no answer for")
+        }
+        #expect(try bench.status().isEmpty)
+        try bench.endHang()
+        try bench.waitFor("its start") { try !bench.screen().contains("starting") }
+        #expect(try bench.stop() == 0)
+    }
+
+    @Test func stopOfAStartThatHangs_isObeyed() throws {
+        let bench = try Bench(Self.disk)
+        try bench.startOnADiskThatHangs()
         #expect(try bench.stop() == 0)
     }
 }

@@ -121,7 +121,7 @@ class Bench:
         return (f'[upload]\nrequired = false\nendpoint = "http://{address}/api/ingest"\n'
                 f'token_file = "{self.folder}/token"\ninterval = "{interval}"\n')
 
-    def launch(self, faults=False, environment=(), log=None):
+    def launch(self, faults=False, environment=(), log=None, arguments=()):
         """Starts the gateway and does not wait for it."""
         variables = dict(os.environ, **dict(environment))
         variables.pop("STATE_DIRECTORY", None)
@@ -134,7 +134,8 @@ class Bench:
                 variables["FIELDFAULTS_LOG"] = str(log)
         with open(self.log, "ab") as output:
             self.daemon = subprocess.Popen(
-                [*ENDS_WITH_US, *self.rights, self.settings.programs / "waypost", "run", "--config", self.file],
+                [*ENDS_WITH_US, *self.rights, self.settings.programs / "waypost", "run", "--config", self.file,
+                 *arguments],
                 env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         return self.daemon
 

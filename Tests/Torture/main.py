@@ -19,7 +19,7 @@ from report import Progress, Row, show
 FAMILIES = {"crash": 0.32, "power": 0.22, "full": 0.16, "failing": 0.14, "corruption": 0.08, "clock": 0.08,
             "network": 0.2, "sound": 0.2, "gpsd": 0.2}
 # Those that take as long as they take, and run only when they are named.
-NAMED = {"radio": 0.2}
+NAMED = {"radio": 0.2, "hang": 0.2}
 # A family whose name another part has already.
 MODULES = {"gpsd": "gpsd_faults"}
 

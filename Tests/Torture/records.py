@@ -117,11 +117,13 @@ def query(path, sql, *values):
 
 
 def received(directory):
-    """Every record at the receiver, by stream number, with the folder that its files are in."""
+    """Every record of our own streams at the receiver, by number, with the folder that its files are in."""
     numbers = {name: number for number, name in NAMES.items()}
     records = collections.defaultdict(list)
     for path in pathlib.Path(directory).glob("stream=*/**/*.ndjson"):
-        stream = numbers[next(part for part in path.parts if part.startswith("stream="))[7:]]
+        stream = numbers.get(next(part for part in path.parts if part.startswith("stream="))[7:])
+        if stream is None:
+            continue
         for line in path.read_text().splitlines():
             record = json.loads(line)
             record["_folder"] = path.parent

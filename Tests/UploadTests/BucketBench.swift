@@ -56,7 +56,7 @@ final class BucketBench {
         let uploader = settings.uploader(queue, board)
         let stop = try StopSignal()
         (self.uploader, self.stop) = (uploader, stop)
-        thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
+        thread = try OwnThread("uploader") { uploader.run(until: stop) }
     }
 
     func end() {

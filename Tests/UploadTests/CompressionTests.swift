@@ -45,7 +45,7 @@ import Upload
             let stop = try StopSignal()
             self.uploader = uploader
             self.stop = stop
-            thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
+            thread = try OwnThread("uploader") { uploader.run(until: stop) }
         }
 
         func add(_ count: Int) {

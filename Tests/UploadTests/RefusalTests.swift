@@ -77,6 +77,7 @@ import Upload
         let events = try events(bench, .quarantined)
         #expect(events.count == 1)
         #expect(events.first?.contains("\"records\":2") == true)
+        #expect(events.first?.contains("\"code\":\"E003\"") == true)
     }
 
     /// More of them than may stand refused in a row: none holds up what the server takes.

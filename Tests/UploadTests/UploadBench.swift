@@ -85,7 +85,7 @@ final class UploadBench {
         let stop = try StopSignal()
         self.uploader = uploader
         self.stop = stop
-        thread = try OwnThread("uploader") { try? uploader.run(until: stop) }
+        thread = try OwnThread("uploader") { uploader.run(until: stop) }
     }
 
     func add(_ count: Int) { addFixes(count, to: queue) }

@@ -23,8 +23,13 @@ struct GPSDConnection: ~Copyable {
         do {
             socket = try TCP.connect(host: host, port: port, until: stop)
         } catch {
-            let reason = (error as? ConnectError)?.reason ?? "\(error)"
-            throw Failure("\(name): \(reason); is it running? `systemctl status gpsd.socket`")
+            let refusal = error as? ConnectError
+            let isOfName = refusal?.isOfName ?? false
+            let advice =
+                isOfName
+                ? "check the network and location.gpsd"
+                : "is it running? `systemctl status gpsd.socket`"
+            throw Failure("\(name): \(refusal?.reason ?? "\(error)"); \(advice)")
         }
         guard Self.watch(socket.number) else {
             throw Failure("\(name): it took no WATCH request")

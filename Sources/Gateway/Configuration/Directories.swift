@@ -11,15 +11,34 @@ extension Configuration {
     /// `storageFull` where only space is lacking: the queue can make room for itself, so a daemon may go
     /// on.
     package func prepareDirectories() throws(Failure) {
-        // The group may look (`status` with the daemon dead), others may not.
-        try prepare(stateDirectory, key: "state_directory", mode: 0o750)
-        try prepare(runtimeDirectory, key: "runtime_directory", mode: 0o755)
+        try makeDirectories()
+        try tryDirectories()
     }
 
-    private func prepare(_ path: String, key: String, mode: mode_t) throws(Failure) {
+    /// The first half of it, which waits for no disk to write anything.
+    func makeDirectories() throws(Failure) {
+        // The group may look (`status` with the daemon dead), others may not.
+        try explain("state_directory", stateDirectory) { path throws(SystemError) in
+            try make(path, mode: 0o750)
+        }
+        try explain("runtime_directory", runtimeDirectory) { path throws(SystemError) in
+            try make(path, mode: 0o755)
+        }
+    }
+
+    /// The second half.
+    func tryDirectories() throws(Failure) {
+        try explain("state_directory", stateDirectory, tryWriting)
+        try explain("runtime_directory", runtimeDirectory, tryWriting)
+    }
+
+    private func explain(
+        _ key: String,
+        _ path: String,
+        _ body: (String) throws(SystemError) -> Void
+    ) throws(Failure) {
         do {
-            try make(path, mode: mode)
-            try tryWriting(in: path)
+            try body(path)
         } catch {
             throw Failure(
                 "\(key) \(path) cannot be written: \(error.reason); \(advice(error.code, path))",

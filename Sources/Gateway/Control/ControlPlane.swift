@@ -20,16 +20,20 @@ final class ControlPlane: Sendable {
     private let questions: Worker
     private let restarts: Worker
 
+    /// `inside`: what the commands are done with; nil while the gateway starts.
     init(
         path: String,
         status: StatusPublication,
-        queue: Queue,
-        actions: ControlActions
+        inside: @escaping @Sendable () -> FrontDoor.Inside?
     ) throws {
         let (questions, restarts) = (try Worker("control-queue"), try Worker("control-source"))
         self.questions = questions
         self.restarts = restarts
         let server = try ControlServer(path: path, status: status) { request, done in
+            guard let (queue, actions) = inside().map({ ($0.queue, $0.actions) }) else {
+                let error = "waypost is starting; `waypost status` says what it waits for"
+                return done(ControlReply(error: error))
+            }
             switch request.command {
             case .status, .watch: done(ControlReply())
             case .sync: actions.sync { done(Self.reply(to: $0)) }
@@ -81,36 +85,4 @@ final class ControlPlane: Sendable {
         if let why = actions.restart(source) { return ControlReply(error: why) }
         return ControlReply(done: true)
     }
-}
-
-/// Does one thing after another on a thread of its own.
-private final class Worker: Sendable {
-    /// Requests that wait for the one under way.
-    private static let limit = 64
-    private let jobs = Mailbox<(@Sendable () -> Void)?>(limit: limit)
-
-    init(_ name: String) throws {
-        let jobs = jobs
-        // Not joined: what it does may hang, and a stop waits for nobody.
-        _ = try OwnThread(name) {
-            var batch: [(@Sendable () -> Void)?] = []
-            while true {
-                jobs.takeAll(into: &batch, timeout: nil)
-                for job in batch {
-                    guard let job else { return }
-                    job()
-                }
-            }
-        }
-    }
-
-    func perform(
-        _ done: @escaping @Sendable (ControlReply) -> Void,
-        _ job: @escaping @Sendable () -> ControlReply
-    ) {
-        guard !jobs.post({ done(job()) }) else { return }
-        done(ControlReply(error: "\(Self.limit) requests wait already; try again later"))
-    }
-
-    func stop() { _ = jobs.post(nil, urgent: true) }
 }

@@ -16,6 +16,12 @@ package enum Snapshot {
         version: String
     ) -> StatusReport {
         var report = read(configuration) ?? nothing(configuration, version: version)
+        if report.deviceId.isEmpty {
+            let kept = try? DeviceID.kept(in: configuration.stateDirectory)
+            report.deviceId = kept ?? ""
+            report.storage.databaseBytes = FileSpace.size(configuration.databasePath)
+            report.storage.freeBytes = FileSpace.free(configuration.stateDirectory)
+        }
         report.daemon.running = refusal.isRunning
         if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }
         (report.state, report.reasons) = HealthRules.judge(report)
@@ -45,8 +51,8 @@ package enum Snapshot {
         return report
     }
 
-    /// Before the first start, or with its files gone.
-    private static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
+    /// Before the first start, or with its files gone; looks at no disk.
+    static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
         let source = StatusReport.Source(
             state: "unknown",
             records: 0,
@@ -65,7 +71,7 @@ package enum Snapshot {
         )
         return StatusReport(
             version: version,
-            deviceId: (try? DeviceID.kept(in: configuration.stateDirectory)) ?? "",
+            deviceId: "",
             state: .critical,
             reasons: [],
             daemon: .init(
@@ -86,10 +92,8 @@ package enum Snapshot {
             ),
             upload: .init(state: "unknown", bytesToday: 0),
             storage: .init(
-                databaseBytes: FileSpace.size(
-                    configuration.databasePath
-                ),
-                freeBytes: FileSpace.free(configuration.stateDirectory),
+                databaseBytes: 0,
+                freeBytes: 0,
                 reusableBytes: 0,
                 writtenBytes: 0,
                 evictedRecords: 0,

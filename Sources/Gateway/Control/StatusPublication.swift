@@ -20,7 +20,7 @@ final class StatusPublication: Sendable {
 
     private let state = StateBox(State())
     private let clock: any HostClock
-    private let gather: @Sendable () -> StoredFigures
+    private let gather: @Sendable () -> StoredFigures?
     private let compose: @Sendable (StoredFigures?, _ waiting: Duration?) -> StatusReport
     private let wanted: Wakeup
     private let signal: StopSignal
@@ -28,7 +28,7 @@ final class StatusPublication: Sendable {
     /// `compose` makes a report of memory and the figures; `waiting`: how long newer ones have been waited for.
     init(
         clock: any HostClock = SystemClock(),
-        gather: @escaping @Sendable () -> StoredFigures,
+        gather: @escaping @Sendable () -> StoredFigures?,
         compose: @escaping @Sendable (StoredFigures?, _ waiting: Duration?) -> StatusReport
     ) throws {
         self.clock = clock
@@ -41,8 +41,11 @@ final class StatusPublication: Sendable {
     /// Starts the thread.
     func start() throws {
         // Not joined: it may hang in a disk, and a stop waits for nobody.
-        _ = try OwnThread("status") { self.run() }
+        try OwnThread("status") { self.run() }.detach()
     }
+
+    /// The last word of its thread.
+    var word: LifeSign.Word { signal.life.word }
 
     /// No publication begins after it.
     func stop() { signal.raise() }
@@ -50,10 +53,13 @@ final class StatusPublication: Sendable {
     private func run() {
         while !signal.isRaised {
             var entries = [PollEntry(signal.descriptor), PollEntry(wanted.descriptor)]
-            _ = wait(for: &entries)
+            _ = signal.wait(for: &entries)
             wanted.clear()
-            while !signal.isRaised, begin() { finish(gather()) }
+            while !signal.isRaised, begin() {
+                finish(signal.life.during("the figures of the queue", for: .seconds(10), gather))
+            }
         }
+        signal.life.ends()
     }
 
     private func begin() -> Bool {
@@ -66,7 +72,7 @@ final class StatusPublication: Sendable {
         }
     }
 
-    private func finish(_ figures: StoredFigures) {
+    private func finish(_ figures: StoredFigures?) {
         let listeners = state.update { state in
             state.figures = figures
             state.published = state.begun

@@ -27,6 +27,8 @@ struct EnrolmentWait: Sendable {
             if events != nil, hasSentEvents(since: start) { return accepted() }
             do {
                 let answer = try destination.verify(until: stop) { traffic in
+                    // The writer is watched itself.
+                    stop.life.rests()
                     try? queue.perform { try $0.note(traffic) }
                 }
                 switch answer {

@@ -1,5 +1,6 @@
 // A call to a watcher that all is well: who misses it for long tells a person.
 internal import Host
+internal import Queue
 
 /// Fetches an address at most once a minute; lives on the uploader's thread.
 ///
@@ -17,9 +18,12 @@ final class Heartbeat {
         url = settings.endpoint
     }
 
-    func beat(at now: BootInstant, until stop: StopSignal) {
-        if let lastAt, now - lastAt < Self.interval { return }
+    /// Returns the bytes on the wire that it cost.
+    func beat(at now: BootInstant, until stop: StopSignal) -> Traffic {
+        if let lastAt, now - lastAt < Self.interval { return Traffic() }
         lastAt = now
+        transport.meter.clear()
         _ = transport.get(url, until: stop)
+        return transport.meter.traffic
     }
 }

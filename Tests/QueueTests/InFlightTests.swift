@@ -1,0 +1,50 @@
+import Foundation
+import Host
+import Streams
+import Testing
+
+@testable import Queue
+
+/// What is on its way to a disk that hangs, and what of it the next start finds missing.
+@Suite struct InFlightTests {
+    private func event(_ number: Int) -> Event {
+        Event(.started, source: "\(number)", detail: [], stamp: SystemClock().stamp())
+    }
+
+    private func lost(_ queue: Queue) throws -> [Streams.Stream: Int] {
+        let entries = try queue.flushed().losses()
+        return Dictionary(entries.map { ($0.stream, $0.records) }, uniquingKeysWith: +)
+    }
+
+    @Test func records_areInFlightUntilTheyAreCommitted() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue(commitInterval: .seconds(3600))
+        for number in 0..<5 { queue.accept(testSighting(number)) }
+        queue.accept(event(1))
+        let expected = [
+            RecordsInFlight(stream: .beacons, after: 0, count: 5),
+            RecordsInFlight(stream: .events, after: 0, count: 1),
+        ]
+        #expect(queue.inFlight.sorted { $0.count > $1.count } == expected)
+        try queue.flushed()
+        #expect(queue.inFlight.isEmpty)
+        queue.accept(testSighting(6))
+        #expect(queue.inFlight == [RecordsInFlight(stream: .beacons, after: 5, count: 1)])
+        queue.close()
+    }
+
+    @Test func whatDidNotReachTheDatabase_isLost_andNothingElse() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<8 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        let stamp = SystemClock().stamp()
+        // Of seven after the fifth three were committed all the same; of two after the sixth both were.
+        for (after, count): (Int64, Int64) in [(5, 7), (6, 2)] {
+            let records = RecordsInFlight(stream: .beacons, after: after, count: count)
+            queue.note(lost: records, from: stamp, to: stamp)
+        }
+        #expect(try lost(queue) == [.beacons: 4])
+        queue.close()
+    }
+}

@@ -1,0 +1,70 @@
+// An uploader whose destination cannot be opened, and one that is given up.
+import Board
+import Foundation
+import Host
+import Queue
+import Testing
+
+@testable import Upload
+
+@Suite struct UploaderStartTests {
+    private struct CannotBeOpened: Error {}
+
+    /// An uploader on its thread, without anywhere to upload to.
+    private final class Bench {
+        let folder = NSTemporaryDirectory() + "waypost-upload-" + UUID().uuidString
+        let queue: Queue
+        let board = Publisher<UploadReport>()
+        let uploader: Uploader
+        let stop: StopSignal
+        private var thread: OwnThread?
+
+        init() throws {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let path = folder + "/queue.sqlite"
+            queue = try Queue(settings: .init(path: path, bootID: "boot", appVersion: "test"))
+            let uploader = Uploader(
+                settings: UploadSettings(clockPatience: .zero),
+                queue: queue,
+                board: board
+            ) { throw CannotBeOpened() }
+            let stop = try StopSignal()
+            (self.uploader, self.stop) = (uploader, stop)
+            thread = try OwnThread("uploader") { uploader.run(until: stop) }
+        }
+
+        func sync() throws -> SyncResult {
+            let result = Locked<SyncResult?>(nil)
+            uploader.sync { answer in result.update { $0 = answer } }
+            try waitUntil("the answer", limit: .seconds(60)) { result.value != nil }
+            return try #require(result.value)
+        }
+
+        func finish() {
+            uploader.stop()
+            stop.raise()
+            if let thread = thread.take() { thread.join() }
+            queue.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+
+    @Test func syncOfAnUploaderThatCannotStart_isAnswered() throws {
+        let bench = try Bench()
+        defer { bench.finish() }
+        #expect(try bench.sync() == SyncResult())
+        guard case .error = bench.board.state else {
+            Issue.record("\(bench.board.state)")
+            return
+        }
+    }
+
+    @Test func syncOfAnUploaderThatHasEnded_isAnswered() throws {
+        let bench = try Bench()
+        bench.finish()
+        #expect(try bench.sync() == SyncResult())
+    }
+}
