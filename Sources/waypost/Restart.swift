@@ -19,7 +19,7 @@ struct Restart: ParsableCommand {
     }
 
     mutating func run() throws {
-        let configuration = try options.load().values
+        let configuration = try options.values()
         let request = ControlRequest(.restart, source)
         _ = try reporting("restart") {
             try ControlClient(configuration).ask(request, timeout: .seconds(30))

@@ -14,7 +14,7 @@ struct Status: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let configuration = try options.load().values
+        let configuration = try options.values()
         do {
             let client = try ControlClient(configuration)
             let reply = try client.ask(.init(watch ? .watch : .status))

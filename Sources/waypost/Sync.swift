@@ -18,7 +18,7 @@ struct Sync: ParsableCommand {
     private static let longest = 31_536_000
 
     mutating func run() throws {
-        let configuration = try options.load().values
+        let configuration = try options.values()
         let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
         let client: ControlClient
         var reply: ControlReply?
