@@ -42,7 +42,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let fuzzed: [Target.Dependency] = [
         "Beacons", "Location", "Containers", "Upload", "Gateway", "Queue", "Streams", "Board",
-        "Host",
+        "Configuration", "Host",
     ]
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
         return [
@@ -112,26 +112,28 @@ let package = Package(
 
         module("Host", ["CLinux"]),
         module("Board", ["Host"]),
+        module("Configuration", ["Host", "CTOML"]),
         module("SQLite", ["CSQLite"]),
         module("Streams", ["Host"]),
-        module("Queue", ["Host", "Board", "SQLite", "Streams", "CSQLite", "CLinux"]),
+        module(
+            "Queue",
+            ["Host", "Board", "Configuration", "SQLite", "Streams", "CSQLite", "CLinux"]
+        ),
         module(
             "Beacons",
-            ["Host", "Board", "Queue", "Streams", "CBlueZ", "CLinux", "CCrypto"],
+            ["Host", "Board", "Configuration", "Queue", "Streams", "CBlueZ", "CLinux", "CCrypto"],
             path: "Adapters/Beacons"
         ),
         module(
             "Location",
-            ["Host", "Board", "Queue", "Streams", "CGPSD"],
+            ["Host", "Board", "Configuration", "Queue", "Streams", "CGPSD"],
             path: "Adapters/Location"
         ),
         module(
             "Audio",
             [
-                "Host", "Board", "Queue", "Streams", "Containers", "CALSA", "COpus", "CFLAC",
-                "CAAC",
-                "CSpeexDSP",
-                "CLinux",
+                "Host", "Board", "Configuration", "Queue", "Streams", "Containers", "CALSA",
+                "COpus", "CFLAC", "CAAC", "CSpeexDSP", "CLinux",
             ],
             path: "Adapters/Audio"
         ),
@@ -139,21 +141,23 @@ let package = Package(
         module(
             "Upload",
             [
-                "Host", "Board", "SQLite", "Queue", "Streams", "Containers", "CCurl", "CCrypto",
-                "CZlib", "CZstd",
+                "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Containers",
+                "CCurl", "CCrypto", "CZlib", "CZstd",
             ]
         ),
         module(
             "Gateway",
             [
-                "Host", "Board", "Queue", "Streams", "Beacons", "Location", "Audio", "Upload",
-                "Containers", "CLinux", "CTOML",
+                "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Location",
+                "Audio", "Upload", "Containers", "CLinux",
             ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "Board", "Queue", "Streams", "Beacons", "Upload", "Gateway", "CLinux",
+                "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Upload",
+                "Gateway",
+                "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -171,10 +175,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "SQLite", "Queue", "Streams", "Audio", "Beacons", "Upload",
-                "Gateway",
-                "CLinux",
-                "CBaseline",
+                "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Audio", "Beacons",
+                "Upload", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
@@ -193,7 +195,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedDisk", "Upload", "Queue", "Streams", "SQLite", "Host", "Board",
+                "SimulatedDisk", "Configuration", "Upload", "Queue", "Streams", "SQLite", "Host",
+                "Board",
             ],
             path: "Tests/Simulation/World",
             swiftSettings: strict
@@ -210,24 +213,43 @@ let package = Package(
         tests("Host", ["Host"]),
         tests("Board", ["Board", "Host"]),
         tests("Queue", ["Queue", "Streams", "SQLite", "Host", "Board", "CSQLite"]),
-        tests("Beacons", ["Beacons", "Queue", "Streams", "Host", "Board", "CBlueZ", "CLinux"]),
-        tests("Location", ["Location", "Queue", "Streams", "Host", "Board", "CLinux"]),
+        tests(
+            "Beacons",
+            ["Beacons", "Configuration", "Queue", "Streams", "Host", "Board", "CBlueZ", "CLinux"]
+        ),
+        tests(
+            "Location",
+            ["Location", "Configuration", "Queue", "Streams", "Host", "Board", "CLinux"]
+        ),
         tests(
             "Audio",
-            ["Audio", "Queue", "Streams", "Upload", "Host", "Board", "Containers", "COpus"]
+            [
+                "Audio", "Configuration", "Queue", "Streams", "Upload", "Host", "Board",
+                "Containers", "COpus",
+            ]
         ),
         tests("Containers", ["Containers", "COpus", "COgg"]),
         tests(
             "Upload",
-            ["Upload", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd", "CLinux"]
+            [
+                "Upload", "Configuration", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd",
+                "CLinux",
+            ]
         ),
         tests(
             "Gateway",
-            ["Gateway", "Upload", "Queue", "Streams", "Beacons", "Host", "Board", "CLinux"]
+            [
+                "Gateway", "Configuration", "Upload", "Queue", "Streams", "Beacons", "Location",
+                "Audio", "Host",
+                "Board", "CLinux",
+            ]
         ),
         tests(
             "Receiver",
-            ["waypost-receiver", "Upload", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd"]
+            [
+                "waypost-receiver", "Configuration", "Upload", "Queue", "Streams", "Host", "Board",
+                "CZlib", "CZstd",
+            ]
         ),
         tests(
             "System",

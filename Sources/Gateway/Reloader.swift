@@ -1,4 +1,5 @@
 // Taking another configuration, on a thread of its own: changes that come in a burst are one.
+internal import Configuration
 internal import Host
 internal import Queue
 internal import Streams
@@ -43,8 +44,8 @@ struct Reloader: Sendable {
         let needRestart = new.keepWhatNeedsRestart(of: before)
         board.needRestart.update { $0 = needRestart }
         var changed = changeStorage(before.storage, new.storage)
-        if new.log != before.log {
-            log.set(new.log.level)
+        if new.logLevel != before.logLevel {
+            log.set(new.logLevel)
             changed.append("log")
         }
         if new.metricsTextfile != before.metricsTextfile { changed.append("metrics") }
@@ -59,11 +60,11 @@ struct Reloader: Sendable {
     }
 
     private func changeStorage(
-        _ before: Configuration.Storage,
-        _ new: Configuration.Storage
+        _ before: StorageSettings,
+        _ new: StorageSettings
     ) -> [String] {
         guard new != before else { return [] }
-        queue.limit(StorageLimits(new))
+        queue.limit(new.limits)
         queue.commit(every: new.commitInterval)
         return ["storage"]
     }
@@ -84,15 +85,10 @@ struct Reloader: Sendable {
 extension Configuration {
     /// Takes back what is fixed for the life of a process; returns the keys that were to be changed.
     fileprivate mutating func keepWhatNeedsRestart(of before: Self) -> [String] {
-        var keys: [String] = []
-        func keep<Value: Equatable>(_ name: String, _ key: WritableKeyPath<Self, Value>) {
-            guard self[keyPath: key] != before[keyPath: key] else { return }
-            self[keyPath: key] = before[keyPath: key]
-            keys.append(name)
+        let changed = Self.table.keys.filter {
+            $0.needsRestart && $0.written(self) != $0.written(before)
         }
-        keep("device_id", \.deviceID)
-        keep("state_directory", \.stateDirectory)
-        keep("runtime_directory", \.runtimeDirectory)
-        return keys
+        for key in changed { key.copy(before, &self) }
+        return changed.map(\.path)
     }
 }

@@ -1,4 +1,5 @@
 // What a configuration sets to work, and what another one changes of it.
+internal import Audio
 internal import Board
 internal import Host
 internal import Queue
@@ -126,7 +127,7 @@ final class Services: Sendable {
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
         // Sound that nobody wanted is no gap.
-        if !now.configuration.audio.enabled { context.queue.remember("audio", "off") }
+        if !now.configuration.audio.isEnabled { context.queue.remember("audio", "off") }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
         return SourceName.allCases.filter { leaving.keys.contains($0) || coming.contains($0) }

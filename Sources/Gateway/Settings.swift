@@ -1,84 +1,8 @@
 // From the configuration to what each part needs to know.
-internal import Audio
-internal import Beacons
 internal import Host
-internal import Location
 internal import Queue
 internal import Streams
 internal import Upload
-
-extension BeaconSettings {
-    init(_ configuration: Configuration.Beacons) {
-        switch configuration.source {
-        case .adapter(let number): self.init(origin: .adapter(number))
-        case .controller(let address):
-            self.init(origin: .controller(host: address.host, port: address.port))
-        case .capture(let path):
-            self.init(origin: .capture(path: path, speed: configuration.replaySpeed))
-        }
-        scan.isActive = configuration.scan == .active
-        scan.interval = configuration.scanInterval
-        scan.window = configuration.scanWindow
-        allow = configuration.allow
-        deny = configuration.deny
-        maxRate = configuration.maxRate
-        keepsUnknown = configuration.unknown
-        bindkeys = configuration.bindkeys
-    }
-}
-
-extension LocationSettings {
-    init(_ configuration: Configuration.Location) {
-        self.init(
-            host: configuration.gpsd.host,
-            port: configuration.gpsd.port,
-            interval: configuration.interval,
-            minDistance: configuration.minDistance
-        )
-    }
-}
-
-extension AudioSettings {
-    init(_ configuration: Configuration.Audio) {
-        self.init(devices: configuration.devices)
-        channel = configuration.channel
-        rate = configuration.rate
-        chunk = configuration.chunk
-        overlap = configuration.overlap
-        codec = configuration.codec
-        bitrate = configuration.bitrate
-        minimumLevel = configuration.minLevel
-    }
-}
-
-extension StorageLimits {
-    init(_ configuration: Configuration.Storage) {
-        self.init(
-            maxSize: Int64(configuration.maxSize),
-            warnFree: Int64(configuration.warnFree),
-            criticalFree: Int64(configuration.criticalFree)
-        )
-    }
-}
-
-extension UploadSettings {
-    init(_ configuration: Configuration.Upload) {
-        self.init(
-            maxBatchBytes: configuration.maxBatchBytes,
-            maxAttempts: configuration.maxAttempts,
-            interval: configuration.interval
-        )
-        heartbeat = configuration.heartbeatURL.map {
-            TransportSettings(
-                endpoint: $0,
-                // Uploads wait for it.
-                timeout: min(configuration.timeout, .seconds(10)),
-                userAgent: "waypost",
-                certificateFile: configuration.caFile
-            )
-        }
-    }
-}
 
 extension DestinationSettings {
     /// nil without an endpoint or bucket.
@@ -87,20 +11,13 @@ extension DestinationSettings {
         guard let endpoint = upload.target else { return nil }
         let environment = context.environment
         self.init(
-            transport: TransportSettings(
-                endpoint: endpoint,
-                timeout: upload.timeout,
-                userAgent: "waypost/\(context.version)",
-                certificateFile: upload.caFile,
-                pinnedPublicKey: upload.pinnedPublicKey,
-                maxRate: upload.maxRate
-            ),
+            transport: upload.transport(endpoint, userAgent: "waypost/\(context.version)"),
             bucket: upload.destination == .s3 ? BucketSettings(region: upload.region) : nil,
             deviceID: context.deviceID,
             streamNames: Dictionary(
                 uniqueKeysWithValues: StreamList().streams.map { ($0, configuration.wire(of: $0)) }
             ),
-            compression: Compression(rawValue: upload.compression.rawValue) ?? .gzip
+            compression: upload.compression
         ) {
             switch upload.destination {
             case .ingest: try Token.read(file: upload.tokenFile, environment: environment)
@@ -133,7 +50,7 @@ extension QueueSettings {
             clock: clock,
             appVersion: version
         )
-        limits = StorageLimits(configuration.storage)
+        limits = configuration.storage.limits
         userStreams = configuration.queueStreams
     }
 }

@@ -8,17 +8,17 @@ internal import Queue
 
 /// What a source is told; another one is another run of it.
 enum SourceSlice: Sendable, Equatable {
-    case beacons(Configuration.Beacons)
-    case location(Configuration.Location)
-    case audio(Configuration.Audio)
+    case beacons(BeaconSettings)
+    case location(LocationSettings)
+    case audio(AudioSettings)
 
     /// nil for a source that is not to run.
     init?(_ name: SourceName, _ configuration: Configuration) {
         switch name {
-        case .beacons where configuration.beacons.enabled: self = .beacons(configuration.beacons)
-        case .location where configuration.location.enabled:
+        case .beacons where configuration.beacons.isEnabled: self = .beacons(configuration.beacons)
+        case .location where configuration.location.isEnabled:
             self = .location(configuration.location)
-        case .audio where configuration.audio.enabled: self = .audio(configuration.audio)
+        case .audio where configuration.audio.isEnabled: self = .audio(configuration.audio)
         default: return nil
         }
     }
@@ -56,7 +56,7 @@ final class SourceRun: Sendable {
             thread = try StoppableThread("location") { adapter.run(until: $0) }
         case .audio(let audio):
             let adapter = AudioAdapter(
-                settings: AudioSettings(audio),
+                settings: audio,
                 sink: Self.sound(outlet),
                 board: outlet.board,
                 clock: context.clock
@@ -68,19 +68,20 @@ final class SourceRun: Sendable {
     }
 
     private static func beacons(
-        _ configuration: Configuration.Beacons,
+        _ settings: BeaconSettings,
         _ outlet: Outlet,
         _ context: ServiceContext
     ) throws -> BeaconAdapter {
         let queue = context.queue
-        var settings = BeaconSettings(configuration)
-        settings.tell = { why in
+        var hooks = BeaconHooks()
+        hooks.tell = { why in
             context.board.errors.add(Failure(why), at: context.clock.wall())
             context.log.warning("beacons", ["why": why])
         }
-        settings.recent = { queue.recentReadings() }
+        hooks.recent = { queue.recentReadings() }
         return try BeaconAdapter(
             settings: settings,
+            hooks: hooks,
             board: outlet.board,
             clock: context.clock,
             hasRoom: { queue.hasRoom },
@@ -99,13 +100,13 @@ final class SourceRun: Sendable {
     }
 
     private static func location(
-        _ configuration: Configuration.Location,
+        _ settings: LocationSettings,
         _ outlet: Outlet,
         _ context: ServiceContext
     ) throws -> LocationAdapter {
         let (queue, clockWatch) = (context.queue, context.clockWatch)
         return try LocationAdapter(
-            settings: LocationSettings(configuration),
+            settings: settings,
             board: outlet.board,
             clock: context.clock,
             onTime: { stamp in outlet.pass { clockWatch.receiver(said: stamp) } },

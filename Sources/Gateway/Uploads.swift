@@ -8,8 +8,8 @@ internal import Upload
 
 /// What uploading is told; another one is another uploader.
 struct UploadSlice: Sendable, Equatable {
-    var upload: Configuration.Upload
-    var streams: Configuration.Streams
+    var upload: UploadSettings
+    var streams: StreamNames
     var userStreams: [UserStream]
 
     init(_ configuration: Configuration) {
@@ -40,7 +40,7 @@ final class Uploads: Sendable {
         slice = UploadSlice(configuration)
         Self.checkToken(destination, context)
         let uploader = Uploader(
-            settings: UploadSettings(configuration.upload),
+            settings: configuration.upload,
             queue: context.queue,
             board: context.board.upload,
             clock: context.clock
@@ -127,7 +127,7 @@ extension Connectivity {
     fileprivate init(
         _ uploader: Uploader,
         _ context: ServiceContext,
-        _ upload: Configuration.Upload,
+        _ upload: UploadSettings,
         token: @escaping @Sendable () throws -> String,
         _ retryEnrolment: Wakeup
     ) {

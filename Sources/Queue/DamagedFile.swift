@@ -4,11 +4,19 @@
 ///
 /// Zeros in place of what is missing (a hole in the file, no space) let it read all the rest.
 enum DamagedFile {
+    /// Cuts a page that is there in part: SQLite takes zeros for the rest, and a row of it would say something else.
+    ///
+    /// After a power cut the journal has it once more; where nothing has it, it is missing, and that is seen.
+    static func dropHalfPage(_ path: String, on disk: any QueueDisk) {
+        let size = disk.size(path)
+        guard let page = header(path, disk)?.page, size > page, size % page != 0 else { return }
+        disk.extend(path, to: size - size % page)
+    }
+
     static func extend(_ path: String, on disk: any QueueDisk) {
         let size = disk.size(path)
         guard let wanted = wantedBytes(path, disk), wanted.bytes > size else { return }
-        // Of a page that was cut a row may be half there: with zeros for the rest it would say something else.
-        if size > wanted.page { disk.extend(path, to: size - size % wanted.page) }
+        dropHalfPage(path, on: disk)
         disk.extend(path, to: wanted.bytes)
     }
 
@@ -17,15 +25,20 @@ enum DamagedFile {
         _ path: String,
         _ disk: any QueueDisk
     ) -> (bytes: Int64, page: Int64)? {
-        let header = disk.read(path, at: 0, count: 100)
-        let magic = Array("SQLite format 3\0".utf8)
-        var wanted: (bytes: Int64, page: Int64)?
-        if header.count == 100, Array(header.prefix(16)) == magic {
-            let size = Int64(header[16]) << 8 | Int64(header[17])
-            wanted = sane(size == 1 ? 65_536 : size, pages: big(header, 28))
-        }
-        return [wanted, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }
+        [header(path, disk), bytesOfJournal(path + "-wal", disk)].compactMap { $0 }
             .max { $0.bytes < $1.bytes }
+    }
+
+    /// What the first page says (sqlite.org/fileformat2.html, section 1.3).
+    private static func header(
+        _ path: String,
+        _ disk: any QueueDisk
+    ) -> (bytes: Int64, page: Int64)? {
+        let header = disk.read(path, at: 0, count: 100)
+        guard header.count == 100, Array(header.prefix(16)) == Array("SQLite format 3\0".utf8)
+        else { return nil }
+        let size = Int64(header[16]) << 8 | Int64(header[17])
+        return sane(size == 1 ? 65_536 : size, pages: big(header, 28))
     }
 
     /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).

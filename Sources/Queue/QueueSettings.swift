@@ -46,7 +46,7 @@ package struct QueueSettings: Sendable {
     package init(
         path: String,
         bootID: String,
-        commitInterval: Duration = .seconds(1),
+        commitInterval: Duration = StorageSettings().commitInterval,
         clock: any HostClock = SystemClock(),
         appVersion: String
     ) {

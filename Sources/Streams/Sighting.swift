@@ -40,6 +40,15 @@ package struct BluetoothAddress: Sendable, Hashable, CustomStringConvertible {
         self.value = value & 0xFFFF_FFFF_FFFF
     }
 
+    /// Reads `C6:00:11:22:33:44`, either case; nil for anything else.
+    package init?(_ text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts.allSatisfy({ $0.utf8.count == 2 }),
+            let bytes = bytes(hex: parts.joined())
+        else { return nil }
+        self.init(value: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    }
+
     /// `C6:00:11:22:33:44`.
     package var description: String {
         String(unsafeUninitializedCapacity: 17) { text in

@@ -30,7 +30,7 @@ package struct DestinationSettings: Sendable {
         bucket: BucketSettings? = nil,
         deviceID: String,
         streamNames: [Stream: String],
-        compression: Compression = .gzip,
+        compression: Compression = UploadSettings().compression,
         token: @escaping @Sendable () throws -> String
     ) {
         self.transport = transport

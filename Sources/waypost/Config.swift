@@ -33,10 +33,10 @@ struct Config: ParsableCommand {
         }
     }
 
-    /// For whoever changes a key: `waypost config manual > deploy/man/waypost.toml.5.scd`.
+    /// For whoever changes a key: this is the list in deploy/man/waypost.toml.5.scd.
     struct Manual: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the manual page of the keys in scdoc(5).",
+            abstract: "Print the list of keys of waypost.toml(5), in scdoc(5).",
             shouldDisplay: false
         )
 

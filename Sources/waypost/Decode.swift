@@ -2,6 +2,7 @@
 import ArgumentParser
 import Beacons
 import Gateway
+import Host
 import Queue
 import Streams
 import Upload
@@ -28,7 +29,7 @@ struct Decode: ParsableCommand {
         var decoder = PayloadDecoder(sender: try sender())
         if let sender = decoder.sender {
             decoder.load = { [options] in
-                try options.load(warns: false).values.beacons.bindkeys[sender]
+                try options.values(warns: false).beacons.bindkeys[sender]
             }
         }
         guard hex == ["-"] else {
@@ -136,17 +137,6 @@ private struct PayloadDecoder {
     /// nil for anything but pairs of hex digits, with blanks, colons and dashes between them.
     private static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.filter { !$0.isWhitespace && $0 != ":" && $0 != "-" }
-        var bytes: [UInt8] = []
-        var high: Int?
-        for digit in digits {
-            guard let value = digit.isASCII ? digit.hexDigitValue : nil else { return nil }
-            if let first = high {
-                bytes.append(UInt8(first << 4 | value))
-                high = nil
-            } else {
-                high = value
-            }
-        }
-        return high == nil && !bytes.isEmpty ? bytes : nil
+        return digits.isEmpty ? nil : Host.bytes(hex: digits)
     }
 }

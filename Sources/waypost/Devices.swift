@@ -11,7 +11,7 @@ struct Devices: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let devices = DeviceList(try options.load().values)
+        let devices = DeviceList(try options.values())
         if json {
             Output.write(devices.json + [10])
         } else {

@@ -18,7 +18,7 @@ struct DoctorCommand: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let configuration = try options.load().values
+        let configuration = try options.values()
         let input = DoctorInput(
             configuration,
             environment: Environment.all,

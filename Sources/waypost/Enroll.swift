@@ -1,5 +1,6 @@
 // `waypost enroll`: makes this device known to its server.
 import ArgumentParser
+import Configuration
 import Gateway
 
 struct Enroll: ParsableCommand {

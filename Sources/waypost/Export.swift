@@ -36,7 +36,7 @@ struct ExportCommand: ParsableCommand {
     }
 
     mutating func run() throws {
-        let configuration = try options.load(warns: false).values
+        let configuration = try options.values(warns: false)
         var request = ExportRequest(stream: stream, format: format)
         request.since = since.flatMap { Self.time($0) }
         request.until = until.flatMap { Self.time($0) }

@@ -20,7 +20,7 @@ struct Put: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let configuration = try options.load(warns: false).values
+        let configuration = try options.values(warns: false)
         let declared = try declaredStream(configuration)
         let input = try openInput()
         let progress = PutProgress()

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Board
 import CLinux
+import Configuration
 import Gateway
 
 struct Run: ParsableCommand {
@@ -18,8 +19,8 @@ struct Run: ParsableCommand {
     mutating func run() throws {
         // Before any thread is started, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
-        let configuration = try options.load().values
-        let log = Log(level: configuration.log.level)
+        let configuration = try options.values()
+        let log = Log(level: configuration.logLevel)
         do {
             var settings = GatewaySettings(
                 configuration: configuration,

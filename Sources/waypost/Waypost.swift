@@ -1,6 +1,7 @@
 // The command line: one file a command, each thin.
 import ArgumentParser
 import Board
+import Configuration
 import Gateway
 import Glibc
 
@@ -26,6 +27,9 @@ struct ConfigurationOptions: ParsableArguments {
     var config = "/etc/waypost/waypost.toml"
 
     /// Reads it; a wrong one ends the command with exit status 78 and every error listed.
+    func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
+
+    /// The same with where each value came from.
     func load(warns: Bool = true) throws -> LoadedConfiguration {
         do {
             let loaded = try Configuration.load(path: config, environment: Environment.all)

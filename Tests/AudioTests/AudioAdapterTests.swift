@@ -1,5 +1,6 @@
 // The whole source over the real libasound: file to segments, and devices that refuse.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -104,7 +105,7 @@ import Testing
             // The rest after the stop is shorter than a segment.
             sink.accept = { $0.frames < 16_000 ? false : accept($0) }
             let board = Publisher<SourceReport>()
-            var settings = AudioSettings(devices: [device])
+            var settings = AudioSettings { $0.devices = [device] }
             settings.codec = .wav
             let clock = ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
             AudioAdapter(settings: settings, sink: sink, board: board, clock: clock)
@@ -116,7 +117,7 @@ import Testing
     /// What is told as missing then begins where the queue's sound ends.
     @Test func endThatTheQueueDoesNotTake_isNoPartOfTheRun() throws {
         let recorder = try Recorder(enough: .max, refusing: 1)
-        var settings = AudioSettings(devices: ["mic"])
+        var settings = AudioSettings { $0.devices = ["mic"] }
         settings.codec = .wav
         let capture = try Capture(
             settings: settings,
@@ -166,7 +167,7 @@ import Testing
         _ recorder: Recorder,
         _ board: Publisher<SourceReport>
     ) {
-        var settings = AudioSettings(devices: devices)
+        var settings = AudioSettings { $0.devices = devices }
         settings.codec = codec
         AudioAdapter(
             settings: settings,

@@ -1,5 +1,6 @@
 // The whole source over the real libasound with a microphone that fails in each way: every sample is accounted for.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -44,7 +45,7 @@ import Testing
 
         /// Runs `body` while the source records.
         func run(_ devices: [String], _ body: () throws -> Void) throws {
-            var settings = AudioSettings(devices: devices)
+            var settings = AudioSettings { $0.devices = devices }
             settings.codec = .wav
             settings.chunk = .seconds(2)
             settings.overlap = .milliseconds(200)

@@ -1,4 +1,5 @@
 // A segment is given out with the read that makes it whole, whatever the encoder holds back.
+import Configuration
 import Host
 import Queue
 import Streams
@@ -9,7 +10,7 @@ import Testing
 @Suite struct CapturePaceTests {
     @Test(arguments: AudioCodec.allCases)
     func eachRead_givesASegment(codec: AudioCodec) throws {
-        var settings = AudioSettings(devices: ["test"])
+        var settings = AudioSettings { $0.devices = ["test"] }
         settings.codec = codec
         let recorder = try Recorder(enough: .max)
         let capture = try Capture(

@@ -1,4 +1,5 @@
 // Sound through an encoder and the queue to the files that are uploaded, and what players make of those.
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -26,7 +27,7 @@ final class SoundRig {
     )
 
     init(_ codec: AudioCodec, rate: Int = 16_000, chunk: Duration = .seconds(30)) throws {
-        var settings = AudioSettings(devices: ["test"])
+        var settings = AudioSettings { $0.devices = ["test"] }
         settings.codec = codec
         settings.rate = rate
         settings.chunk = chunk

@@ -2,6 +2,7 @@
 import CBlueZ
 import CLinux
 import Board
+import Configuration
 import Foundation
 import Glibc
 import Host
@@ -133,7 +134,7 @@ private final class FloodingController: Sendable {
 
 @Suite(.serialized) struct AdapterTests {
     private func settings(_ port: UInt16) -> BeaconSettings {
-        BeaconSettings(origin: .controller(host: "127.0.0.1", port: port))
+        BeaconSettings { $0.source = .controller(HostPort(host: "127.0.0.1", port: port)) }
     }
 
     @Test(arguments: [("mixed", "legacy"), ("legacy", "legacy"), ("extended", "extended")])
@@ -225,7 +226,7 @@ private final class FloodingController: Sendable {
     }
 
     @Test func noAdapter_isAFailureAndNotTheEnd() throws {
-        let adapter = try RunningAdapter(BeaconSettings(origin: .adapter(999)))
+        let adapter = try RunningAdapter(BeaconSettings { $0.source = .adapter(999) })
         #expect(eventually { adapter.board.failure != nil })
         #expect(adapter.board.failure?.message.hasPrefix("hci999: ") == true)
         #expect(!adapter.isFinished)

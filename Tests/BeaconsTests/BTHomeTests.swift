@@ -1,4 +1,5 @@
 // BTHome v2 against its published examples (bthome.io/format, bthome.io/encryption), and against damage.
+import Host
 import Queue
 import Streams
 import Testing

@@ -1,5 +1,6 @@
 // btsnoop captures: the recorded fixture against its expected output, the three datalinks, and junk.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -57,7 +58,8 @@ private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent
         path: String,
         speed: Double
     ) throws -> (sightings: [Sighting], state: BoardState<SourceReport>) {
-        var settings = BeaconSettings(origin: .capture(path: path, speed: speed))
+        var settings = BeaconSettings { $0.source = .capture(path: path) }
+        settings.replaySpeed = speed
         settings.maxRate = 1000
         let adapter = try RunningAdapter(settings)
         defer { adapter.stop() }
@@ -224,7 +226,8 @@ private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent
 
     @Test func refusedSightings_areCountedAsDropped() throws {
         let path = fixtures.appendingPathComponent("capture.btsnoop").path
-        var settings = BeaconSettings(origin: .capture(path: path, speed: 0))
+        var settings = BeaconSettings { $0.source = .capture(path: path) }
+        settings.replaySpeed = 0
         settings.maxRate = 1000
         let adapter = try RunningAdapter(settings) { $0.identity.kind != .ruuvi }
         defer { adapter.stop() }
@@ -241,7 +244,8 @@ private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent
             for _ in 0..<20 { capture.add(event) }
             let path = folder + "/capture"
             try Data(capture.bytes).write(to: URL(fileURLWithPath: path))
-            var settings = BeaconSettings(origin: .capture(path: path, speed: 0))
+            var settings = BeaconSettings { $0.source = .capture(path: path) }
+            settings.replaySpeed = 0
             settings.maxRate = 1000
             let room = Room(7)
             let collector = Collector()
@@ -266,7 +270,10 @@ private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent
     @Test func fullQueue_neverKeepsAStopWaiting() throws {
         let path = fixtures.appendingPathComponent("capture.btsnoop").path
         let adapter = try RunningAdapter(
-            BeaconSettings(origin: .capture(path: path, speed: 0)),
+            BeaconSettings {
+                $0.source = .capture(path: path)
+                $0.replaySpeed = 0
+            },
             hasRoom: { false }
         )
         adapter.stop()

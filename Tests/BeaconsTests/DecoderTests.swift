@@ -1,4 +1,5 @@
 // Each decoder against its publisher's vectors and tables, and against damage.
+import Host
 import Queue
 import Streams
 import Testing

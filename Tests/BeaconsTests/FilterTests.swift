@@ -1,4 +1,5 @@
 // What is kept: patterns, rates, and the intake that applies both.
+import Configuration
 import Host
 import Queue
 import Streams
@@ -103,12 +104,13 @@ extension String {
 
     private func take(
         _ reports: [AdvertisingReport],
+        _ hooks: BeaconHooks = BeaconHooks(),
         _ change: (inout BeaconSettings) -> Void = { _ in }
     ) -> [Sighting] {
-        var settings = BeaconSettings(origin: .adapter(0))
+        var settings = BeaconSettings()
         settings.maxRate = 1000
         change(&settings)
-        var intake = SightingIntake(settings)
+        var intake = SightingIntake(settings, hooks)
         var sightings: [Sighting] = []
         for report in reports { intake.take(report, at: clock.stamp()) { sightings.append($0) } }
         return sightings
@@ -143,7 +145,7 @@ extension String {
     }
 
     @Test func readings_thatTheRateLeftOut_comeWithTheNextRepeat() {
-        var settings = BeaconSettings(origin: .adapter(0))
+        var settings = BeaconSettings()
         settings.maxRate = 1
         var intake = SightingIntake(settings)
         var kept: [Int64?] = []
@@ -190,10 +192,9 @@ extension String {
     private func takeSealed(_ data: [[UInt8]]) -> (sightings: [Sighting], told: [String]) {
         let told = Mutex([String]())
         let reports = data.map { report($0, address: Self.device.value) }
-        let sightings = take(reports) { settings in
-            settings.bindkeys = [Self.device: Self.key]
-            settings.tell = { text in told.withLock { $0.append(text) } }
-        }
+        var hooks = BeaconHooks()
+        hooks.tell = { text in told.withLock { $0.append(text) } }
+        let sightings = take(reports, hooks) { $0.bindkeys = [Self.device: Self.key] }
         return (sightings, told.withLock { $0 })
     }
 
@@ -249,7 +250,7 @@ extension String {
     }
 
     @Test func rate_isCountedOnBootTime_notTheWallClock() {
-        var settings = BeaconSettings(origin: .adapter(0))
+        var settings = BeaconSettings()
         settings.maxRate = 4
         var intake = SightingIntake(settings)
         var kept = 0
@@ -265,7 +266,7 @@ extension String {
     /// Each with as many beacons as fit into the longest advertisement there is.
     @Test func flood_ofLongPayloads_isNotRemembered() {
         let data = (0..<61).flatMap { Sample.iBeacon(minor: UInt16($0)).suffix(27) }
-        var intake = SightingIntake(BeaconSettings(origin: .adapter(0)))
+        var intake = SightingIntake(BeaconSettings())
         var most = 0
         for address in 0..<1000 {
             // Half of them change what they say.

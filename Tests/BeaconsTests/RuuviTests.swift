@@ -1,4 +1,5 @@
 // Ruuvi's data formats against their published vectors.
+import Host
 import Queue
 import Streams
 import Testing

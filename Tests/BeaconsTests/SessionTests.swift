@@ -2,6 +2,7 @@
 import Board
 import CBlueZ
 import CLinux
+import Configuration
 import Glibc
 import Host
 import Queue
@@ -114,9 +115,9 @@ private final class Machine: Sendable {
     /// A source that scans already.
     private func run(_ machine: Machine) throws -> RunningAdapter {
         let running = try RunningAdapter(
-            BeaconSettings(origin: .adapter(9)),
+            BeaconSettings { $0.source = .adapter(9) },
             clock: machine.clock,
-            radios: { _ in machine.source() }
+            radios: { machine.source() }
         )
         #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
         return running

@@ -142,14 +142,14 @@ final class RunningAdapter: Sendable {
         clock: any HostClock = SystemClock(),
         accept: (@Sendable (Sighting) -> Bool)? = nil,
         hasRoom: @escaping @Sendable () -> Bool = { true },
-        radios: (@Sendable (BeaconSettings) -> (any RadioSource)?)? = nil
+        radios: (@Sendable () -> any RadioSource)? = nil
     ) throws {
         let signal = try StopSignal()
         let adapter = try BeaconAdapter(
             settings: settings,
             board: board,
             clock: clock,
-            radios: radios ?? { $0.origin.radios($0) },
+            radios: radios,
             hasRoom: hasRoom,
             lose: { [losses] in losses.add($0) },
             accept: accept ?? { [collector] in collector.take($0) }

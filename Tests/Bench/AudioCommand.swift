@@ -2,6 +2,7 @@
 import ArgumentParser
 import Audio
 import CBaseline
+import Configuration
 import Glibc
 import Queue
 import Streams
@@ -56,7 +57,7 @@ struct AudioCommand: ParsableCommand {
     private static func encode(_ path: String, _ codec: AudioCodec) throws -> (Double, Int) {
         guard let file = fopen(path, "r") else { throw BenchFailure("\(path) cannot be read") }
         defer { fclose(file) }
-        var settings = AudioSettings(devices: [])
+        var settings = AudioSettings { $0.devices = [] }
         settings.codec = codec
         let before = Usage.now().cpu
         let encoding = try Encoding(settings)

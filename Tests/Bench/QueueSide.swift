@@ -1,6 +1,7 @@
 // Waypost's side: sightings into the queue, from values or from a controller's bytes.
 import Beacons
 import Board
+import Configuration
 import Glibc
 import Host
 import Queue
@@ -125,9 +126,8 @@ enum QueueSide {
         try CaptureFile.write(to: capture, rows: task.rows)
         let paced = PacedClock()
         let clock: any HostClock = task.isLive ? SystemClock() : paced
-        var settings = BeaconSettings(
-            origin: .capture(path: capture, speed: task.isLive ? 1 : 0)
-        )
+        var settings = BeaconSettings { $0.source = .capture(path: capture) }
+        settings.replaySpeed = task.isLive ? 1 : 0
         settings.allow = Workload.allow
         let stop = try StopSignal()
         let figures = try Figures.measure(rows: task.rows) { [settings] stopwatch in

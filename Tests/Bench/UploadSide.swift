@@ -1,5 +1,6 @@
 // Waypost's side of the upload: a backlog of sightings or of sound, sent by the real uploader.
 import Board
+import Configuration
 import Glibc
 import Host
 import Queue
@@ -61,7 +62,10 @@ enum UploadSide {
         let board = Publisher<UploadReport>()
         let destination = task.destination
         let uploader = Uploader(
-            settings: UploadSettings(maxBatchBytes: task.maxBatchBytes, clockPatience: .zero),
+            settings: UploadSettings {
+                $0.maxBatchBytes = task.maxBatchBytes
+                $0.clockPatience = .zero
+            },
             queue: queue,
             board: board
         ) { try destination.open() }

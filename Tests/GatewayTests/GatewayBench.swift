@@ -1,9 +1,13 @@
 // A whole gateway in the tests' own process.
+import Audio
+import Beacons
 import Board
 import CLinux
 import Foundation
 import Host
+import Location
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -30,10 +34,10 @@ final class GatewayBench: Sendable {
         var configuration = Configuration()
         configuration.stateDirectory = folder + "/state"
         configuration.runtimeDirectory = folder + "/run"
-        configuration.upload.required = false
-        configuration.beacons.enabled = false
-        configuration.location.enabled = false
-        configuration.audio.enabled = false
+        configuration.upload.isRequired = false
+        configuration.beacons.isEnabled = false
+        configuration.location.isEnabled = false
+        configuration.audio.isEnabled = false
         change(&configuration)
         self.configuration = configuration
         try FileManager.default.createDirectory(

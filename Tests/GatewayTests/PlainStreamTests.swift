@@ -1,5 +1,6 @@
 // A stream that is declared in one place, and goes through everything without another edit.
 import Board
+import Configuration
 import Foundation
 import Host
 import SQLite
@@ -100,7 +101,7 @@ private struct Tide: PlainRecord {
 
         @discardableResult func sync() -> SyncResult {
             Sync(
-                settings: UploadSettings(maxAttempts: 1),
+                settings: UploadSettings { $0.maxAttempts = 1 },
                 queue: queue,
                 destination: server,
                 clock: clock,

@@ -1,9 +1,13 @@
 // What a reload changes, and what it leaves alone: each start of a source is a new connection to its gpsd.
 import CLinux
+import Configuration
 import Foundation
 import Glibc
 import Host
+import Location
+import Queue
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -53,7 +57,7 @@ private final class QuietGPSD: Sendable {
             patience: .seconds(30),
             signals: signals,
             change: { configuration in
-                configuration.location.enabled = true
+                configuration.location.isEnabled = true
                 configuration.location.gpsd = HostPort(host: "127.0.0.1", port: port)
             },
             reload: { configuration in
@@ -94,7 +98,7 @@ private final class QuietGPSD: Sendable {
             }) {
             case 1:
                 configuration.upload.interval = .seconds(77)
-                configuration.storage.warnFree = 12_345_678
+                configuration.storage.limits.warnFree = 12_345_678
             default: configuration.location.interval = .seconds(3)
             }
         }
@@ -111,7 +115,7 @@ private final class QuietGPSD: Sendable {
         let bench = try bench(gpsd) { configuration in
             configuration.deviceID = "another"
             configuration.stateDirectory = "/nowhere"
-            configuration.log.level = .debug
+            configuration.logLevel = .debug
         }
         reload(bench)
         #expect(bench.log.isOn(.debug))

@@ -10,8 +10,8 @@ import Testing
     /// A card that is nearly full is an event, once; the event says how full.
     @Test func littleRoom_isAnEvent() throws {
         let bench = try GatewayBench(change: {
-            $0.storage.warnFree = 1 << 60
-            $0.storage.criticalFree = 1 << 59
+            $0.storage.limits.warnFree = 1 << 60
+            $0.storage.limits.criticalFree = 1 << 59
         })
         bench.waitUntil("a snapshot") { !bench.status.isEmpty }
         bench.waitUntil("the event") { Self.levels(bench) == ["critical"] }

@@ -1,5 +1,6 @@
 // The whole source, running, and what it made of its input.
 import Board
+import Configuration
 import Host
 import Queue
 import Streams
@@ -21,7 +22,9 @@ final class AdapterBench {
     ) throws {
         let stop = try StopSignal()
         let fixes = fixes
-        var settings = LocationSettings(host: "127.0.0.1", port: port, interval: interval)
+        var settings = LocationSettings()
+        settings.gpsd = HostPort(host: "127.0.0.1", port: port)
+        settings.interval = interval
         settings.dates = dates
         let adapter = try LocationAdapter(settings: settings, board: board, clock: clock) { fix in
             fixes.update { $0.append(fix) }

@@ -1,6 +1,7 @@
 // The whole source against a real gpsd, and against a server that only pretends to be one.
 import Board
 import CLinux
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -20,7 +21,9 @@ import Testing
         init(port: UInt16, interval: Duration = .milliseconds(1)) throws {
             let stop = try StopSignal()
             let (fixes, board) = (fixes, board)
-            var settings = LocationSettings(host: "127.0.0.1", port: port, interval: interval)
+            var settings = LocationSettings()
+            settings.gpsd = HostPort(host: "127.0.0.1", port: port)
+            settings.interval = interval
             settings.dates = .anyTime
             let adapter = try LocationAdapter(
                 settings: settings,

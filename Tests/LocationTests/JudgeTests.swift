@@ -1,5 +1,6 @@
 // Which fixes are believed, and when silence is trouble: the rules alone.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -133,7 +134,10 @@ import Testing
         init() {
             let fixes = fixes
             session = LocationSession(
-                settings: LocationSettings(host: "h", port: 1, interval: .seconds(1)),
+                settings: LocationSettings {
+                    $0.gpsd = HostPort(host: "h", port: 1)
+                    $0.interval = .seconds(1)
+                },
                 board: board,
                 onTime: { _ in }
             ) { fix in
@@ -274,7 +278,10 @@ import Testing
     ) -> [Fix] {
         let fixes = Locked([Fix]())
         var session = LocationSession(
-            settings: LocationSettings(host: "h", port: 1, interval: .seconds(1)),
+            settings: LocationSettings {
+                $0.gpsd = HostPort(host: "h", port: 1)
+                $0.interval = .seconds(1)
+            },
             board: Publisher<SourceReport>(),
             onTime: { _ in }
         ) { fix in
@@ -362,7 +369,7 @@ import Testing
     @Test func receiverThatWasUnplugged_leavesNoError_whileAnotherReports() {
         let board = Publisher<SourceReport>()
         var session = LocationSession(
-            settings: LocationSettings(host: "h", port: 1),
+            settings: LocationSettings { $0.gpsd = HostPort(host: "h", port: 1) },
             board: board,
             onTime: { _ in }
         ) { _ in true }

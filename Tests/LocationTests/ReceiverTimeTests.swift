@@ -1,5 +1,6 @@
 // When a receiver's time is evidence: three agreeing 3D fixes, by hand and from a real gpsd.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -174,11 +175,9 @@ import Testing
             try gpsfake.run()
             let stop = try StopSignal()
             let (evidence, fixes) = (evidence, fixes)
-            var settings = LocationSettings(
-                host: "127.0.0.1",
-                port: port,
-                interval: .milliseconds(1)
-            )
+            var settings = LocationSettings()
+            settings.gpsd = HostPort(host: "127.0.0.1", port: port)
+            settings.interval = .milliseconds(1)
             settings.dates = dates
             let adapter = try LocationAdapter(
                 settings: settings,

@@ -1,5 +1,6 @@
 // The gateway's own uploader against the real receiver.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -52,7 +53,10 @@ import Upload
     /// One sync; whether nothing was left.
     private func sync(_ queue: Queue, _ destination: DestinationSettings) throws -> Bool {
         let uploader = Uploader(
-            settings: UploadSettings(maxBatchBytes: 50_000, clockPatience: .zero),
+            settings: UploadSettings {
+                $0.maxBatchBytes = 50_000
+                $0.clockPatience = .zero
+            },
             queue: queue,
             board: Publisher<UploadReport>()
         ) { try destination.open() }

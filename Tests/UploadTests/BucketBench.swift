@@ -1,5 +1,6 @@
 // A queue and uploads to a bucket.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -36,7 +37,10 @@ final class BucketBench {
             )
         )
         settings = BenchSettings(
-            upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+            upload: UploadSettings {
+                $0.maxBatchBytes = maxBatchBytes
+                $0.clockPatience = .zero
+            },
             destination: DestinationSettings(
                 transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
                 bucket: BucketSettings(region: "us-east-1"),

@@ -15,7 +15,7 @@ import Upload
         patience: Duration = .seconds(120),
         _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
     ) throws -> UploadBench {
-        try UploadBench(clock: clock, change: { $0.clockPatience = patience }, behaviour)
+        try UploadBench(clock: clock, change: { $0.upload.clockPatience = patience }, behaviour)
     }
 
     private static func clock(_ wall: WallTime, boot seconds: Int64) -> ManualClock {

@@ -1,6 +1,7 @@
 // How bodies are compressed, and what becomes of that when a server says 415.
 import Board
 import CZstd
+import Configuration
 import Foundation
 import Glibc
 import Host
@@ -33,7 +34,10 @@ import Upload
             )
             server = try FaultyServer(behaviour)
             let uploader = BenchSettings(
-                upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+                upload: UploadSettings {
+                    $0.maxBatchBytes = maxBatchBytes
+                    $0.clockPatience = .zero
+                },
                 destination: DestinationSettings(
                     transport: TransportSettings(endpoint: server.endpoint, userAgent: "test"),
                     deviceID: "device-1",

@@ -59,7 +59,7 @@ import Upload
 
     @Test func halvesAndWhatAPersonSendsAgain_mayBeDuplicates() throws {
         let isRefusing = Locked(true)
-        let bench = try UploadBench(change: { $0.maxAttempts = 1 }) { request in
+        let bench = try UploadBench(change: { $0.upload.maxAttempts = 1 }) { request in
             let batch = try? SentBatch(request)
             if batch.map({ $0.last > $0.first }) ?? false { return .answer(status: 422, body: "") }
             return isRefusing.value && batch?.first == 1

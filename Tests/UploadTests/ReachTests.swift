@@ -1,5 +1,6 @@
 import Board
 import CLinux
+import Configuration
 import Foundation
 import Glibc
 import Host
@@ -78,7 +79,10 @@ import Upload
             self.listener = listener
             let token = token
             let uploader = BenchSettings(
-                upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+                upload: UploadSettings {
+                    $0.maxBatchBytes = maxBatchBytes
+                    $0.clockPatience = .zero
+                },
                 destination: DestinationSettings(
                     transport: TransportSettings(
                         endpoint: "http://127.0.0.1:\(listener.port)/api/ingest",

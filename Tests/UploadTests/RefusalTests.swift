@@ -180,7 +180,7 @@ import Upload
     }
 
     @Test func maxAttempts_isTheNumberOfSyncs() throws {
-        let bench = try UploadBench(change: { $0.maxAttempts = 2 }) { _ in
+        let bench = try UploadBench(change: { $0.upload.maxAttempts = 2 }) { _ in
             .answer(status: 422, body: "no")
         }
         defer { bench.finish() }
@@ -194,7 +194,7 @@ import Upload
         let words =
             "bad\r\n\u{1B}[31mred\u{7F}\u{9B}2J \u{202E}turned\u{0} caf\u{E9} "
             + String(repeating: "x", count: 5000)
-        let bench = try UploadBench(change: { $0.maxAttempts = 1 }) { _ in
+        let bench = try UploadBench(change: { $0.upload.maxAttempts = 1 }) { _ in
             .answer(status: 422, body: words)
         }
         defer { bench.finish() }

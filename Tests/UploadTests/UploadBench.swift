@@ -1,4 +1,5 @@
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -9,11 +10,6 @@ import Upload
 @dynamicMemberLookup struct BenchSettings {
     var upload: UploadSettings
     var destination: DestinationSettings
-
-    subscript<Value>(dynamicMember path: WritableKeyPath<UploadSettings, Value>) -> Value {
-        get { upload[keyPath: path] }
-        set { upload[keyPath: path] = newValue }
-    }
 
     subscript<Value>(dynamicMember path: WritableKeyPath<DestinationSettings, Value>) -> Value {
         get { destination[keyPath: path] }
@@ -70,7 +66,10 @@ final class UploadBench {
         )
         transport.timeout = timeout
         var settings = BenchSettings(
-            upload: UploadSettings(maxBatchBytes: maxBatchBytes, clockPatience: .zero),
+            upload: UploadSettings {
+                $0.maxBatchBytes = maxBatchBytes
+                $0.clockPatience = .zero
+            },
             destination: DestinationSettings(
                 transport: transport,
                 deviceID: "device-1",

@@ -25,9 +25,11 @@ import Testing
                 withIntermediateDirectories: true
             )
             let path = folder + "/queue.sqlite"
+            var settings = UploadSettings()
+            settings.clockPatience = .zero
             queue = try Queue(settings: .init(path: path, bootID: "boot", appVersion: "test"))
             let uploader = Uploader(
-                settings: UploadSettings(clockPatience: .zero),
+                settings: settings,
                 queue: queue,
                 board: board
             ) { throw CannotBeOpened() }

@@ -1,13 +1,12 @@
-// What the sound source needs to know, and where its sound goes.
-package import Board
-package import Host
-package import Queue
+// What the sound source is told, and what follows from it.
+internal import Host
 package import Streams
 
-/// What the sound source needs to know.
-package struct AudioSettings: Sendable {
+/// What the sound source needs to know (`[audio]`).
+package struct AudioSettings: Sendable, Equatable {
+    package var isEnabled = true
     /// ALSA PCM names in order of preference.
-    package var devices: [String]
+    package var devices = ["default"]
     /// Counted from 1; nil for the first that is not digital silence.
     package var channel: Int?
     /// Frames a second.
@@ -20,9 +19,7 @@ package struct AudioSettings: Sendable {
     /// Chunks quieter than this (dBFS) are not kept.
     package var minimumLevel: Double?
 
-    package init(devices: [String]) {
-        self.devices = devices
-    }
+    package init() {}
 
     /// The overlap, so that a chunk shares whole segments with its neighbour.
     private var step: Duration { overlap > .zero ? overlap : .seconds(2) }
@@ -76,46 +73,6 @@ extension AudioSettings {
             ],
             stamp: start,
             loss: Loss(.gap, .audio, records: chunks, from: end, to: start)
-        )
-    }
-}
-
-/// Where sound goes: the queue, or what a test puts in its place.
-package struct SoundSink: Sendable {
-    package var newRunID: @Sendable () -> Int64
-    package var begin: @Sendable (AudioRun) -> Void
-    package var accept: @Sendable (Segment) -> Bool
-    /// Why no sound is taken now; nil while it is.
-    package var refusal: @Sendable () -> Failure?
-    package var end: @Sendable (Int64) -> Void
-    /// When the sound ended that was recorded before this start of the source; nil where there is none.
-    package var lastEnd: @Sendable () -> Stamp? = { nil }
-    package var event: @Sendable (Event) -> Void
-
-    package init(
-        newRunID: @escaping @Sendable () -> Int64,
-        begin: @escaping @Sendable (AudioRun) -> Void,
-        accept: @escaping @Sendable (Segment) -> Bool,
-        refusal: @escaping @Sendable () -> Failure? = { nil },
-        end: @escaping @Sendable (Int64) -> Void,
-        event: @escaping @Sendable (Event) -> Void
-    ) {
-        self.newRunID = newRunID
-        self.begin = begin
-        self.accept = accept
-        self.refusal = refusal
-        self.end = end
-        self.event = event
-    }
-
-    package init(_ queue: Queue) {
-        self.init(
-            newRunID: { queue.newRunID() },
-            begin: { queue.begin($0) },
-            accept: { queue.accept($0) },
-            refusal: { queue.soundRefusal },
-            end: { queue.end(run: $0) },
-            event: { queue.accept($0) }
         )
     }
 }

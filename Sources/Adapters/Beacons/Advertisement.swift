@@ -109,17 +109,6 @@ package enum Advertisement {
     }
 }
 
-/// Bytes as lower-case hex digits.
-func hex(_ bytes: some Sequence<UInt8>) -> String {
-    var text: [UInt8] = []
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
-        }
-    }
-    return String(decoding: text, as: UTF8.self)
-}
-
 extension Advertisement {
     /// As `decode`, for a person's input: takes a bare Ruuvi payload, as published, too.
     package static func decodeLeniently(_ bytes: [UInt8]) -> [DecodedBeacon] {

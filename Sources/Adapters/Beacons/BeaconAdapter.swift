@@ -4,55 +4,15 @@ package import Host
 internal import Queue
 package import Streams
 
-/// Where advertisements come from (contract, `beacons.source`).
-package enum BeaconOrigin: Sendable, Equatable {
-    /// `hciN`: an adapter of this machine.
-    case adapter(Int)
-    /// `h4:HOST:PORT`: a controller over TCP.
-    case controller(host: String, port: UInt16)
-    /// `btsnoop:PATH`, replayed at `speed` times the capture's own pace; 0: as fast as it goes.
-    case capture(path: String, speed: Double)
-
-    var name: String {
-        switch self {
-        case .adapter(let number): "hci\(number)"
-        case .controller(let host, let port): "h4:\(host):\(port)"
-        case .capture(let path, _): "btsnoop:\(path)"
-        }
-    }
-
-    /// Where its controller is come by; nil for a capture.
-    func radios(_ settings: BeaconSettings) -> (any RadioSource)? {
-        switch self {
-        case .adapter(let number): KernelRadioSource(adapter: number, settings: settings)
-        case .controller(let host, let port):
-            TCPRadioSource(host: host, port: port, scan: settings.scan)
-        case .capture: nil
-        }
-    }
-}
-
-/// What the beacon source needs to know.
-package struct BeaconSettings: Sendable {
-    package var origin: BeaconOrigin
-    package var scan = ScanSettings()
-    package var allow: [String] = []
-    package var deny: [String] = []
-    /// Sightings a second kept of each beacon.
-    package var maxRate = 4.0
-    /// Also keeps what no decoder knows.
-    package var keepsUnknown = false
-    /// Keys of encrypted BTHome devices, 16 bytes each.
-    package var bindkeys: [BluetoothAddress: [UInt8]] = [:]
+/// What the beacon source has to do with beside sightings.
+package struct BeaconHooks: Sendable {
     /// Told once what is not as it was set: readings that cannot be had though there is a key, a scan that
     /// bluetoothd has a part in; and why.
     package var tell: @Sendable (String) -> Void = { _ in }
     /// What was kept before this start of the source and may be heard once more.
     package var recent: @Sendable () -> [Sighting] = { [] }
 
-    package init(origin: BeaconOrigin) {
-        self.origin = origin
-    }
+    package init() {}
 }
 
 /// Hears beacons until it is told to stop, whatever the controller does meanwhile.
@@ -63,7 +23,9 @@ package final class BeaconAdapter: Sendable {
     private let hasRoom: @Sendable () -> Bool
     private let board: Publisher<SourceReport>
     private let clock: any HostClock
-    private let radios: @Sendable (BeaconSettings) -> (any RadioSource)?
+    private let hooks: BeaconHooks
+    /// Stands in for the machine in a test.
+    private let radios: (@Sendable () -> any RadioSource)?
     private let health: Wakeup
 
     /// `hasRoom` holds a replay back while it is false; a controller is never asked to wait.
@@ -71,6 +33,7 @@ package final class BeaconAdapter: Sendable {
     /// `lose` is told of what was sent and never understood: dropped by the kernel, or damaged.
     package convenience init(
         settings: BeaconSettings,
+        hooks: BeaconHooks = BeaconHooks(),
         board: Publisher<SourceReport>,
         clock: any HostClock,
         hasRoom: @escaping @Sendable () -> Bool = { true },
@@ -79,9 +42,10 @@ package final class BeaconAdapter: Sendable {
     ) throws {
         try self.init(
             settings: settings,
+            hooks: hooks,
             board: board,
             clock: clock,
-            radios: { $0.origin.radios($0) },
+            radios: nil,
             hasRoom: hasRoom,
             lose: lose,
             accept: accept
@@ -91,14 +55,16 @@ package final class BeaconAdapter: Sendable {
     /// `radios` stands in for the machine in a test.
     init(
         settings: BeaconSettings,
+        hooks: BeaconHooks = BeaconHooks(),
         board: Publisher<SourceReport>,
         clock: any HostClock,
-        radios: @escaping @Sendable (BeaconSettings) -> (any RadioSource)?,
+        radios: (@Sendable () -> any RadioSource)?,
         hasRoom: @escaping @Sendable () -> Bool = { true },
         lose: @escaping @Sendable (Loss) -> Void,
         accept: @escaping @Sendable (Sighting) -> Bool
     ) throws {
         self.settings = settings
+        self.hooks = hooks
         self.accept = accept
         self.lose = lose
         self.hasRoom = hasRoom
@@ -115,18 +81,17 @@ package final class BeaconAdapter: Sendable {
 
     /// Blocks until `stop` is raised; a controller that fails is tried again for ever.
     package func run(until stop: StopSignal) {
-        let meter = SourceMeter(device: settings.origin.name, board: board)
-        var reception = Reception(settings, meter, clock: clock, accept: accept, lose: lose)
-        if case .capture(let path, let speed) = settings.origin {
+        let name = settings.source.description
+        let meter = SourceMeter(device: name, board: board)
+        var reception = Reception(settings, hooks, meter, clock: clock, accept: accept, lose: lose)
+        if case .capture(let path) = settings.source {
             do {
                 reception.meter.loading()
-                try replay(path, speed, &reception, until: stop)
+                try replay(path, settings.replaySpeed, &reception, until: stop)
             } catch {
-                reception.meter.failed(
-                    (error as? Failure) ?? Failure("\(settings.origin.name): \(error)")
-                )
+                reception.meter.failed((error as? Failure) ?? Failure("\(name): \(error)"))
             }
-        } else if let source = radios(settings) {
+        } else if let source = radios?() ?? machine() {
             var session = BeaconSession(
                 source: source,
                 reception: reception,
@@ -139,6 +104,16 @@ package final class BeaconAdapter: Sendable {
         }
         reception.settle(nil)
         reception.meter.flush(clock.now())
+    }
+
+    /// The controller of the settings; nil for a capture.
+    private func machine() -> (any RadioSource)? {
+        switch settings.source {
+        case .adapter(let number):
+            KernelRadioSource(adapter: number, settings: settings, tell: hooks.tell)
+        case .controller(let address): TCPRadioSource(address, scan: settings.scan)
+        case .capture: nil
+        }
     }
 
     private func replay(

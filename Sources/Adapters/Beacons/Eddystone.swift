@@ -1,4 +1,5 @@
 // Eddystone frames (github.com/google/eddystone, protocol specification).
+internal import Host
 internal import Queue
 internal import Streams
 

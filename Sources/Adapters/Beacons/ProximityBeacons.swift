@@ -1,4 +1,5 @@
 // iBeacon and AltBeacon: an identity and a calibrated power.
+internal import Host
 internal import Queue
 internal import Streams
 

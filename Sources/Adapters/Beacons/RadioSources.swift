@@ -1,5 +1,6 @@
-// Where controllers are come by: a TCP server, or the kernel.
+// Where controllers are reached: a TCP server, or the kernel.
 internal import Board
+internal import Configuration
 internal import Host
 
 /// `h4:HOST:PORT`: a controller over TCP.
@@ -7,14 +8,12 @@ final class TCPRadioSource: RadioSource {
     let name: String
     let watch: AdapterWatch? = nil
     let adapter: Int? = nil
-    private let host: String
-    private let port: UInt16
+    private let address: HostPort
     private let scan: ScanSettings
 
-    init(host: String, port: UInt16, scan: ScanSettings) {
-        name = "h4:\(host):\(port)"
-        self.host = host
-        self.port = port
+    init(_ address: HostPort, scan: ScanSettings) {
+        name = "h4:\(address)"
+        self.address = address
         self.scan = scan
     }
 
@@ -25,7 +24,7 @@ final class TCPRadioSource: RadioSource {
         _ pass: EventSink
     ) throws -> any Radio {
         do {
-            let link = try H4Link(host: host, port: port, until: stop)
+            let link = try H4Link(host: address.host, port: address.port, until: stop)
             return CommandedRadio(link, scan)
         } catch let error as ConnectError {
             throw Failure("h4:\(error); is the controller running?")
@@ -41,10 +40,17 @@ final class KernelRadioSource: RadioSource {
     private(set) var watch: AdapterWatch?
     private let number: Int
     private let settings: BeaconSettings
+    private let tell: @Sendable (String) -> Void
     private let rfkill: RFKill
     private var told: Set<String> = []
 
-    init(adapter: Int, settings: BeaconSettings, rfkill: RFKill = RFKill()) {
+    init(
+        adapter: Int,
+        settings: BeaconSettings,
+        rfkill: RFKill = RFKill(),
+        tell: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
+        self.tell = tell
         name = "hci\(adapter)"
         number = adapter
         self.adapter = adapter
@@ -82,7 +88,7 @@ final class KernelRadioSource: RadioSource {
         do {
             // Only by trying can be told what the kernel knows; the monitor is replaced when the scan starts.
             try shared.start(until: stop, pass)
-            tell(shared.departures.map(\.text))
+            tellOnce(shared.departures.map(\.text))
             return shared
         } catch is SharedRadio.NotSupported {
             return raw
@@ -90,8 +96,8 @@ final class KernelRadioSource: RadioSource {
     }
 
     /// Each once, however often the adapter is opened.
-    private func tell(_ texts: [String]) {
-        for text in texts where told.insert(text).inserted { settings.tell("\(name): \(text)") }
+    private func tellOnce(_ texts: [String]) {
+        for text in texts where told.insert(text).inserted { tell("\(name): \(text)") }
     }
 
     private func connect(until stop: StopSignal) throws -> KernelLink {

@@ -19,12 +19,13 @@ struct Reception {
 
     init(
         _ settings: BeaconSettings,
+        _ hooks: BeaconHooks,
         _ meter: SourceMeter,
         clock: any HostClock,
         accept: @escaping @Sendable (Sighting) -> Bool,
         lose: @escaping @Sendable (Loss) -> Void
     ) {
-        intake = Intake(settings)
+        intake = Intake(settings, hooks)
         self.meter = meter
         self.clock = clock
         self.accept = accept
@@ -51,7 +52,9 @@ struct Reception {
     private final class Intake {
         var owner: SightingIntake
 
-        init(_ settings: BeaconSettings) { owner = SightingIntake(settings) }
+        init(_ settings: BeaconSettings, _ hooks: BeaconHooks) {
+            owner = SightingIntake(settings, hooks)
+        }
     }
 
     /// Apart from `self`, of which two parts change at once.

@@ -66,13 +66,13 @@ struct SightingIntake: ~Copyable {
         var reason: UnreadReason
     }
 
-    init(_ settings: BeaconSettings) {
+    init(_ settings: BeaconSettings, _ hooks: BeaconHooks = BeaconHooks()) {
         filter = BeaconFilter(allow: settings.allow, deny: settings.deny)
         keepsUnknown = settings.keepsUnknown
         keys = BTHomeKeys(settings.bindkeys)
-        tell = settings.tell
+        tell = hooks.tell
         heard = HeardBeacons(rate: settings.maxRate)
-        for sighting in settings.recent() { heard.recall(sighting) }
+        for sighting in hooks.recent() { heard.recall(sighting) }
     }
 
     /// Calls `body` with each sighting to be kept.

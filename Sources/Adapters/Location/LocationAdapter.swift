@@ -1,5 +1,6 @@
 // The location source: gpsd's reports to fixes in the queue.
 package import Board
+internal import Configuration
 package import Host
 internal import Queue
 package import Streams
@@ -52,8 +53,8 @@ package final class LocationAdapter: Sendable {
         while !stop.isRaised {
             do {
                 let connection = try GPSDConnection(
-                    host: settings.host,
-                    port: settings.port,
+                    host: settings.gpsd.host,
+                    port: settings.gpsd.port,
                     until: stop
                 )
                 session.connected(clock.now())

@@ -66,7 +66,7 @@ struct LocationSession {
         self.onTime = onTime
         self.onFix = onFix
         self.accept = accept
-        meter = SourceMeter(device: settings.address, board: board)
+        meter = SourceMeter(device: "\(settings.gpsd)", board: board)
         limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
         receivers = Receivers(dates: settings.dates)
         meter.loading()
@@ -262,7 +262,7 @@ struct LocationSession {
     }
 
     private mutating func tell(_ detail: String, _ now: BootInstant) {
-        let address = settings.address
+        let address = "\(settings.gpsd)"
         let device = receiver.isEmpty ? address : "\(address) \(receiver)"
         let report = meter.report
         guard trouble != nil || report.detail != detail || report.device != device else { return }

@@ -1,6 +1,8 @@
 // The radio: is there an adapter, is it blocked, may it be used.
+internal import Beacons
 internal import Board
 internal import CLinux
+internal import Configuration
 internal import Glibc
 internal import Host
 
@@ -14,7 +16,7 @@ struct BluetoothCheck {
     }
 
     var findings: [Finding] {
-        guard input.configuration.beacons.enabled else {
+        guard input.configuration.beacons.isEnabled else {
             return [.ok("bluetooth", "off (beacons.enabled = false)")]
         }
         switch input.configuration.beacons.source {

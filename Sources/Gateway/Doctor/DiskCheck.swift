@@ -1,5 +1,6 @@
 // Room, rights and the database.
 internal import CLinux
+internal import Configuration
 internal import Glibc
 internal import Queue
 internal import Streams
@@ -43,7 +44,7 @@ struct DiskCheck {
         }
         let free = FileSpace.free(directory)
         let words = "\(sizeText(free)) free at \(directory)"
-        let limits = input.configuration.storage
+        let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"
         if free < Int64(limits.criticalFree) {
             return .fail("disk", "\(words): no sound is recorded any more", next: advice)

@@ -1,5 +1,6 @@
 // A short talk with gpsd, beside the gateway's own.
 internal import CLinux
+internal import Configuration
 internal import Glibc
 internal import Host
 

@@ -1,4 +1,5 @@
 // gpsd, its receiver and its fix.
+internal import Location
 
 struct LocationCheck {
     /// A receiver reports each second; most of it is for one that has just been opened.
@@ -11,7 +12,7 @@ struct LocationCheck {
     }
 
     var findings: [Finding] {
-        guard input.configuration.location.enabled else {
+        guard input.configuration.location.isEnabled else {
             return [.ok("gpsd", "off (location.enabled = false)")]
         }
         let address = input.configuration.location.gpsd

@@ -1,5 +1,6 @@
 // The server: its name, the way to it, its certificate, and whether it knows this device.
 internal import Board
+internal import Configuration
 internal import Host
 internal import Upload
 
@@ -16,7 +17,7 @@ struct ServerCheck {
         self.input = input
     }
 
-    private var upload: Configuration.Upload { input.configuration.upload }
+    private var upload: UploadSettings { input.configuration.upload }
 
     func look(_ tell: (Finding) -> Void) {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
@@ -24,7 +25,7 @@ struct ServerCheck {
             let words = "no server is configured"
             let next = "`sudo waypost enroll --endpoint URL --token-file FILE`"
             return tell(
-                upload.required
+                upload.isRequired
                     ? .fail("server", "\(words): nothing is collected", next: next)
                     : .warn("server", "\(words): records stay on this device", next: next)
             )
@@ -38,13 +39,9 @@ struct ServerCheck {
     }
 
     private func settings(_ target: String) -> TransportSettings {
-        TransportSettings(
-            endpoint: target,
-            timeout: max(.milliseconds(100), deadline - SystemClock().now()),
-            userAgent: "waypost/\(input.version)",
-            certificateFile: upload.caFile,
-            pinnedPublicKey: upload.pinnedPublicKey
-        )
+        var settings = upload.transport(target, userAgent: "waypost/\(input.version)")
+        settings.timeout = max(.milliseconds(100), deadline - SystemClock().now())
+        return settings
     }
 
     /// Name and connection, and the end of the certificate's life; one that is refused is told of by `certificate`.

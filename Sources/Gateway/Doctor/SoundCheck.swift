@@ -13,7 +13,7 @@ struct SoundCheck {
 
     var findings: [Finding] {
         let audio = input.configuration.audio
-        guard audio.enabled else { return [.ok("sound", "off (audio.enabled = false)")] }
+        guard audio.isEnabled else { return [.ok("sound", "off (audio.enabled = false)")] }
         do {
             let level = try SoundProbe.listen(
                 to: audio.devices,

@@ -1,9 +1,10 @@
-// Nothing is collected for a device that its server does not know (contract, `upload.required`).
+// Nothing is collected for a device that its server does not know (`upload.required`).
 internal import Board
 internal import Glibc
 internal import Host
 internal import Queue
 internal import Streams
+internal import Upload
 
 /// A file in the state directory that names the endpoint which has accepted this device.
 struct EnrolmentMark {
@@ -43,7 +44,7 @@ extension Configuration {
 
     /// Why nothing may be collected yet; nil where it may.
     var whyNotCollecting: String? {
-        guard upload.required else { return nil }
+        guard upload.isRequired else { return nil }
         guard let target = upload.target else {
             return "not enrolled: `sudo waypost enroll`, or upload.required = false"
         }

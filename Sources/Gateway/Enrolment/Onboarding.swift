@@ -1,6 +1,7 @@
 // `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
 internal import Board
 internal import CLinux
+internal import Configuration
 internal import Glibc
 internal import Host
 internal import Upload
@@ -68,7 +69,7 @@ package struct Onboarding {
 
     private func currentText() throws -> [UInt8] {
         do throws(SystemError) {
-            return try SmallFile.read(path, limit: Configuration.largestFile).bytes
+            return try SmallFile.read(path, limit: KeyTable<Configuration>.largestFile).bytes
         } catch {
             guard error.code == ENOENT else { throw Failure("\(path): \(error.reason)") }
             return []
@@ -101,13 +102,7 @@ package struct Onboarding {
 
     private func transport(_ configuration: Configuration) -> TransportSettings {
         let upload = configuration.upload
-        return TransportSettings(
-            endpoint: upload.endpoint ?? "",
-            timeout: upload.timeout,
-            userAgent: "waypost/\(version)",
-            certificateFile: upload.caFile,
-            pinnedPublicKey: upload.pinnedPublicKey
-        )
+        return upload.transport(upload.endpoint ?? "", userAgent: "waypost/\(version)")
     }
 
     // MARK: Token

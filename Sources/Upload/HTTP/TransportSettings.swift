@@ -14,7 +14,7 @@ package struct TransportSettings: Sendable {
 
     package init(
         endpoint: String,
-        timeout: Duration = .seconds(30),
+        timeout: Duration = UploadSettings().timeout,
         userAgent: String,
         certificateFile: String? = nil,
         pinnedPublicKey: String? = nil,
@@ -35,11 +35,7 @@ extension TransportSettings {
 
     /// An address in the clear of this machine itself.
     var staysOnThisMachine: Bool {
-        guard endpoint.lowercased().hasPrefix("http://") else { return false }
-        let place = endpoint.lowercased().dropFirst(7).prefix { !"/?#".contains($0) }
-        guard !place.hasPrefix("[") else { return place.hasPrefix("[::1]") }
-        let host = place.prefix { $0 != ":" }
-        let isNumber = host.allSatisfy { "0123456789.".contains($0) }
-        return host == "localhost" || isNumber && host.hasPrefix("127.")
+        guard case .success(let place) = Endpoint.parse(endpoint) else { return false }
+        return !place.isEncrypted && place.isLoopback
     }
 }

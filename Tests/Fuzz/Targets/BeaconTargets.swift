@@ -1,4 +1,5 @@
 // From the radio, and from captures of it.
+import Configuration
 import Glibc
 import Host
 import Queue
@@ -32,7 +33,7 @@ enum BeaconTargets {
 
     /// Events in pieces: parser, reassembly, decoders, filter, throttle.
     private static func events(_ input: [UInt8]) {
-        var settings = BeaconSettings(origin: .adapter(0))
+        var settings = BeaconSettings()
         settings.keepsUnknown = true
         // Of the addresses in the corpus, so that sealed payloads are opened or refused.
         settings.bindkeys = [

@@ -1,4 +1,6 @@
 // What a person has written: the file, the environment, tokens.
+import Beacons
+import Configuration
 @testable import Gateway
 
 enum ConfigurationTargets {
@@ -22,7 +24,8 @@ enum ConfigurationTargets {
     }
 
     private static func file(_ input: [UInt8]) {
-        guard input.count <= Configuration.largestFile, let loaded = check(input, [:]) else {
+        guard input.count <= KeyTable<Configuration>.largestFile, let loaded = check(input, [:])
+        else {
             return
         }
         // What was taken can be shown, and is then the same, but for keys, which are secret.
@@ -34,7 +37,7 @@ enum ConfigurationTargets {
 
     /// The first byte chooses the key.
     private static func environment(_ input: [UInt8]) {
-        let keys = KeyTable.all.keys
+        let keys = Configuration.table.keys
         guard let choice = input.first else { return }
         let key = keys[Int(choice) % keys.count]
         let text = String(decoding: input.dropFirst(), as: UTF8.self)

@@ -1,5 +1,7 @@
 // Keys that a program sets in a file which a person wrote.
+import Configuration
 import Testing
+import Upload
 
 @testable import Gateway
 

@@ -1,4 +1,5 @@
 // Damaged files: whatever the bytes, the answer is a configuration or a list of problems.
+import Configuration
 import Testing
 
 @testable import Gateway
@@ -78,7 +79,7 @@ private struct Seeded: RandomNumberGenerator {
 
     @Test func mutatedEnvironment_isReadOrRefused() {
         var random = Seeded(state: 3)
-        let keys = KeyTable.all.keys
+        let keys = Configuration.table.keys
         for _ in 0..<5000 {
             guard let key = keys.randomElement(using: &random) else { continue }
             let value = key.defaultText ?? key.example ?? ""

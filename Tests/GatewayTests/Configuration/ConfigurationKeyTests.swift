@@ -1,9 +1,13 @@
 // Each key by itself: what it takes, what it refuses and in which words.
+import Audio
+import Beacons
 import Board
+import Configuration
 import Host
 import Queue
 import Streams
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -92,7 +96,7 @@ import Testing
     @Test(arguments: good)
     func key_takesGoodValue(path: String, value: String, written: String) throws {
         let loaded = try load("\(path) = \(value)")
-        let key = try #require(KeyTable.all[path])
+        let key = try #require(Configuration.table[path])
         #expect(key.written(loaded.values) == written)
         #expect(loaded.origins == [path: .file("w.toml", line: 1)])
     }
@@ -219,13 +223,13 @@ import Testing
 
     @Test(arguments: bad)
     func key_refusesBadValue(path: String, value: String, reason: String) throws {
-        let key = try #require(KeyTable.all[path])
+        let key = try #require(Configuration.table[path])
         let expected = "w.toml:1: \(path): \(reason); allowed: \(key.allowed)"
         #expect(problems("\(path) = \(value)") == [expected])
     }
 
     @Test func everyKey_isTriedWithGoodAndBadValues() {
-        let paths = Set(KeyTable.all.keys.map(\.path))
+        let paths = Set(Configuration.table.keys.map(\.path))
         #expect(Set(Self.good.map(\.0)).union(["upload.pinned_public_key"]) == paths)
         #expect(Set(Self.bad.map(\.0)) == paths)
     }

@@ -1,7 +1,10 @@
 // Whole files: every problem at once, each in its place, in words that help.
+import Audio
 import Foundation
 import Testing
+import Upload
 
+@testable import Configuration
 @testable import Gateway
 
 @Suite struct ConfigurationProblemTests {

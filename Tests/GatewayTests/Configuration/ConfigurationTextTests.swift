@@ -1,5 +1,8 @@
 // The printed forms of the configuration: the full commented file and the effective values.
+import Audio
+import Configuration
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -65,13 +68,13 @@ import Testing
     ]
 
     @Test func defaults_areThoseOfTheContract() {
-        let keys = KeyTable.all.keys
+        let keys = Configuration.table.keys
         #expect(keys.map(\.path) == Self.contract.map(\.0))
         #expect(keys.map(\.defaultText) == Self.contract.map(\.1))
     }
 
     @Test func keys_haveEachTheirOwnVariable() {
-        let variables = KeyTable.all.keys.map(\.variable)
+        let variables = Configuration.table.keys.map(\.variable)
         #expect(Set(variables).count == variables.count)
         #expect(variables.contains("WAYPOST_UPLOAD_ENDPOINT"))
         #expect(variables.contains("WAYPOST_DEVICE_ID"))
@@ -95,15 +98,16 @@ import Testing
         #expect(loaded.origins.count == Self.contract.count + 4)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
-        #expect(loaded.values.audio.minLevel == -60)
+        #expect(loaded.values.audio.minimumLevel == -60)
         #expect(loaded.warnings == [])
     }
 
     @Test func default_explainsEachKeyAboveItsLine() {
         let text = Configuration.defaultText
-        for key in KeyTable.all.keys {
+        for key in Configuration.table.keys {
             let line = key.defaultText.map { "\(key.name) = \($0)" } ?? "#\(key.name) = "
-            #expect(text.contains("# \(key.summary)\n# Allowed: \(key.allowed)\n\(line)"))
+            let restart = key.needsRestart ? "# A change needs a restart.\n" : ""
+            #expect(text.contains("# \(key.summary)\n\(restart)# Allowed: \(key.allowed)\n\(line)"))
         }
         #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }
@@ -178,7 +182,7 @@ import Testing
     @Test func show_readsBackAsTheSameValues() throws {
         let loaded = try load(Self.other)
         #expect(loaded.origins.count == Self.contract.count - 1)
-        for key in KeyTable.all.keys where !key.isTable {
+        for key in Configuration.table.keys where key.path != "beacons.bindkeys" {
             let isDefault = key.written(loaded.values) == key.defaultText
             #expect(!isDefault, "\(key.path) is not exercised")
         }

@@ -1,8 +1,12 @@
 // The environment over the file: overrides, systemd's directories, unknown names.
+import Audio
+import Beacons
 import Board
+import Configuration
 import Queue
 import Streams
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -26,7 +30,7 @@ import Testing
             ]
         )
         #expect(loaded.values.upload.endpoint == "https://environment.example/")
-        #expect(!loaded.values.upload.required)
+        #expect(!loaded.values.upload.isRequired)
         #expect(loaded.values.deviceID == "pi-1")
         #expect(loaded.values.stateDirectory == "/srv/state")
         #expect(loaded.values.upload.maxBatchBytes == 1_000_000)
@@ -35,7 +39,7 @@ import Testing
         #expect(loaded.values.beacons.allow == ["kind:ruuvi", "aa/*"])
         #expect(loaded.values.audio.devices == ["hw:0,0", "default"])
         #expect(loaded.values.audio.channel == 3)
-        #expect(loaded.values.audio.minLevel == -40)
+        #expect(loaded.values.audio.minimumLevel == -40)
         #expect(loaded.origins["upload.endpoint"] == .environment("WAYPOST_UPLOAD_ENDPOINT"))
         #expect(loaded.warnings == [])
     }

@@ -2,7 +2,7 @@
 import Host
 import Testing
 
-@testable import Gateway
+@testable import Configuration
 
 @Suite struct QuantityTests {
     @Test(arguments: [

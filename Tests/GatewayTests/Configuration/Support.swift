@@ -1,4 +1,5 @@
 // What the tests of the configuration share.
+import Configuration
 import Foundation
 
 @testable import Gateway

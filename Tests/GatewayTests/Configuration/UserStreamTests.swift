@@ -1,4 +1,5 @@
 // `[stream.NAME]`: what may be declared, in which words the rest is refused, how it is printed.
+import Configuration
 import Testing
 
 @testable import Gateway

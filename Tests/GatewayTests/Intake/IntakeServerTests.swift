@@ -1,4 +1,5 @@
 // The intake socket on real connections: who is answered what, when, and what hostile programs cost.
+import CLinux
 import Foundation
 import Glibc
 import Host

@@ -1,5 +1,6 @@
 // Uploads of a device, turned by hand and watched.
 internal import Board
+import Configuration
 internal import Host
 internal import Queue
 internal import Streams
@@ -26,11 +27,11 @@ final class Syncer {
         self.device = device
         let random = device.random
         sync = Sync(
-            settings: UploadSettings(
-                maxBatchBytes: world.plan.batchBytes,
-                maxAttempts: world.plan.maxAttempts,
-                clockPatience: .seconds(10)
-            ),
+            settings: UploadSettings {
+                $0.maxBatchBytes = world.plan.batchBytes
+                $0.maxAttempts = world.plan.maxAttempts
+                $0.clockPatience = .seconds(10)
+            },
             queue: queue,
             destination: destination,
             clock: device.clock,

@@ -2,7 +2,7 @@
 internal import CTOML
 
 /// A value as it stands in the file or in the environment, before its key gives it a meaning.
-indirect enum Literal: Equatable {
+package indirect enum Literal: Equatable {
     case string(String)
     case integer(Int64)
     case number(Double)

@@ -58,7 +58,7 @@ private func inLargestUnit(_ value: Int64, units: [Unit]) -> String? {
 }
 
 /// `5m`, `2.5ms`, `10.24s`, `0s`.
-func durationText(_ duration: Duration) -> String {
+package func durationText(_ duration: Duration) -> String {
     let nanoseconds = duration.nanoseconds
     if nanoseconds == 0 { return "0s" }
     let isWhole = nanoseconds < 1_000_000_000 || nanoseconds % 1_000_000_000 == 0
@@ -78,13 +78,13 @@ private func decimal(_ value: Int64, places: Int) -> String {
 }
 
 /// `8MiB`, `2GB`, or the bytes alone.
-func sizeText(_ bytes: Int) -> String {
+package func sizeText(_ bytes: some BinaryInteger) -> String {
     inLargestUnit(Int64(bytes), units: Unit.sizes) ?? "\(bytes)"
 }
 
 extension ValueFormat where Value == Duration {
     /// A duration within `range`, and a multiple of `step`.
-    static func duration(_ range: ClosedRange<Duration>, step: Duration? = nil) -> Self {
+    package static func duration(_ range: ClosedRange<Duration>, step: Duration? = nil) -> Self {
         let ends = "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))"
         let multiple = step.map { ", a multiple of \(durationText($0))" } ?? ""
         return .text(
@@ -110,9 +110,9 @@ extension ValueFormat where Value == Duration {
     }
 }
 
-extension ValueFormat where Value == Int {
+extension ValueFormat where Value: FixedWidthInteger {
     /// A size in bytes: text with a unit, or a plain number of bytes.
-    static func size(_ range: ClosedRange<Int>) -> Self {
+    package static func size(_ range: ClosedRange<Value>) -> Self {
         let ends = "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))"
         let units = Unit.sizes + [Unit(name: "", factor: 1)]
         return ValueFormat(
@@ -129,7 +129,7 @@ extension ValueFormat where Value == Int {
                 } else {
                     return .failure(Mismatch(found: literal))
                 }
-                guard let value = Int(exactly: bytes), range.contains(value) else {
+                guard let value = Value(exactly: bytes), range.contains(value) else {
                     return .failure(Mismatch("\(bytes) bytes is out of range"))
                 }
                 return .success(value)
@@ -140,4 +140,8 @@ extension ValueFormat where Value == Int {
             }
         )
     }
+}
+
+extension Duration {
+    package static func days(_ count: Int) -> Duration { .seconds(count * 86_400) }
 }

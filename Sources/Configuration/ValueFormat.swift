@@ -1,25 +1,33 @@
 // How a kind of value is read from the file or the environment, and written back as TOML.
 
 /// Why a value was refused.
-struct Mismatch: Error, Equatable {
-    var message: String
+package struct Mismatch: Error, Equatable {
+    package var message: String
 
-    init(_ message: String) {
+    package init(_ message: String) {
         self.message = message
     }
 
     /// A value of the wrong type.
-    init(found literal: Literal) {
+    package init(found literal: Literal) {
         message = "found \(literal.found)"
     }
 }
 
 /// One kind of value: what is allowed in words, how it is read, how it is written.
-struct ValueFormat<Value: Sendable>: Sendable {
-    var allowed: String
-    var read: @Sendable (Literal) -> Result<Value, Mismatch>
+package struct ValueFormat<Value: Sendable>: Sendable {
+    package var allowed: String
+    package var read: @Sendable (Literal) -> Result<Value, Mismatch>
     /// As TOML.
-    var written: @Sendable (Value) -> String
+    package var written: @Sendable (Value) -> String
+
+    package init(
+        allowed: String,
+        read: @escaping @Sendable (Literal) -> Result<Value, Mismatch>,
+        written: @escaping @Sendable (Value) -> String
+    ) {
+        (self.allowed, self.read, self.written) = (allowed, read, written)
+    }
 }
 
 extension Literal {
@@ -38,7 +46,7 @@ extension Literal {
     }
 
     /// The same without the value itself, where that may be a secret.
-    var foundKind: String {
+    package var foundKind: String {
         switch self {
         case .string, .unquoted: "a text"
         case .integer: "an integer"
@@ -50,7 +58,7 @@ extension Literal {
     }
 
     /// The characters of a text.
-    var text: String? {
+    package var text: String? {
         switch self {
         case .string(let text), .unquoted(let text): text
         default: nil
@@ -59,7 +67,7 @@ extension Literal {
 }
 
 /// `text` as a TOML basic string.
-func tomlString(_ text: String) -> String {
+package func tomlString(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
         switch scalar {
@@ -74,7 +82,7 @@ func tomlString(_ text: String) -> String {
 }
 
 extension ValueFormat where Value == Bool {
-    static let boolean = ValueFormat(
+    package static let boolean = ValueFormat(
         allowed: "true or false",
         read: { literal in
             switch literal {
@@ -90,7 +98,8 @@ extension ValueFormat where Value == Bool {
 
 extension ValueFormat where Value == Int {
     /// A whole number, and a multiple of `step`.
-    static func integer(_ range: ClosedRange<Int>, step: Int = 1, unit: String = "") -> Self {
+    package static func integer(_ range: ClosedRange<Int>, step: Int = 1, unit: String = "") -> Self
+    {
         let multiple = step == 1 ? "" : ", a multiple of \(step)"
         let allowed = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         return ValueFormat(
@@ -117,21 +126,9 @@ extension ValueFormat where Value == Int {
     }
 }
 
-extension ValueFormat where Value == Int? {
-    /// A channel of a sound card, counted from 1; nil is `"auto"`.
-    static let channel = ValueFormat(
-        allowed: "\"auto\", or a whole number from 1 to 64",
-        read: { literal in
-            if literal.text == "auto" { return .success(nil) }
-            return ValueFormat<Int>.integer(1...64).read(literal).map { $0 }
-        },
-        written: { $0.map { "\($0)" } ?? "\"auto\"" }
-    )
-}
-
 extension ValueFormat where Value == Double {
     /// A number with or without decimals; `above` shuts out the lower end itself.
-    static func number(_ range: ClosedRange<Double>, above: Bool = false, unit: String = "")
+    package static func number(_ range: ClosedRange<Double>, above: Bool = false, unit: String = "")
         -> Self
     {
         let lower = above ? "above \(short(range.lowerBound))" : "from \(short(range.lowerBound))"
@@ -168,7 +165,7 @@ private func short(_ value: Double) -> String {
 
 extension ValueFormat {
     /// One of some words.
-    static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
+    package static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
         let names = words.map { "\"\($0.0)\"" }
         return ValueFormat(
             allowed: names.joined(separator: ", "),
@@ -184,7 +181,7 @@ extension ValueFormat {
     }
 
     /// A text that `parse` makes a value of; the message may show it.
-    static func text(
+    package static func text(
         _ allowed: String,
         parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
         written: @escaping @Sendable (Value) -> String
@@ -199,8 +196,25 @@ extension ValueFormat {
         )
     }
 
+    /// A text that `parse` makes a value of; otherwise it "is no `what`".
+    package static func text(
+        _ allowed: String,
+        no what: String,
+        parse: @escaping @Sendable (String) -> Value?,
+        written: @escaping @Sendable (Value) -> String
+    ) -> Self {
+        .text(
+            allowed,
+            parse: { text in
+                parse(text).map { .success($0) }
+                    ?? .failure(Mismatch("\"\(printable(text))\" is no \(what)"))
+            },
+            written: written
+        )
+    }
+
     /// A text that no message shows: a secret may have been put there by mistake.
-    static func discreetText(
+    package static func discreetText(
         _ allowed: String,
         parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
         written: @escaping @Sendable (Value) -> String
@@ -221,14 +235,16 @@ extension ValueFormat {
 extension ValueFormat
 where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
     /// One of an enumeration's raw values.
-    static func choice() -> Self {
+    package static func choice() -> Self {
         choice(Value.allCases.map { ($0.rawValue, $0) })
     }
 }
 
 extension ValueFormat where Value == [String] {
     /// Texts: an array in the file, split at commas in the environment.
-    static func list(_ allowed: String, problem: @escaping @Sendable (String) -> String?) -> Self {
+    package static func list(_ allowed: String, problem: @escaping @Sendable (String) -> String?)
+        -> Self
+    {
         ValueFormat(
             allowed: allowed,
             read: { literal in
@@ -249,12 +265,12 @@ extension ValueFormat where Value == [String] {
 }
 
 /// The parts between commas, without the blanks around them.
-func splitAtCommas(_ text: String) -> [String] {
+package func splitAtCommas(_ text: String) -> [String] {
     text.split(separator: ",", omittingEmptySubsequences: false).map { trimmed($0) }
 }
 
 /// Without the blanks at both ends.
-func trimmed(_ text: some StringProtocol) -> String {
+package func trimmed(_ text: some StringProtocol) -> String {
     let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
     let start = text.drop(while: isBlank)
     return String(start.reversed().drop(while: isBlank).reversed())

@@ -46,7 +46,7 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
 }
 
 /// Text from outside, short and on one line, so that it can stand in a message or a comment.
-func printable(_ text: String, limit: Int = 60) -> String {
+package func printable(_ text: String, limit: Int = 60) -> String {
     let short = text.unicodeScalars.prefix(limit).map { scalar in
         scalar.isInvisible ? "?" : String(scalar)
     }

@@ -1,14 +1,15 @@
 // The upload URL, taken apart far enough to refuse what must not be sent to (RFC 3986, section 3).
+package import Configuration
 internal import Glibc
 
 /// What the rules of the configuration need to know of the upload URL.
-struct Endpoint: Equatable {
-    var isEncrypted: Bool
+package struct Endpoint: Equatable {
+    package var isEncrypted: Bool
     /// Without the brackets of an IPv6 address.
-    var host: String
+    package var host: String
 
     /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
-    static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
+    package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
             return .failure(Mismatch("holds a character that no URL may hold"))
         }
@@ -32,7 +33,7 @@ struct Endpoint: Equatable {
     }
 
     /// This machine, by address or by the name that RFC 6761 keeps for it.
-    var isLoopback: Bool {
+    package var isLoopback: Bool {
         if host.lowercased() == "localhost" { return true }
         var four = in_addr()
         if inet_pton(AF_INET, host, &four) == 1 {

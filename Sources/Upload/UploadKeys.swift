@@ -1,0 +1,140 @@
+// The keys of `[upload]`, and what they may be together.
+package import Configuration
+
+extension UploadSettings: Configurable {
+    package static var keys: [Key<Self>] {
+        Key("required", \.isRequired, .boolean)
+            .says("Collect nothing before the server has accepted this device once.")
+        Key("destination", \.destination, .choice())
+            .says("What takes the data: an ingest server, or a bucket of an S3-compatible store.")
+        Key("endpoint", optional: \.endpoint, .url, example: "https://example.org/api/ingest")
+            .says("Where to upload; http:// only to loopback unless allow_plaintext is true.")
+        Key("allow_plaintext", \.allowsPlaintext, .boolean)
+            .says("Permit an http:// endpoint: token and data are then readable on the way.")
+        Key("token_file", optional: \.tokenFile, .path(), example: "/etc/waypost/token")
+            .says(
+                "File of mode 0600 with the device token; without it the systemd credential waypost.token."
+            )
+        bucketKeys
+        Key("ca_file", optional: \.caFile, .path(), example: "/etc/waypost/ca.pem")
+            .says("Extra certificate authorities to trust, in PEM.")
+        Key("pinned_public_key", optional: \.pinnedPublicKey, .publicKeyPin, example: examplePin)
+            .says("Accept only a server with this public key.")
+        Key("interval", \.interval, .duration(.milliseconds(100) ... .days(7)))
+            .says("Time from one upload to the next.")
+        Key("timeout", \.timeout, .duration(.seconds(1) ... .seconds(3600)))
+            .says("A request without progress for this long is ended.")
+        Key("max_batch_bytes", \.maxBatchBytes, .size(1000...1_000_000_000))
+            .says(
+                "Largest request body before compression; a single larger record still goes alone."
+            )
+        Key("compression", \.compression, .choice()).says("How request bodies are compressed.")
+        Key("max_rate", optional: \.maxRate, .size(1000...10_000_000_000), example: 100_000)
+            .says("Most bytes a second to send.")
+        Key("max_attempts", \.maxAttempts, .integer(1...100))
+            .says(
+                "Refusals before quarantine; a record refused alone goes there at once, an outage does not count."
+            )
+        Key(
+            "heartbeat_url",
+            optional: \.heartbeatURL,
+            .url,
+            example: "https://example.org/ping/waypost"
+        )
+        .says("Fetched after an upload that left nothing, at most once a minute: a sign of life.")
+    }
+
+    @KeyBuilder<Self> private static var bucketKeys: [Key<Self>] {
+        Key("bucket_url", optional: \.bucketURL, .bucket, example: "https://s3.example.org/bucket")
+            .says("Bucket for destination s3; http:// only as for endpoint.")
+        Key("region", \.region, .name("region"))
+            .says("Region of the bucket, as its store calls it.")
+        Key("credentials_file", optional: \.credentialsFile, .path(), example: "/etc/waypost/s3")
+            .says(
+                "File of mode 0600 with ID:SECRET or an AWS profile; else the credential waypost.s3."
+            )
+    }
+
+    private static let examplePin = "sha256//\(String(repeating: "A", count: 43))="
+
+    package var violations: [Violation] {
+        let needsBucket = Violation(
+            ["destination", "bucket_url"],
+            "s3 needs upload.bucket_url, which is not set",
+            allowed: "ingest, or s3 with a bucket_url"
+        )
+        let exposed = [
+            exposed(endpoint, "endpoint", "the token and the data"),
+            exposed(bucketURL, "bucket_url", "the data"),
+        ]
+        return exposed.compactMap { $0 }
+            + (destination == .s3 && bucketURL == nil ? [needsBucket] : [])
+    }
+
+    private func exposed(_ url: String?, _ key: String, _ what: String) -> Violation? {
+        guard let url, !allowsPlaintext, case .success(let endpoint) = Endpoint.parse(url),
+            !endpoint.isEncrypted, !endpoint.isLoopback
+        else { return nil }
+        return Violation(
+            [key, "allow_plaintext"],
+            "http:// would show \(what) to anyone on the way",
+            allowed:
+                "https://, http:// to loopback, or any http:// with upload.allow_plaintext = true"
+        )
+    }
+}
+
+extension ValueFormat where Value == String {
+    fileprivate static let url = ValueFormat.discreetText(
+        "a URL such as https://host/api/ingest",
+        parse: { text in Endpoint.parse(text).map { _ in text } },
+        written: { $0 }
+    )
+
+    /// The URL of a bucket, in the path or in the host, perhaps with a folder in it.
+    fileprivate static let bucket = ValueFormat.discreetText(
+        "https://host/bucket or https://bucket.host/",
+        parse: { text in
+            if let problem = bucketProblem(text) { return .failure(Mismatch(problem)) }
+            return Endpoint.parse(text).map { _ in text }
+        },
+        written: { $0 }
+    )
+
+    fileprivate static let publicKeyPin = ValueFormat.text(
+        "sha256//, then the 44 characters of a SHA-256 in base64 (several split by ;)",
+        no: "pin",
+        parse: { text in
+            let pins = text.split(separator: ";", omittingEmptySubsequences: false)
+            return pins.allSatisfy(isPublicKeyPin) ? text : nil
+        },
+        written: { $0 }
+    )
+}
+
+private func isPublicKeyPin(_ pin: Substring) -> Bool {
+    guard pin.hasPrefix("sha256//") else { return false }
+    let digest = pin.dropFirst(8).utf8
+    let isBase64 = digest.dropLast().allSatisfy {
+        $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
+    }
+    return digest.count == 44 && digest.last == UInt8(ascii: "=") && isBase64
+}
+
+/// What would be signed otherwise than a store reads it, or be no bucket's URL at all.
+private func bucketProblem(_ text: String) -> String? {
+    if text.contains("@") { return "names a user: keys belong in upload.credentials_file" }
+    if text.contains("?") { return "has a ?query, which no bucket has" }
+    guard let host = text.firstRange(of: "://") else { return nil }
+    let path = text[host.upperBound...].drop { $0 != "/" }
+    let plain = path.utf8.allSatisfy { byte in
+        byte.isLetter || byte.isDigit || "-._~/".utf8.contains(byte)
+    }
+    guard plain else { return "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /" }
+    let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let last = path.split(separator: "/").last ?? ""
+    guard !parts.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }), last != ".",
+        last != ".."
+    else { return "has an empty part, . or .. in its path" }
+    return nil
+}
