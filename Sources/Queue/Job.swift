@@ -62,11 +62,11 @@ struct Question<Value: Sendable>: Sendable {
         )
     }
 
-    /// Waits for the answer.
-    func answer() throws -> Value {
+    /// Waits for the answer; throws WriterBusy when there is none within `limit` (nil: for ever).
+    func answer(within limit: Duration?) throws -> Value {
         var answers: [Result<Value, any Error>] = []
-        reply.takeAll(into: &answers, timeout: nil)
-        guard let answer = answers.first else { throw QueueClosed() }
+        reply.takeAll(into: &answers, timeout: limit)
+        guard let answer = answers.first else { throw WriterBusy() }
         return try answer.get()
     }
 }

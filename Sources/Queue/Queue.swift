@@ -131,6 +131,7 @@ package final class Queue: Sendable {
     /// Sound comes as `begin(run)`, its segments in order, `end(run:)`.
     package func begin(_ run: AudioRun) {
         core.segments.store(0, ordering: .relaxed)
+        core.sound.withLock { $0.rate = run.rate }
         _ = core.mailbox.post(.begin(run), urgent: true)
     }
 
@@ -140,7 +141,12 @@ package final class Queue: Sendable {
         var segment = segment
         segment.index = core.segments.wrappingAdd(1, ordering: .relaxed).oldValue
         // A hole is counted when the next segment, or the end, shows it.
-        return core.mailbox.post(.segment(segment))
+        guard core.mailbox.post(.segment(segment)) else { return false }
+        core.sound.withLock { sound in
+            let length = Int64(segment.frames) * 1_000_000 / Int64(max(1, sound.rate))
+            sound.stamp = segment.start.advanced(by: .microseconds(length))
+        }
+        return true
     }
 
     package func end(run: Int64) {
@@ -187,9 +193,10 @@ package final class Queue: Sendable {
         try core.perform(body)
     }
 
-    /// Commits everything that was accepted before; throws what the disk says to that.
-    @discardableResult package func flushed() throws -> Self {
-        try perform { _ in }
+    /// Commits everything that was accepted before; throws what the disk says to that, or WriterBusy when it says
+    /// nothing within `limit` (nil: it is waited for).
+    @discardableResult package func flushed(within limit: Duration? = nil) throws -> Self {
+        try core.perform(within: limit) { _ in }
         return self
     }
 

@@ -34,6 +34,13 @@ final class QueueCore: Sendable {
     let nextRun = Atomic<Int64>(1)
     /// Segments that the run which goes on has had.
     let segments = Atomic<Int64>(0)
+    /// Where the sound of this process ends, whether it is on the disk or not.
+    let sound = Mutex(EndOfSound())
+
+    struct EndOfSound {
+        var rate = 0
+        var stamp: Stamp?
+    }
 
     init(settings: QueueSettings) {
         self.settings = settings
@@ -69,11 +76,12 @@ final class QueueCore: Sendable {
 extension QueueCore {
     /// Runs `body` on the writer's thread in a transaction of its own, and waits for its result.
     func perform<Value: Sendable>(
+        within limit: Duration? = nil,
         _ body: @escaping @Sendable (Writer) throws -> Value
     ) throws -> Value {
         let question = Question<Value>()
         guard mailbox.post(.work(question.work(body)), urgent: true) else { throw QueueClosed() }
         hand.withLock { $0 }?.turn()
-        return try question.answer()
+        return try question.answer(within: limit)
     }
 }

@@ -7,6 +7,11 @@ package struct QueueClosed: Error, CustomStringConvertible {
     }
 }
 
+/// The writer did not come to it in time: its disk is slow, or hangs.
+struct WriterBusy: Error, CustomStringConvertible {
+    var description: String { "the disk has not answered in time" }
+}
+
 /// Neither the disk nor memory has room for a record now.
 package struct QueueFull: Error, CustomStringConvertible {
     package var description: String {

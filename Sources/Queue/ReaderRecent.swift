@@ -2,6 +2,7 @@
 package import Host
 internal import SQLite
 package import Streams
+internal import Synchronization
 
 extension Reader {
     /// Sightings with readings of a boot, from a moment on, oldest first; of so many newest records at most.
@@ -54,19 +55,24 @@ extension Reader {
 }
 
 extension Queue {
+    /// A source that starts waits no longer for the disk: what it hears meanwhile is worth more.
+    private static let sourceLimit = Duration.seconds(2)
+
     /// The readings that this boot's sightings brought in the last ten minutes, with what is on the way.
     ///
-    /// Empty where they cannot be read: then a reading may be kept once more.
+    /// Empty where they cannot be read in time: then a reading may be kept once more.
     package func recentReadings() -> [Sighting] {
         let settings = core.settings
         let since = settings.clock.now() - .seconds(600)
-        let found = try? flushed().reader()
+        let found = try? flushed(within: Self.sourceLimit).reader()
             .sightingsWithReadings(ofBoot: settings.bootID, since: since, among: 60_000)
         return found ?? []
     }
 
     /// When the sound ended that was recorded last, if that was in this boot.
     package func endOfSound() -> Stamp? {
-        (try? flushed().reader().endOfSound(ofBoot: core.settings.bootID)) ?? nil
+        if let end = core.sound.withLock({ $0.stamp }) { return end }
+        let boot = core.settings.bootID
+        return (try? flushed(within: Self.sourceLimit).reader().endOfSound(ofBoot: boot)) ?? nil
     }
 }

@@ -85,6 +85,32 @@ import Testing
         after.close()
     }
 
+    @Test func sourceThatStartsWhileTheDiskHangs_waitsForItNoLongerThanItMay() throws {
+        let folder = try TemporaryFolder()
+        let queue = try folder.queue()
+        let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
+        let (isIn, mayGo) = (try Wakeup(), try Wakeup())
+        let thread = try OwnThread("hang") {
+            _ = try? queue.perform { _ in
+                isIn.signal()
+                var entries = [PollEntry(mayGo.descriptor)]
+                _ = wait(for: &entries)
+            }
+        }
+        var entries = [PollEntry(isIn.descriptor)]
+        #expect(wait(for: &entries, timeout: .seconds(60)) == 1)
+        queue.begin(run)
+        queue.accept(
+            Segment(run: run.id, frames: 16_000, start: testStart, meanSquare: 0, data: [1])
+        )
+        // Both return, though nothing is written.
+        #expect(queue.recentReadings().isEmpty)
+        #expect(queue.endOfSound() == testStart.advanced(by: .seconds(1)))
+        mayGo.signal()
+        thread.join()
+        queue.close()
+    }
+
     @Test func endOfSound_isThatOfTheLastSegment_ofThisBoot() throws {
         let folder = try TemporaryFolder()
         let queue = try folder.queue()
