@@ -15,7 +15,10 @@ struct TableAudit {
     /// `isDamaged`: some of it may be older than the rest, which the program sees as it reads the records.
     func check(isDamaged: Bool) throws {
         try checkSound()
-        if !isDamaged { try checkRows() }
+        if !isDamaged {
+            try checkRows()
+            try checkChunks()
+        }
         try none(
             "told more than lost",
             "SELECT stream FROM losses WHERE told>records OR records<=0"
@@ -128,7 +131,7 @@ struct TableAudit {
 
     // MARK: Sound
 
-    private func checkSound() throws {
+    private func checkChunks() throws {
         try none(
             "a chunk without all its segments",
             """
@@ -136,6 +139,9 @@ struct TableAudit {
             WHERE s.run=c.run AND s.id>=c.first_segment AND s.id<c.first_segment+c.segments)
             """
         )
+    }
+
+    private func checkSound() throws {
         try none(
             "a chunk of a run that is not there",
             "SELECT c.id FROM chunks c LEFT JOIN runs r ON r.id=c.run WHERE r.id IS NULL"

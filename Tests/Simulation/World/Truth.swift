@@ -37,6 +37,11 @@ struct Boot {
     var syncs: [Int64] = []
     /// Somebody did, even if that may not have been noted.
     var isVouchedFor = false
+
+    mutating func forgetSyncs() {
+        isVouchedFor = isVouchedFor || !syncs.isEmpty
+        syncs = []
+    }
 }
 
 /// All of it, for all devices of a world.
