@@ -7,6 +7,7 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 import Synchronization
 import Testing
 

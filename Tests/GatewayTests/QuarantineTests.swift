@@ -3,6 +3,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -54,9 +55,8 @@ import Testing
     }
 
     @Test func desk_finds_byNumberAndKey_andSaysWhenThereIsNone() throws {
-        let folder = NSTemporaryDirectory() + "waypost-desk-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let queue = try Queue(
             settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
         )

@@ -2,6 +2,7 @@
 import SQLite
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Queue
@@ -75,7 +76,7 @@ import Testing
 
     @Test(arguments: wrongTimes)
     func bootWithAWrongClock_isDatedFromItsFirstSync(text: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: false)
@@ -105,7 +106,7 @@ import Testing
 
     @Test(arguments: wrongTimes)
     func bootSyncedByGpsdAlone_isDatedRight_whileTheSystemClockStaysWrong(text: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
@@ -133,7 +134,7 @@ import Testing
     }
 
     @Test func bootThatNeverSynced_keepsWhatItSaw_andTakesNothingFromOthers() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let first = Self.clock(WallTime(milliseconds: 0))
         var queue = try folder.queue(bootID: "first", clock: first)
         try Self.note(queue, first.stamp(), synced: false)
@@ -162,7 +163,7 @@ import Testing
 
     @Test(arguments: [-10, -1, 1, 10])
     func clockSteppedByYearsWhileCollecting_changesNoDate(years: Int) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
@@ -190,7 +191,7 @@ import Testing
     }
 
     @Test func stepOfASyncedClock_holdsFromItsOwnAnchorOn() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
@@ -211,7 +212,7 @@ import Testing
     }
 
     @Test func suspend_movesBothClocks_andNeedsNoCorrection() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
@@ -279,7 +280,7 @@ import Testing
     // MARK: What is kept
 
     @Test func monthsOfNotes_areAFewRows_andTheSameDates() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
@@ -318,7 +319,7 @@ import Testing
     }
 
     @Test func unsyncedNotes_areOneRowABoot_thatTellsHowLongItRan() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         let row = try queue.perform { writer in
@@ -334,7 +335,7 @@ import Testing
     }
 
     @Test func boots_areForgotten_onceNoRecordRefersToThem() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for number in 1...5 {
             let clock = Self.clock(Self.now + .seconds(number * 86_400))
             let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
@@ -365,7 +366,7 @@ import Testing
     }
 
     @Test func bootsOfLosses_stay_andOthersGo() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for number in 1...4 {
             let clock = Self.clock(Self.now + .seconds(number * 86_400))
             let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
@@ -397,7 +398,7 @@ import Testing
     }
 
     @Test func frozenBatch_keepsItsDates_whateverIsNotedOrForgottenLater() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: false)
@@ -426,7 +427,7 @@ import Testing
 
     @Test(arguments: wrongTimes)
     func retention_neverLooksAtTheWallClock(text: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
