@@ -96,7 +96,7 @@ import Testing
             let range = try #require(bench.queue.pending(.location))
             try bench.queue.perform { writer in
                 guard let batch = try writer.freeze(range, through: end), isDropped else { return }
-                try writer.quarantine(batch, words: "no")
+                try writer.quarantine(batch, message: "no")
                 _ = try writer.drop(batch)
             }
         }

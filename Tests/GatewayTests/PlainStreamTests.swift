@@ -135,7 +135,7 @@ private struct Tide: PlainRecord {
     @Test func refusalQuarantineDrop() throws {
         let bench = try Bench()
         try bench.add(1...2)
-        bench.server.verdict = .refused(words: "no tides here")
+        bench.server.verdict = .refused(message: "no tides here")
         #expect(bench.sync().quarantined == 2)
         #expect(bench.figures?.quarantined == 2)
         bench.server.verdict = .accepted

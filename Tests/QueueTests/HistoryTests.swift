@@ -57,7 +57,7 @@ import Testing
             var newest = try #require(try writer.pending(.beacons))
             newest.first = 21
             let batch = try #require(try writer.freeze(newest, through: 30))
-            try writer.quarantine(batch, words: "no")
+            try writer.quarantine(batch, message: "no")
             _ = try writer.drop(try #require(try writer.quarantined(number: batch.id)))
         }
         queue.close()

@@ -14,15 +14,15 @@ import Testing
         _ queue: Queue,
         _ stream: Streams.Stream,
         _ sizes: [Int64],
-        words: String = "HTTP 422: bad"
+        message: String = "HTTP 422: bad"
     ) throws -> [Batch] {
         try queue.perform { writer in
             var batches: [Batch] = []
             for size in sizes {
                 let range = try #require(try writer.pending(stream))
                 let batch = try #require(try writer.freeze(range, through: range.first + size - 1))
-                try writer.refused(batch, words: words)
-                try writer.quarantine(batch, words: words)
+                try writer.refused(batch, message: message)
+                try writer.quarantine(batch, message: message)
                 batches.append(batch)
             }
             return batches

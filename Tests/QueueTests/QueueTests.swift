@@ -99,14 +99,14 @@ import Testing
         try queue.perform { writer in
             let range = try #require(try writer.pending(.beacons))
             let batch = try #require(try writer.freeze(range, through: 64))
-            try writer.refused(batch, words: "record 3 is bad")
+            try writer.refused(batch, message: "record 3 is bad")
             try writer.split(batch)
             let half = try #require(try writer.nextReady(.beacons))
             #expect(half.first == 1)
             #expect(half.last == 32)
             #expect(half.key != batch.key)
             try writer.uploaded(half)
-            try writer.quarantine(try #require(try writer.nextReady(.beacons)), words: "bad")
+            try writer.quarantine(try #require(try writer.nextReady(.beacons)), message: "bad")
         }
         let figures = try queue.flushed().statistics().first { $0.stream == .beacons }
         #expect(figures?.accepted == 100)

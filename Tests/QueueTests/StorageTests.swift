@@ -117,7 +117,7 @@ import Testing
         let uploaded = try freeze(queue, .audio, 5)
         try queue.perform { try $0.uploaded(uploaded) }
         let refused = try freeze(queue, .audio, 5)
-        try queue.perform { try $0.quarantine(refused, words: "bad") }
+        try queue.perform { try $0.quarantine(refused, message: "bad") }
         let frozen = try freeze(queue, .audio, 5)
         let before = try figures(queue, .audio)
 
@@ -179,7 +179,7 @@ import Testing
         let queue = try folder.queue(clock: clock)
         for number in 0..<30 { queue.accept(testSighting(number)) }
         let bad = try freeze(queue, .beacons, 10)
-        try queue.perform { try $0.quarantine(bad, words: "bad") }
+        try queue.perform { try $0.quarantine(bad, message: "bad") }
         let good = try freeze(queue, .beacons, 10)
         try queue.perform { try $0.uploaded(good) }
         clock.advance(by: .seconds(61))

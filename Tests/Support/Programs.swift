@@ -5,8 +5,10 @@ internal import Host
 /// What a program that has ended left.
 package struct Outcome: Sendable {
     package var status: Int32
-    package var output: String
+    package var data: Data
     package var error: String
+
+    package var output: String { String(decoding: data, as: UTF8.self) }
 }
 
 extension Process {
@@ -60,7 +62,7 @@ extension Process {
         reader.join()
         return Outcome(
             status: process.terminationStatus,
-            output: String(decoding: data, as: UTF8.self),
+            data: data,
             error: String(decoding: told.value, as: UTF8.self)
         )
     }

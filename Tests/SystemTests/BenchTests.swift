@@ -6,7 +6,7 @@ import Testing
 @Suite struct BenchTests {
     static func run(_ arguments: [String]) throws -> (status: Int32, output: Data) {
         let outcome = try Process.run(Tree.program("waypost-bench"), arguments)
-        return (outcome.status, Data(outcome.output.utf8))
+        return (outcome.status, outcome.data)
     }
 
     @Test func queue_reportsEachSide_inJSON() throws {

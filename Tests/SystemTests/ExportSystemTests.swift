@@ -11,7 +11,7 @@ import Testing
     private func run(_ program: String, arguments: [String]) throws -> Data {
         let outcome = try Process.run(program, arguments)
         #expect(outcome.status == 0, "\(program) \(arguments): \(outcome.error)")
-        return Data(outcome.output.utf8)
+        return outcome.data
     }
 
     private func lines(_ site: Site, _ stream: String) throws -> [[String: Any]] {

@@ -51,7 +51,7 @@ import Testing
         while let range = try queue.flushed().pending(.location) {
             try queue.perform { writer in
                 guard let batch = try writer.freeze(range, through: range.first + 1) else { return }
-                try writer.quarantine(batch, words: "HTTP 422: bad longitude")
+                try writer.quarantine(batch, message: "HTTP 422: bad longitude")
             }
         }
         queue.close()
