@@ -1,4 +1,6 @@
 // An adapter that is shared with bluetoothd: a scripted management socket, and the monitor that asks for the scan.
+import Board
+import CBlueZ
 import CLinux
 import Configuration
 import Glibc

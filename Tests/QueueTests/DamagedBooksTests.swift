@@ -116,7 +116,7 @@ import Testing
 
     /// The power went after the database was renamed, and before its journal was.
     @Test func journalThatStayedBehind_followsItsDatabase() throws {
-        let (folder, later) = (try TemporaryFolder(), try TemporaryFolder())
+        let (folder, later) = (TemporaryFolder(), TemporaryFolder())
         let queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()

@@ -169,7 +169,7 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
         process.arguments =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", DaemonTests.program.path]
+            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost")]
             + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
         process.environment = ["RUNTIME_DIRECTORY": bench.folder + "/run"]
         process.standardOutput = output
