@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func sourceThatStartsWhileTheDiskHangs_waitsForItNoLongerThanItMay() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
         let (isIn, mayGo) = (try Wakeup(), try Wakeup())
