@@ -30,7 +30,7 @@ func module(_ name: String, _ dependencies: [Target.Dependency], path: String? =
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(
         name: "\(name)Tests",
-        dependencies: dependencies,
+        dependencies: dependencies + ["Support"],
         path: "Tests/\(name)Tests",
         swiftSettings: strict
     )
@@ -43,6 +43,7 @@ let fuzzing: [Target] = {
     let fuzzed: [Target.Dependency] = [
         "Beacons", "Location", "Containers", "Upload", "Gateway", "Queue", "Streams", "Board",
         "Configuration", "Host",
+        "Support",
     ]
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
         return [
@@ -181,6 +182,13 @@ let package = Package(
             ],
             path: "Tests/Bench",
             exclude: ["idle"],
+            swiftSettings: strict
+        ),
+
+        .target(
+            name: "Support",
+            dependencies: ["Host"],
+            path: "Tests/Support",
             swiftSettings: strict
         ),
 

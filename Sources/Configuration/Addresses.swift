@@ -16,10 +16,10 @@ extension ValueFormat where Value == String {
     /// A name that is safe in a URL and as a folder; `first` says which bytes it may begin with.
     package static func name(
         _ what: String,
-        first: (words: String, isRight: @Sendable (UInt8) -> Bool)? = nil
+        first: (text: String, isRight: @Sendable (UInt8) -> Bool)? = nil
     ) -> Self {
         .text(
-            "1 to 64 of the characters A-Z a-z 0-9 _ -" + (first.map { ", \($0.words)" } ?? ""),
+            "1 to 64 of the characters A-Z a-z 0-9 _ -" + (first.map { ", \($0.text)" } ?? ""),
             no: what,
             parse: { text in
                 let bytes = text.utf8

@@ -27,7 +27,7 @@ struct TOMLEntry: Equatable {
     var line: Int
 }
 
-/// Why the file is no TOML, in toml++'s words.
+/// Why the file is no TOML: toml++'s message.
 struct TOMLError: Error, Equatable {
     var line: Int
     var column: Int

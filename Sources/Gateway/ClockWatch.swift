@@ -163,7 +163,7 @@ final class ClockWatch: Sendable {
         let before = known.value.anchor
         // The anchor in a box of its own: none is no failure.
         let written = try? queue.perform { writer in
-            // A database in the place of a damaged one begins without what this boot's dates rest on.
+            // A new database, in place of a damaged one, lacks the anchor that this boot's dates are based on.
             if let before, writer.clockAnchor() == nil {
                 try writer.noteClock(before.stamp, synced: true, by: before.source ?? .kernel)
             }

@@ -236,7 +236,7 @@ package final class Gateway: Sendable {
         return hasEnded
     }
 
-    /// What the disk took no more is told now, and entered by the next start.
+    /// Records that the disk did not take are told now; the next start enters them in the ledger.
     private static func keep(
         _ losses: [Loss],
         _ configuration: Configuration,
@@ -252,7 +252,7 @@ package final class Gateway: Sendable {
         }
     }
 
-    /// Enters what a gateway before this one could not.
+    /// Enters the losses that the run before this one could not enter.
     private func enterLosses() {
         let directory = settings.configuration.runtimeDirectory
         let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
@@ -290,9 +290,9 @@ package final class Gateway: Sendable {
             .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
     }
 
-    /// One daemon a state directory: two writers would be two truths.
+    /// One daemon for each state directory: two writers would contradict each other.
     static func lock(_ directory: String) throws -> Descriptor {
-        // The directory itself, which can be locked on a disk that takes no new file, too.
+        // The directory itself is locked: that works on a full disk, too.
         let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard number >= 0 else { throw Failure("\(SystemError.last("open", on: directory))") }
         let lock = Descriptor(owning: number)

@@ -6,7 +6,7 @@ internal import Upload
 final class GatewayBoard: Sendable {
     let sources: [SourceName: Publisher<SourceReport>]
     let upload = Publisher<UploadReport>()
-    /// Why a source does not run although it is configured or not: `disabled`, `waiting for enrolment`.
+    /// Why a source does not run: `disabled`, `waiting for enrolment`.
     let resting = StateBox([SourceName: String]())
     /// Keys of the configuration that were changed and take effect with the next start.
     let needRestart = StateBox([String]())

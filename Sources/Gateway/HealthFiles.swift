@@ -20,18 +20,18 @@ final class HealthFiles: Sendable {
 
     /// Writes the file for Prometheus; its disk may hang.
     func write(_ metrics: String, of report: StatusReport, at now: WallTime) {
-        var words: String?
+        var message: String?
         do {
             try MetricsText(report, at: now).write(to: metrics)
         } catch {
-            words = "metrics.textfile \(error)"
+            message = "metrics.textfile \(error)"
         }
-        let isNew = problem.update { [words] problem in
-            defer { problem = words }
-            return problem != words
+        let isNew = problem.update { [message] problem in
+            defer { problem = message }
+            return problem != message
         }
-        guard isNew, let words else { return }
-        errors.add(Failure(words), at: now)
-        log.warning("metrics", ["why": words])
+        guard isNew, let message else { return }
+        errors.add(Failure(message), at: now)
+        log.warning("metrics", ["why": message])
     }
 }

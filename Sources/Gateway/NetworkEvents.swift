@@ -137,7 +137,7 @@ struct NetworkMemory: Sendable {
 struct Debounce: Sendable {
     /// Nothing more for so long ends a change.
     static let quiet = 1_500
-    /// A change that goes on is told after so long all the same, and so far apart are two told at least.
+    /// A change that goes on is told after this time all the same; two are told at least this far apart.
     static let limit = 5_000
     static let gap = 15_000
 

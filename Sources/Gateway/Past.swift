@@ -69,7 +69,7 @@ struct Past: Codable, Sendable, Equatable {
             report.streams[name] = stream
         }
         for (name, before) in sources where report.sources[name] != nil {
-            // A chunk is what only the queue can count, and it counts on by itself.
+            // The records of sound are chunks: the queue counts them, before and after a restart.
             if name != SourceName.audio.rawValue { report.sources[name]?.records += before.records }
             report.sources[name]?.dropped += before.dropped
             report.sources[name]?.restarts += before.restarts

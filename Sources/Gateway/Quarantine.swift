@@ -15,8 +15,8 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
         /// RFC 3339.
         package var quarantinedAt: String
         package var attempts: Int
-        /// The server's words.
-        package var words: String
+        /// The server's message.
+        package var message: String
         package var firstId: String
     }
 
@@ -42,7 +42,7 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
                 records: found.batch.records,
                 quarantinedAt: found.at.rfc3339,
                 attempts: found.batch.attempts,
-                words: String((found.batch.error ?? "").prefix(400)),
+                message: String((found.batch.error ?? "").prefix(400)),
                 firstId: found.firstID
             )
         }

@@ -22,14 +22,14 @@ package struct QuarantineList {
     private func lines(_ batch: QuarantinePage.Entry) -> [String] {
         let when = batch.quarantinedAt.prefix(16).split(separator: "T").joined(separator: " ")
         let stream = batch.stream.blanked
-        // A server's words go to a terminal: nothing in them may steer it.
+        // A server's message goes to a terminal: nothing in it may steer that.
         let first =
             pad("\(batch.number)", 8) + pad(stream, 30) + pad("\(batch.records)", 9)
             + pad("\(batch.attempts)", 7) + when
         return [first]
             + ["key " + batch.key.blanked, "first record " + batch.firstId.blanked]
             .map { String((Self.indent + $0).prefix(Self.width)) }
-            + Self.wrapped(batch.words.blanked, to: Self.width - Self.indent.count)
+            + Self.wrapped(batch.message.blanked, to: Self.width - Self.indent.count)
             .map { Self.indent + $0 }
     }
 
@@ -78,7 +78,7 @@ package struct QuarantineList {
             $0.field("records", Int64(batch.records))
             $0.field("quarantined_at", batch.quarantinedAt)
             $0.field("attempts", Int64(batch.attempts))
-            $0.field("words", batch.words)
+            $0.field("words", batch.message)
             $0.field("first_id", batch.firstId)
         }
     }

@@ -1,4 +1,4 @@
-// What a configuration sets to work, and what another one changes of it.
+// The sources and the uploader: started for a configuration, and changed for the next one.
 internal import Audio
 internal import Board
 internal import Host
@@ -163,7 +163,7 @@ final class Services: Sendable {
         return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
     }
 
-    /// Leaves a source that hangs to itself, and starts another run of it.
+    /// Abandons a run of a source that hangs, and starts another.
     func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
 
     /// nil when it did not come to it.
@@ -176,7 +176,7 @@ final class Services: Sendable {
         }
     }
 
-    /// Leaves uploading that hangs to itself, and starts it anew.
+    /// Abandons an uploader that hangs, and starts another.
     func replaceUploads() {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped else { return }

@@ -36,7 +36,7 @@ extension Configuration {
 }
 
 extension QueueSettings {
-    /// Whoever opens the queue keeps to the same limits: with others, records would give way for nothing.
+    /// The same limits wherever the queue is opened: smaller ones would delete records for nothing.
     init(
         _ configuration: Configuration,
         bootID: String,

@@ -57,7 +57,7 @@ struct Shutdown: Sendable {
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
         ended += threads.map { $0.stop(by: deadline) }
         lastWords()
-        // What came last is counted, and then what has to give way for it.
+        // The last records are counted first, then those that are deleted to make room for them.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
         queue.remember(Past.memo, Past(report).text)

@@ -6,7 +6,7 @@ internal import Host
 internal import Location
 internal import Queue
 
-/// What a source is told; another one is another run of it.
+/// The settings of a source; with other settings it is started anew.
 enum SourceSlice: Sendable, Equatable {
     case beacons(BeaconSettings)
     case location(LocationSettings)
@@ -90,7 +90,7 @@ final class SourceRun: Sendable {
         )
     }
 
-    /// Where sound goes; that which nobody wanted is no gap.
+    /// Where sound goes; a time in which audio was switched off is no gap.
     private static func sound(_ outlet: Outlet) -> SoundSink {
         let queue = outlet.queue
         var sink = outlet.soundSink

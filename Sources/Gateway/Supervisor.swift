@@ -15,7 +15,7 @@ struct PartHealth: Sendable {
         case isBack
     }
 
-    /// Since when it has been expected, through all runs that were tried.
+    /// Since when it hangs, counted over all runs that were started meanwhile.
     private(set) var hungSince: BootInstant?
     /// When the call that was told of was entered.
     private var told: BootInstant?
@@ -35,7 +35,7 @@ struct PartHealth: Sendable {
             return .hangs(call: "\(word.call)", for: word.overdue(at: now))
         }
         guard hungSince != nil else { return .asBefore }
-        // A new run has shown nothing yet: the one before hung only after a while, too.
+        // A new run is not believed at once: the one before hung only after a while, too.
         if let last = recovered.last, now - last < patience * 2 { return .asBefore }
         (hungSince, told) = (nil, nil)
         return .isBack

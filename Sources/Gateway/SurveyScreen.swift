@@ -99,7 +99,7 @@ package enum SurveyScreen {
             : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// Short enough to be padded; what tells beacons of one owner apart stands at the end.
+    /// Shortened at the front: the ids of one owner differ at their end.
     private static func short(_ id: String, _ width: Int) -> String {
         id.count < width ? id : id.prefix(8) + "…" + id.suffix(width - 11)
     }

@@ -6,7 +6,7 @@ internal import Queue
 internal import Streams
 internal import Upload
 
-/// What uploading is told; another one is another uploader.
+/// The settings of uploads; with other settings the uploader is started anew.
 struct UploadSlice: Sendable, Equatable {
     var upload: UploadSettings
     var streams: StreamNames

@@ -1,4 +1,4 @@
-// A system call that failed, with its own name and the kernel's words.
+// A system call that failed, with its own name and the kernel's message.
 internal import CLinux
 internal import Glibc
 

@@ -34,7 +34,7 @@ package struct Batch: Sendable, Equatable {
     package var synced: Bool
     /// The version that froze it, as it says in the body.
     package var appVersion: String
-    /// The server's words, if it refused.
+    /// The server's message, if it refused.
     package var error: String?
     /// The database that holds its records; 0: the live one.
     package var database: Int64 = 0

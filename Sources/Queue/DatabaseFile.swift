@@ -55,9 +55,9 @@ enum DatabaseFile {
             settings.isTurnedByHand
             ? writer.connection.quickCheck()
             : writer.connection.quickCheck(limit: checkLimit, journal: settings.path + "-wal")
-        if case .damaged(let words) = check {
+        if case .damaged(let message) = check {
             writer.connection.keepJournal()
-            throw SQLiteError(code: 11, message: words, statement: "PRAGMA quick_check")
+            throw SQLiteError(code: 11, message: message, statement: "PRAGMA quick_check")
         }
         return Opened(writer: writer, isChecked: check == .sound)
     }

@@ -16,7 +16,7 @@ package enum DatabaseLook: Sendable, Equatable {
             let connection = try Connection(path: path, access: .readOnly)
             switch connection.quickCheck(limit: limit, journal: path + "-wal") {
             case .sound: self = .sound
-            case .damaged(let words): self = .damaged(words)
+            case .damaged(let message): self = .damaged(message)
             case .unfinished: self = .unfinished
             }
         } catch {

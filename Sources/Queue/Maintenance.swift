@@ -95,7 +95,7 @@ final class Maintenance: Sendable {
             journalLimit: 8 << 20,
             until: stopSignal
         )
-        guard case .damaged(let words) = result else { return }
-        _ = core.mailbox.post(.damaged(words, generation: generation), urgent: true)
+        guard case .damaged(let message) = result else { return }
+        _ = core.mailbox.post(.damaged(message, generation: generation), urgent: true)
     }
 }

@@ -308,8 +308,8 @@ package final class Queue: Sendable {
     }
 
     /// A reader found the database damaged that had this `generation` when it was opened.
-    package func reportDamage(_ words: String, generation: Int) {
-        _ = core.mailbox.post(.damaged(words, generation: generation), urgent: true)
+    package func reportDamage(_ message: String, generation: Int) {
+        _ = core.mailbox.post(.damaged(message, generation: generation), urgent: true)
     }
 
     /// Counts databases: readers of an older one must be opened again.

@@ -13,14 +13,14 @@ enum CheckResult: Equatable {
 
 extension CheckResult {
     /// From the first row that SQLite gives; a page that the disk did not give says nothing of what is on it.
-    init(_ words: String) {
-        let code = words.number(after: "error code=").flatMap { Int32($0) }
-        if words == "ok" {
+    init(_ message: String) {
+        let code = message.number(after: "error code=").flatMap { Int32($0) }
+        if message == "ok" {
             self = .sound
         } else if let code, !SQLiteError(code: code, message: "", statement: "").isDamage {
             self = .unfinished
         } else {
-            self = .damaged(words)
+            self = .damaged(message)
         }
     }
 }
@@ -89,8 +89,8 @@ extension Connection {
     borrowing func quickCheck() -> CheckResult {
         var result = quickCheckOnce()
         for _ in 0..<2 {
-            guard case .damaged(let words) = result,
-                words.firstRange(of: "Failed to read ptrmap") != nil
+            guard case .damaged(let message) = result,
+                message.firstRange(of: "Failed to read ptrmap") != nil
             else { break }
             result = quickCheckOnce()
         }

@@ -68,19 +68,19 @@ extension Writer {
     }
 
     /// The server refused its record once more, in `words`.
-    package func refused(_ batch: Batch, words: String) throws {
+    package func refused(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
         let update = try connection.prepare(
             "UPDATE batches SET attempts=attempts+1, error=? WHERE id=?"
         )
-        try update.bind(words, at: 1)
+        try update.bind(message, at: 1)
         try update.bind(batch.id, at: 2)
         try update.run()
     }
 
     /// Cuts a batch in two halves, each with a key of its own; attempts are counted for single records only.
-    package func split(_ batch: Batch, words: String? = nil) throws {
+    package func split(_ batch: Batch, message: String? = nil) throws {
         guard batch.records > 1, try isReady(batch) else { return }
         let middle = batch.first + Int64(batch.records / 2) - 1
         try begin()
@@ -91,13 +91,13 @@ extension Writer {
             half.first = first
             half.last = last
             half.attempts = 0
-            half.error = words ?? batch.error
+            half.error = message ?? batch.error
             _ = try insert(half)
         }
     }
 
-    /// Sets a batch aside for a person to look at, with the server's words.
-    package func quarantine(_ batch: Batch, words: String) throws {
+    /// Sets a batch aside for a person to look at, with the server's message.
+    package func quarantine(_ batch: Batch, message: String) throws {
         guard try isReady(batch) else { return }
         try begin()
         let update = try connection.prepare(
@@ -106,7 +106,7 @@ extension Writer {
             """
         )
         let now = clock.stamp()
-        try update.bind(words, at: 1)
+        try update.bind(message, at: 1)
         try update.bind(boot, at: 2)
         try update.bind(now.boot.milliseconds, at: 3)
         try update.bind(now.wall.milliseconds, at: 4)
@@ -116,8 +116,8 @@ extension Writer {
         memory[batch.partition].quarantined += Int64(batch.records)
     }
 
-    /// Tells in one event of batches of a stream that were set aside, with the server's last words.
-    package func noteQuarantined(_ batches: [Batch], words: String) throws {
+    /// Tells in one event of batches of a stream that were set aside, with the server's last message.
+    package func noteQuarantined(_ batches: [Batch], message: String) throws {
         guard let first = batches.first else { return }
         try insert(
             Event(
@@ -127,7 +127,7 @@ extension Writer {
                     ("stream", .text("\(first.stream)")),
                     ("records", .integer(batches.reduce(0) { $0 + Int64($1.records) })),
                     ("first_id", .text(try id(first.partition, first.first))),
-                    ("reason", .text(words)), ("code", .text(ErrorCode.server.rawValue)),
+                    ("reason", .text(message)), ("code", .text(ErrorCode.server.rawValue)),
                 ],
                 stamp: clock.stamp()
             )

@@ -118,8 +118,8 @@ final class WriterLoop {
             keep(force: true)
         case .commitInterval(let interval): commitInterval = interval
         case .declare(let streams): declare(streams)
-        case .damaged(let words, let generation):
-            if generation == core.generation.load(ordering: .acquiring) { replace(words) }
+        case .damaged(let message, let generation):
+            if generation == core.generation.load(ordering: .acquiring) { replace(message) }
         default: take(job)
         }
     }

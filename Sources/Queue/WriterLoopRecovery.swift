@@ -121,7 +121,7 @@ extension WriterLoop {
     }
 
     /// Sets the damaged database aside and goes on with a new one.
-    func replace(_ words: String) {
+    func replace(_ message: String) {
         core.leave()
         do {
             writer?.connection.keepJournal()
@@ -132,7 +132,7 @@ extension WriterLoop {
         } catch {
             failures += 1
             retryAt = settings.clock.now() + Self.pause(after: failures)
-            core.storage.failed(Failure("\(settings.path): \(error); \(words)"))
+            core.storage.failed(Failure("\(settings.path): \(error); \(message)"))
         }
     }
 

@@ -52,7 +52,7 @@ extension Writer {
             let older = try ids[file] ?? insertDatabase(file, .adopted)
             ids[file] = older
             var its = line
-            // Frozen with the clock map of the database that drained it: its entries have other rows here.
+            // Frozen with the clock map of the database that drained it, whose entries have other rows here.
             for (index, batch) in line.batches.enumerated() where batch.clockMap > 0 {
                 let known = entries.filter { $0.old <= batch.clockMap }
                 its.batches[index].clockMap = known.map(\.new).max() ?? 0

@@ -12,7 +12,7 @@ package struct Backoff: Sendable {
     package private(set) var until: BootInstant?
     /// The server itself said when.
     package private(set) var isOrdered = false
-    /// It said so of more than a moment since the last success.
+    /// The server has asked for a wait of 30 s or more since the last success.
     package private(set) var wasHeldOff = false
 
     package init() {}
@@ -31,7 +31,7 @@ package struct Backoff: Sendable {
         until = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 
-    /// While a sync runs nothing waits; how often it failed before still counts.
+    /// A sync has begun: nothing waits any more, but the failures before it still count.
     package mutating func lift() {
         until = nil
         isOrdered = false

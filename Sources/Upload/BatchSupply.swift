@@ -6,7 +6,7 @@ internal import Streams
 /// A batch that is to be sent.
 struct DueBatch {
     var batch: Batch
-    /// Frozen just now of records that no batch ever had: nobody can have seen them.
+    /// Frozen just now, of records that were in no batch before: no server can have seen them.
     var isFirstTry: Bool
 }
 

@@ -9,7 +9,7 @@ package protocol Destination: AnyObject {
     ///
     /// Throws a Failure with what a person can do about it.
     func begin() throws
-    /// The way there may be another one: it is looked for anew.
+    /// The network has changed: the next request makes a new connection.
     func networkChanged()
     /// The last record of a pending range that goes into one batch with its first, at most `limit` bytes of body.
     ///

@@ -19,7 +19,7 @@ package struct DestinationSettings: Sendable {
     package var deviceID: String
     /// Names on the wire of the streams that are built in.
     package var streamNames: [Stream: String]
-    /// Of any other: those of the user come and go while it runs, and the queue knows what each was called last.
+    /// Those of all other streams: the user's come and go, and the queue knows what each was called last.
     package var userName: @Sendable (Stream) -> String? = { _ in nil }
     package var compression: Compression
     /// Reads the device token, or a bucket's keys as `ID:SECRET`.

@@ -191,24 +191,24 @@ final class QueueSide {
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
-    func split(_ batch: Batch, words: String) throws {
-        try queue.perform { try $0.split(batch, words: words) }
+    func split(_ batch: Batch, message: String) throws {
+        try queue.perform { try $0.split(batch, message: message) }
     }
 
-    func refused(_ batch: Batch, words: String) throws {
-        try queue.perform { try $0.refused(batch, words: words) }
+    func refused(_ batch: Batch, message: String) throws {
+        try queue.perform { try $0.refused(batch, message: message) }
     }
 
-    func quarantine(_ batch: Batch, words: String) throws {
+    func quarantine(_ batch: Batch, message: String) throws {
         try queue.perform { writer in
-            try writer.refused(batch, words: words)
-            try writer.quarantine(batch, words: words)
+            try writer.refused(batch, message: message)
+            try writer.quarantine(batch, message: message)
         }
     }
 
     /// Tells in one event of what a sync set aside.
-    func noteQuarantined(_ batches: [Batch], words: String) throws {
-        try queue.perform { try $0.noteQuarantined(batches, words: words) }
+    func noteQuarantined(_ batches: [Batch], message: String) throws {
+        try queue.perform { try $0.noteQuarantined(batches, message: message) }
     }
 
     func tell(_ event: Event) { queue.accept(event) }

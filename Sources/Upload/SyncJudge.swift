@@ -24,8 +24,8 @@ final class SyncJudge {
     private(set) var refusals = Refusals()
     /// The failure of this sync and how long the server wants to be left alone for it.
     private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
-    /// What this sync set aside, with the server's last words.
-    private var setAside: [Stream: (batches: [Batch], words: String)] = [:]
+    /// What this sync set aside, with the server's last message.
+    private var setAside: [Stream: (batches: [Batch], message: String)] = [:]
     /// Streams whose unexpected duplicates were told: in this sync, and of events ever.
     private var told: Set<Stream> = []
 
@@ -74,10 +74,10 @@ final class SyncJudge {
             book.failed(failure, [stream])
             book.enter(.endpointWrong)
             return .syncEnds
-        case .tooLarge(let words):
-            return try refused(batch, words, attempts: 1, "batch too large for the server")
-        case .refused(let words):
-            return try refused(batch, words, attempts: maxAttempts, "the server refused records")
+        case .tooLarge(let message):
+            return try refused(batch, message, attempts: 1, "batch too large for the server")
+        case .refused(let message):
+            return try refused(batch, message, attempts: maxAttempts, "the server refused records")
         }
     }
 
@@ -89,20 +89,20 @@ final class SyncJudge {
     /// Halves until the refused record stands alone; after so many `attempts` that is set aside.
     private func refused(
         _ batch: Batch,
-        _ words: String,
+        _ message: String,
         attempts: Int,
         _ what: String
     ) throws -> Next {
         if batch.records > 1 {
-            try side.split(batch, words: words)
+            try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {
-            try side.refused(batch, words: words)
+            try side.refused(batch, message: message)
         } else {
-            try side.quarantine(batch, words: words)
+            try side.quarantine(batch, message: message)
             setAside[batch.stream, default: ([], "")].batches.append(batch)
-            setAside[batch.stream]?.words = words
+            setAside[batch.stream]?.message = message
         }
-        book.failed(Failure("\(what): \(words)", code: .server), [batch.stream])
+        book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
         switch refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1) {
         case .goOn: return .goOn
         case .streamRests: return .streamRests
@@ -113,7 +113,7 @@ final class SyncJudge {
     /// One event a stream tells of what was set aside; none of events, which would beget events without end.
     func tellQuarantined() throws {
         for (stream, aside) in setAside where stream != .events {
-            try side.noteQuarantined(aside.batches, words: aside.words)
+            try side.noteQuarantined(aside.batches, message: aside.message)
         }
     }
 

@@ -14,7 +14,7 @@ package enum Verdict: Sendable, Equatable {
     /// The address is wrong: hold and say so.
     case endpointWrong(Failure)
     /// The batch is too large for the server.
-    case tooLarge(words: String)
+    case tooLarge(message: String)
     /// The server refuses records of the batch.
-    case refused(words: String)
+    case refused(message: String)
 }

@@ -82,7 +82,7 @@ private final class PutProgress {
         guard isShown, clock.now() - shownAt > .milliseconds(500) else { return }
         shownAt = clock.now()
         isOnLine = true
-        Output.errorPart("\r\u{1B}[K\(Self.words(outcome))")
+        Output.errorPart("\r\u{1B}[K\(Self.message(outcome))")
     }
 
     func interrupt(_ line: String) {
@@ -92,7 +92,7 @@ private final class PutProgress {
 
     func end(_ outcome: IntakeClient.Outcome) {
         clear()
-        if isShown { Output.error(Self.words(outcome)) }
+        if isShown { Output.error(Self.message(outcome)) }
     }
 
     private func clear() {
@@ -100,7 +100,7 @@ private final class PutProgress {
         isOnLine = false
     }
 
-    private static func words(_ outcome: IntakeClient.Outcome) -> String {
+    private static func message(_ outcome: IntakeClient.Outcome) -> String {
         let refused = outcome.refused > 0 ? ", \(outcome.refused) refused" : ""
         return "\(outcome.accepted) on the disk\(refused)"
     }

@@ -11,7 +11,7 @@ struct Quarantine: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the batches in quarantine, with the server's words."
+            abstract: "Show the batches in quarantine, with the server's message."
         )
 
         @Flag(help: "One JSON object.") var json = false

@@ -5,6 +5,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Synchronization
 import Testing
 
@@ -23,7 +24,8 @@ import Testing
         /// Each failure that the board was told of: some are over within milliseconds.
         private let told = Mutex([String]())
         /// In place of `/`.
-        private let root = NSTemporaryDirectory() + "waypost-cards-\(UUID().uuidString)"
+        private let temporary = TemporaryFolder()
+        private var root: String { temporary.path }
 
         init(_ microphone: Microphone) throws {
             self.microphone = microphone
@@ -32,10 +34,6 @@ import Testing
                 atPath: root + "/dev/snd",
                 withIntermediateDirectories: true
             )
-        }
-
-        deinit {
-            try? FileManager.default.removeItem(atPath: root)
         }
 
         /// A card's control device appears.

@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
@@ -20,7 +21,8 @@ struct ChunkFile {
 /// An encoder's way through a real queue, in a folder that is gone with it.
 final class SoundRig {
     let settings: AudioSettings
-    private let folder = NSTemporaryDirectory() + "waypost-sound-\(UUID().uuidString)"
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
     private let start = Stamp(
         boot: BootInstant(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_235_407_000)
@@ -32,10 +34,7 @@ final class SoundRig {
         settings.rate = rate
         settings.chunk = chunk
         self.settings = settings
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     func queue() throws -> Queue {
         try Queue(

@@ -1,6 +1,7 @@
 // A microphone behind the real libasound that misbehaves on demand (Tests/FieldFaults/soundfaults.c).
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Audio
@@ -90,13 +91,4 @@ final class Microphone: Sendable {
         pwrite(file, &bytes, 8, off_t(place * 8))
         close(file)
     }
-}
-
-/// Waits for a condition, at most a minute; false when it did not come.
-func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<6000 {
-        if condition() { return true }
-        usleep(10_000)
-    }
-    return condition()
 }

@@ -1,6 +1,7 @@
 // Chunks as a player sees them: opusdec (opus-tools) decodes each to exactly its length.
 import Containers
 import Foundation
+import Support
 import Testing
 
 @testable import Audio

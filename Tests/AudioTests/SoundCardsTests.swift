@@ -1,6 +1,7 @@
 // Names that outlive a restart, from files as the kernel writes them.
 import Board
 import Foundation
+import Support
 import Testing
 
 @testable import Audio
@@ -8,7 +9,8 @@ import Testing
 @Suite struct SoundCardsTests {
     /// A folder with a USB microphone as card 2 (and HDMI as card 0), removed with it.
     private final class Machine {
-        let root = NSTemporaryDirectory() + "waypost-root-\(UUID().uuidString)"
+        private let temporary = TemporaryFolder()
+        var root: String { temporary.path }
         let usb =
             "../../devices/platform/scb/pci0000:00/0000:01:00.0/usb1/1-1/1-1.3/1-1.3:1.0/sound/card2"
 
@@ -32,10 +34,6 @@ import Testing
             try link("/sys/class/sound/card0", "../../devices/platform/gpu/sound/card0")
             try link("/sys/class/sound/card2", usb)
             try link("/dev/snd/by-path/pci-0000:01:00.0-usb-0:1.3:1.0", "../controlC2")
-        }
-
-        deinit {
-            try? FileManager.default.removeItem(atPath: root)
         }
 
         func write(_ path: String, _ text: String) throws {

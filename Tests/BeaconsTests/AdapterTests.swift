@@ -8,6 +8,7 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 import Synchronization
 import Testing
 
@@ -15,8 +16,7 @@ import Testing
 
 /// `Tests/Peers/beacons.py` in a process of its own.
 private final class SimulatedBeacons {
-    private static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    private static let root = Tree.root
 
     private let process = Process()
     let port: UInt16

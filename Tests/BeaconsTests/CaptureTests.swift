@@ -5,6 +5,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Synchronization
 import Testing
 
@@ -38,8 +39,7 @@ private func lines(_ sightings: [Sighting]) -> [String] {
     }
 }
 
-private let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/beacons")
+private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons")
 
 @Suite struct CaptureTests {
     /// Replays the bytes as fast as it goes and gives what the board says at the end.

@@ -1,5 +1,6 @@
 // The freshness recovery by itself: what it asks for, and when.
 import Host
+import Support
 import Testing
 
 @testable import Beacons

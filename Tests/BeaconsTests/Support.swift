@@ -178,17 +178,6 @@ final class RunningAdapter: Sendable {
     }
 }
 
-/// Waits for a condition, a minute at most; false when it did not come.
-func eventually(_ condition: () -> Bool) -> Bool {
-    let clock = SystemClock()
-    let end = clock.now() + .seconds(60)
-    while clock.now() < end {
-        if condition() { return true }
-        usleep(2000)
-    }
-    return condition()
-}
-
 extension Publisher<SourceReport> {
     var failure: Failure? {
         if case .error(let failure, _) = state { return failure }

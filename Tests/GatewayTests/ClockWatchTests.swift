@@ -4,6 +4,7 @@ import Host
 import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -14,24 +15,21 @@ import Testing
 
     /// A watch over a real queue, with a clock and a kernel that the test turns by hand.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-clock-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let clock: ManualClock
         let queue: Queue
         let vouches: StateBox<Bool>
         let watch: ClockWatch
 
         init(_ wall: WallTime, synced: Bool = false) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             let clock = ManualClock(
                 Stamp(boot: BootInstant(nanoseconds: 20_000_000_000), wall: wall)
             )
             let vouches = StateBox(synced)
             queue = try Queue(
                 settings: QueueSettings(
-                    path: folder + "/queue.sqlite",
+                    path: temporary.path + "/queue.sqlite",
                     bootID: "boot",
                     clock: clock,
                     appVersion: "test"
@@ -44,7 +42,6 @@ import Testing
 
         deinit {
             queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func pass(_ duration: Duration) {
@@ -319,20 +316,5 @@ import Testing
             ofItemAtPath: file
         )
         #expect(!ClockEvidence.isFresh(file, since: nil))
-    }
-}
-
-/// What was waited for did not happen.
-private struct NeverHappened: Error {
-    var what: String
-}
-
-/// Waits for a condition, not for a time.
-private func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-    let clock = SystemClock()
-    let deadline = clock.now() + .seconds(30)
-    while try !condition() {
-        guard clock.now() < deadline else { throw NeverHappened(what: what) }
-        usleep(2000)
     }
 }

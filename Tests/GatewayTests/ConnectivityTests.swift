@@ -3,6 +3,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
+import Support
 import Testing
 
 @testable import Gateway
@@ -160,15 +161,6 @@ import Testing
         )
     }
 
-    private func waitUntil(_ condition: () -> Bool) -> Bool {
-        let deadline = Date().addingTimeInterval(30)
-        while !condition() {
-            guard Date() < deadline else { return false }
-            usleep(2000)
-        }
-        return true
-    }
-
     /// Without Foundation's Process, which would make the run loop's sockets in this thread's network.
     private static func ip(_ arguments: String) -> Bool {
         let command = "PATH=/usr/sbin:/usr/bin:/sbin:/bin; ip \(arguments) 2>/dev/null"
@@ -205,8 +197,8 @@ import Testing
             }
             watching?.stop()
         }
-        _ = waitUntil { state.value != 0 }
-        let isTold = state.value == 1 && waitUntil { told.network.value > 0 }
+        _ = eventually { state.value != 0 }
+        let isTold = state.value == 1 && eventually { told.network.value > 0 }
         stop.raise()
         thread.join()
         guard state.value == 1 else {
@@ -220,9 +212,8 @@ import Testing
 
     @Test(arguments: ["rewrite", "replace", "mode", "appear"])
     func tokenFileThatChanges_isTold_onceForEachToken(way: String) throws {
-        let folder = NSTemporaryDirectory() + "waypost-token-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let file = folder + "/token"
         func write(_ token: String, to path: String, mode: Int = 0o600) throws {
             try token.write(toFile: path, atomically: false, encoding: .utf8)
@@ -235,7 +226,7 @@ import Testing
         defer { thread.stop() }
         // The watch may begin after the change: it is made again, and another token each time.
         var number = 0
-        let isTold = waitUntil {
+        let isTold = eventually {
             number += 1
             switch way {
             case "replace":

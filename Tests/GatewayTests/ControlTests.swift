@@ -2,13 +2,15 @@
 import Foundation
 import Host
 import Queue
+import Support
 import Testing
 
 @testable import Gateway
 
 /// A control socket over a real queue, whose disk and whose long work can be made to hang.
 private final class Bench {
-    let folder = NSTemporaryDirectory() + "waypost-control-" + UUID().uuidString
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     var configuration = Configuration()
     let queue: Queue
     let server: ControlServer
@@ -33,10 +35,13 @@ private final class Bench {
     }
 
     init(_ limits: ControlServer.Limits = .init(), diskHangs: Bool = false) throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        configuration.stateDirectory = folder
-        configuration.runtimeDirectory = folder
-        let settings = QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
+        configuration.stateDirectory = temporary.path
+        configuration.runtimeDirectory = temporary.path
+        let settings = QueueSettings(
+            path: temporary.path + "/q.sqlite",
+            bootID: "b",
+            appVersion: "t"
+        )
         let queue = try Queue(settings: settings)
         self.queue = queue
         let (disk, gathered, configuration, work) = (
@@ -76,21 +81,9 @@ private final class Bench {
         thread.stop()
         publication.stop()
         queue.close()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     func client() throws -> ControlClient { try ControlClient(configuration) }
-
-    func wait(_ what: String, _ condition: () -> Bool) {
-        let deadline = Date().addingTimeInterval(60)
-        while !condition() {
-            guard Date() < deadline else {
-                Issue.record("not in time: \(what)")
-                return
-            }
-            Thread.sleep(forTimeInterval: 0.01)
-        }
-    }
 }
 
 @Suite struct ControlTests {
@@ -138,7 +131,7 @@ private final class Bench {
         #expect(throws: ControlRefusal.self) {
             try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
         }
-        bench.wait("the request") { !bench.work.value.isEmpty }
+        try waitUntil("the request") { !bench.work.value.isEmpty }
         #expect(try bench.client().ask(.init(.status), timeout: Self.patience).status != nil)
         for (_, done) in bench.work.value { done(ControlReply(done: true)) }
         #expect(first.next(timeout: Self.patience)?.done == true)
@@ -152,7 +145,7 @@ private final class Bench {
             let first = try bench.client()
             #expect(try first.ask(.init(.sync), timeout: Self.patience).status != nil)
         }
-        bench.wait("the request") { !bench.work.value.isEmpty }
+        try waitUntil("the request") { !bench.work.value.isEmpty }
         let others = try (0..<40).map { _ in try bench.client() }
         for other in others {
             #expect(try other.ask(.init(.watch), timeout: Self.patience).status != nil)
@@ -170,7 +163,7 @@ private final class Bench {
         let bench = try Bench()
         let client = try bench.client()
         #expect(try client.ask(.init(.sync), timeout: Self.patience).status != nil)
-        bench.wait("the request") { !bench.work.value.isEmpty }
+        try waitUntil("the request") { !bench.work.value.isEmpty }
         var result = ControlReply(done: false)
         result.sync = .init(left: 3, quarantined: 1)
         for (request, done) in bench.work.value where request.command == .sync { done(result) }

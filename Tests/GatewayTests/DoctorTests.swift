@@ -1,13 +1,15 @@
 // Checks that look at files, over trees that stand for other machines.
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct DoctorCheckTests {
     private final class Tree {
-        let root = NSTemporaryDirectory() + "waypost-tree-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var root: String { temporary.path }
 
         func put(_ path: String, _ text: String = "") throws {
             let url = URL(fileURLWithPath: root + path)
@@ -23,8 +25,6 @@ import Testing
             configuration.runtimeDirectory = root + "/run/waypost"
             return DoctorInput(configuration, environment: [:], version: "test", root: root)
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: root) }
     }
 
     private func lines(_ findings: [Finding]) -> [String] {

@@ -3,13 +3,15 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct ExportTests {
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-export-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         var configuration = Configuration()
         let queue: Queue
         let clock = ManualClock(
@@ -20,13 +22,9 @@ import Testing
         )
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            configuration.stateDirectory = folder
+            configuration.stateDirectory = temporary.path
             var settings = QueueSettings(
-                path: Configuration.databasePath(in: folder),
+                path: Configuration.databasePath(in: temporary.path),
                 bootID: "b",
                 clock: clock,
                 appVersion: "t"
@@ -37,7 +35,6 @@ import Testing
 
         deinit {
             queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         /// A fix every ten seconds.
@@ -99,7 +96,7 @@ import Testing
             let range = try #require(bench.queue.pending(.location))
             try bench.queue.perform { writer in
                 guard let batch = try writer.freeze(range, through: end), isDropped else { return }
-                try writer.quarantine(batch, words: "no")
+                try writer.quarantine(batch, message: "no")
                 _ = try writer.drop(batch)
             }
         }

@@ -6,6 +6,7 @@ import CLinux
 import Foundation
 import Host
 import Location
+import Support
 import Testing
 import Upload
 
@@ -13,7 +14,8 @@ import Upload
 
 /// A gateway in this process whose service manager is a socket here.
 final class GatewayBench: Sendable {
-    let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     private let manager: Int32
     private let signals: (reading: Int32, writing: Int32)
     private let ended = DispatchSemaphore(value: 0)
@@ -32,20 +34,16 @@ final class GatewayBench: Sendable {
         reload: @escaping @Sendable (Configuration) -> Configuration? = { _ in nil }
     ) throws {
         var configuration = Configuration()
-        configuration.stateDirectory = folder + "/state"
-        configuration.runtimeDirectory = folder + "/run"
+        configuration.stateDirectory = temporary.path + "/state"
+        configuration.runtimeDirectory = temporary.path + "/run"
         configuration.upload.isRequired = false
         configuration.beacons.isEnabled = false
         configuration.location.isEnabled = false
         configuration.audio.isEnabled = false
         change(&configuration)
         self.configuration = configuration
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
         let manager = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        let bound = UnixSocket.withAddress(Array((folder + "/notify").utf8)) {
+        let bound = UnixSocket.withAddress(Array((temporary.path + "/notify").utf8)) {
             bind(manager, $0, $1)
         }
         self.manager = manager
@@ -109,13 +107,6 @@ final class GatewayBench: Sendable {
         #expect(ended.wait(timeout: .now() + 60) == .success)
         shutdown(manager, Int32(SHUT_RDWR))
         close(manager)
-        try? FileManager.default.removeItem(atPath: folder)
-    }
-
-    func waitUntil(_ what: String, _ condition: () -> Bool) {
-        let deadline = Date().addingTimeInterval(60)
-        while !condition(), Date() < deadline { usleep(2000) }
-        #expect(condition(), "\(what)")
     }
 
     /// The snapshot.
@@ -135,13 +126,12 @@ final class GatewayBench: Sendable {
     /// True once five snapshots were made, each of them a new file.
     func fiveTicksPass() -> Bool {
         var (ticks, last) = (0, snapshot)
-        waitUntil("five ticks") {
+        return eventually {
             let now = snapshot
             if now != last { ticks += 1 }
             last = now
             return ticks >= 5
         }
-        return true
     }
 
     /// The snapshot that each tick leaves, by its file.

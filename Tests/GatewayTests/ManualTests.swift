@@ -1,14 +1,14 @@
 import Board
 import Foundation
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
 
 /// The manual pages say what the program does.
 @Suite struct ManualTests {
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
+    private static let root = Tree.root
 
     private func page(_ name: String) throws -> String {
         let url = Self.root.appendingPathComponent("deploy/man/\(name).scd")

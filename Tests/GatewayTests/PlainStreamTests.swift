@@ -5,6 +5,7 @@ import Foundation
 import Host
 import SQLite
 import Streams
+import Support
 import Testing
 import Upload
 
@@ -51,7 +52,8 @@ private struct Tide: PlainRecord {
     }
 
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-plain-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -63,17 +65,12 @@ private struct Tide: PlainRecord {
         var queue: Queue
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             stop = try StopSignal()
-            queue = try Self.open(folder, clock)
+            queue = try Self.open(temporary.path, clock)
         }
 
         deinit {
             queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         static func open(_ folder: String, _ clock: ManualClock) throws -> Queue {
@@ -138,7 +135,7 @@ private struct Tide: PlainRecord {
     @Test func refusalQuarantineDrop() throws {
         let bench = try Bench()
         try bench.add(1...2)
-        bench.server.verdict = .refused(words: "no tides here")
+        bench.server.verdict = .refused(message: "no tides here")
         #expect(bench.sync().quarantined == 2)
         #expect(bench.figures?.quarantined == 2)
         bench.server.verdict = .accepted

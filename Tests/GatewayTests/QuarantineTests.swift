@@ -3,12 +3,13 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct QuarantineDeskTests {
-    private func entry(_ words: String, stream: String = "beacons") -> QuarantinePage.Entry {
+    private func entry(_ message: String, stream: String = "beacons") -> QuarantinePage.Entry {
         QuarantinePage.Entry(
             number: 7,
             key: "22222222-2222-4222-8222-222222222222",
@@ -16,7 +17,7 @@ import Testing
             records: 1,
             quarantinedAt: "2026-11-21T04:30:07.000Z",
             attempts: 2,
-            words: words,
+            message: message,
             firstId: "00010203-0405-8607-8809-010000000001"
         )
     }
@@ -54,9 +55,8 @@ import Testing
     }
 
     @Test func desk_finds_byNumberAndKey_andSaysWhenThereIsNone() throws {
-        let folder = NSTemporaryDirectory() + "waypost-desk-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let queue = try Queue(
             settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "t")
         )
@@ -68,7 +68,7 @@ import Testing
         while let range = try queue.flushed().pending(.location) {
             try queue.perform { writer in
                 guard let batch = try writer.freeze(range, through: range.first) else { return }
-                try writer.quarantine(batch, words: String(repeating: "é", count: 400))
+                try writer.quarantine(batch, message: String(repeating: "é", count: 400))
             }
         }
         let desk = QueueDesk(queue: queue, configuration: Configuration())

@@ -6,6 +6,7 @@ import Glibc
 import Host
 import Location
 import Queue
+import Support
 import Testing
 import Upload
 
@@ -69,11 +70,11 @@ private final class QuietGPSD: Sendable {
     }
 
     /// Has it reload, and returns once that is done.
-    private func reload(_ bench: GatewayBench) {
-        bench.waitUntil("a start") { bench.readies.value >= 1 }
+    private func reload(_ bench: GatewayBench) throws {
+        try waitUntil("a start") { bench.readies.value >= 1 }
         let before = bench.readies.value
         bench.signal(SIGHUP)
-        bench.waitUntil("a reload") { bench.readies.value > before }
+        try waitUntil("a reload") { bench.readies.value > before }
     }
 
     @Test func unchangedFile_restartsNothing_andABurstIsOneReload() throws {
@@ -81,9 +82,9 @@ private final class QuietGPSD: Sendable {
         let bench = try bench(gpsd, signals: [SIGHUP, SIGHUP, SIGHUP, SIGHUP, SIGHUP]) { _ in
             reads.update { $0 += 1 }
         }
-        bench.waitUntil("a start and a reload") { bench.readies.value >= 2 }
-        bench.waitUntil("a connection") { gpsd.connections.value >= 1 }
-        reload(bench)
+        try waitUntil("a start and a reload") { bench.readies.value >= 2 }
+        try waitUntil("a connection") { gpsd.connections.value >= 1 }
+        try reload(bench)
         bench.stop()
         #expect(reads.value == 2)
         #expect(gpsd.connections.value == 1)
@@ -102,11 +103,11 @@ private final class QuietGPSD: Sendable {
             default: configuration.location.interval = .seconds(3)
             }
         }
-        bench.waitUntil("a connection") { gpsd.connections.value == 1 }
-        reload(bench)
+        try waitUntil("a connection") { gpsd.connections.value == 1 }
+        try reload(bench)
         #expect(gpsd.connections.value == 1)
-        reload(bench)
-        bench.waitUntil("another connection") { gpsd.connections.value == 2 }
+        try reload(bench)
+        try waitUntil("another connection") { gpsd.connections.value == 2 }
         bench.stop()
     }
 
@@ -117,9 +118,9 @@ private final class QuietGPSD: Sendable {
             configuration.stateDirectory = "/nowhere"
             configuration.logLevel = .debug
         }
-        reload(bench)
+        try reload(bench)
         #expect(bench.log.isOn(.debug))
-        bench.waitUntil("the keys") {
+        try waitUntil("the keys") {
             bench.reasons.contains("restart waypost for device_id, state_directory")
         }
         bench.stop()

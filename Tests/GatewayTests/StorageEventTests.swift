@@ -1,6 +1,7 @@
 import Foundation
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -13,8 +14,8 @@ import Testing
             $0.storage.limits.warnFree = 1 << 60
             $0.storage.limits.criticalFree = 1 << 59
         })
-        bench.waitUntil("a snapshot") { !bench.status.isEmpty }
-        bench.waitUntil("the event") { Self.levels(bench) == ["critical"] }
+        try waitUntil("a snapshot") { !bench.status.isEmpty }
+        try waitUntil("the event") { Self.levels(bench) == ["critical"] }
         #expect(bench.fiveTicksPass())
         #expect(Self.levels(bench) == ["critical"])
         bench.stop()

@@ -2,6 +2,7 @@ import Board
 import Foundation
 import Host
 import Queue
+import Support
 import Testing
 
 @testable import Gateway
@@ -83,15 +84,12 @@ import Testing
 
 @Suite struct OutletTests {
     private final class TemporaryQueue {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let queue: Queue
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            let path = folder + "/queue.sqlite"
+            let path = temporary.path + "/queue.sqlite"
             queue = try Queue(
                 settings: QueueSettings(path: path, bootID: "boot", appVersion: "test")
             )
@@ -99,7 +97,6 @@ import Testing
 
         deinit {
             queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
     }
 

@@ -1,6 +1,7 @@
 // Surveys on a real database: what is gathered, what is published, and what stays through a restart.
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Gateway
@@ -11,7 +12,8 @@ import Testing
 @Suite struct SurveyTests {
     /// A queue whose clock is turned by hand.
     private final class Bench {
-        let path = NSTemporaryDirectory() + "survey-\(UUID().uuidString)"
+        private let temporary = TemporaryFolder()
+        var path: String { temporary.path }
         let clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -21,16 +23,11 @@ import Testing
         var queue: Queue
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: path,
-                withIntermediateDirectories: true
-            )
-            queue = try Self.open(path, clock)
+            queue = try Self.open(temporary.path, clock)
         }
 
         deinit {
             queue.close()
-            try? FileManager.default.removeItem(atPath: path)
         }
 
         private static func open(_ path: String, _ clock: ManualClock, boot: String = "a") throws

@@ -1,6 +1,7 @@
 // The grid that everything periodic runs on, and the timer that follows it.
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Gateway
@@ -39,9 +40,7 @@ import Testing
             grid: TimerGrid(interval: .milliseconds(5)),
             clock: SystemClock()
         ) { ticks.update { $0 += 1 } }
-        let deadline = Date().addingTimeInterval(30)
-        while ticks.value < 3, Date() < deadline { usleep(1000) }
-        #expect(ticks.value >= 3)
+        try waitUntil("three ticks") { ticks.value >= 3 }
         timer.cancel()
         let final = ticks.value
         // Cancel has returned: no handler runs, and the thread that would call it has ended.
@@ -102,11 +101,10 @@ import Testing
             _ = clock.wall()
             ticks.update { $0.append(clock.now()) }
         }
-        let deadline = Date().addingTimeInterval(30)
-        while ticks.value.count < 10, Date() < deadline {
+        try waitUntil("ten ticks") {
             let next = timer.next
             #expect(next.map { $0.nanoseconds % 20_000_000 == 7_000_000 } != false)
-            usleep(1000)
+            return ticks.value.count >= 10
         }
         timer.cancel()
         let seen = ticks.value
@@ -139,8 +137,7 @@ import Testing
             mayEnd.update { $0 = true }
             running.update { $0 -= 1 }
         }
-        let deadline = Date().addingTimeInterval(30)
-        while starts.value.count < 4, Date() < deadline { usleep(1000) }
+        try waitUntil("four starts") { starts.value.count >= 4 }
         timer.cancel()
         let seen = starts.value
         #expect(seen.count >= 4)
@@ -164,9 +161,7 @@ import Testing
             while SystemClock().now() < until { usleep(500) }
             isOut.update { $0 = true }
         }
-        let deadline = Date().addingTimeInterval(30)
-        while !isIn.value, Date() < deadline { usleep(200) }
-        #expect(isIn.value)
+        try waitUntil("the handler") { isIn.value }
         timer.cancel()
         #expect(isOut.value)
     }

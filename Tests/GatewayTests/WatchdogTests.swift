@@ -1,6 +1,7 @@
 // The watchdog of the service manager hears of a gateway only while none of its threads hangs for long.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @testable import Gateway
@@ -8,7 +9,7 @@ import Testing
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {
         let bench = try GatewayBench()
-        bench.waitUntil("three signs of life") { bench.beats.value >= 3 }
+        try waitUntil("three signs of life") { bench.beats.value >= 3 }
         bench.stop()
     }
 
@@ -20,19 +21,19 @@ import Testing
             _ = mayGo.wait(timeout: .now() + 60)
             return nil
         })
-        bench.waitUntil("a sign of life") { bench.beats.value >= 1 }
+        try waitUntil("a sign of life") { bench.beats.value >= 1 }
         bench.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
-        bench.waitUntil("its name") {
+        try waitUntil("its name") {
             bench.errors.contains { $0.hasPrefix("reload: no sign of life for ") }
         }
-        bench.waitUntil("silence") {
+        try waitUntil("silence") {
             let before = bench.beats.value
             return bench.fiveTicksPass() && bench.beats.value == before
         }
         let before = bench.beats.value
         mayGo.signal()
-        bench.waitUntil("signs of life again") { bench.beats.value >= before + 2 }
+        try waitUntil("signs of life again") { bench.beats.value >= before + 2 }
         bench.stop()
     }
 

@@ -4,6 +4,7 @@ import Configuration
 import Host
 import Queue
 import Streams
+import Support
 
 @testable import Location
 

@@ -5,6 +5,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Location

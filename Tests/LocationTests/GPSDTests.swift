@@ -6,6 +6,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Location
@@ -48,8 +49,7 @@ import Testing
     }
 
     @Test func realGPSD_replayingAWalk_givesItsFixes() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
+        let root = Tree.root
         let route = NSTemporaryDirectory() + "route-\(UUID().uuidString).nmea"
         defer { try? FileManager.default.removeItem(atPath: route) }
         try run(
@@ -59,7 +59,7 @@ import Testing
                 "python3 '\(root.path)/Tests/Peers/route.py' --start 2026-06-01T10:00:00 --minutes 2 > '\(route)'",
             ]
         )
-        let port = try freePort()
+        let port = freePort()
         let gpsfake = Process()
         gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
         gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "0.02", route]
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func absentGPSD_isNamed_andTheProcessLives() throws {
-        let port = try freePort()
+        let port = freePort()
         let bench = try Bench(port: port)
         defer { bench.finish() }
         try waitUntil("the failure is told") { bench.failure != nil }

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Host
+import Support
 
 @testable import Location
 
@@ -31,7 +32,7 @@ final class GPSDaemon: Sendable {
 
     /// Nothing runs yet; the port is fixed.
     init() throws {
-        port = try freePort()
+        port = freePort()
     }
 
     deinit {

@@ -5,6 +5,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Location
@@ -50,7 +51,7 @@ import Testing
         for (text, words) in cases {
             var one = fix(0)
             one.receiverTime = WallTime(rfc3339: text)
-            #expect(refusals([one]).first??.words == words, "\(text)")
+            #expect(refusals([one]).first??.message == words, "\(text)")
         }
     }
 
@@ -69,7 +70,7 @@ import Testing
         let found = refusals((0...100).map { fix(Double($0), said: 0) })
         #expect(found.prefix(11).allSatisfy { $0 == nil })
         #expect(found.dropFirst(11).allSatisfy { $0 != nil })
-        #expect(found.last??.words == "fixes come 100 s late")
+        #expect(found.last??.message == "fixes come 100 s late")
     }
 
     @Test func receiverThatCorrectsItsTimeBackwards_isBelievedAfterTenSeconds() {
@@ -115,7 +116,7 @@ import Testing
         let scattered = [fix(0)] + (1...6).map { fix(Double($0), north: Double($0)) }
         #expect(refusals(scattered).dropFirst().allSatisfy { $0 != nil })
         #expect(refusals([fix(0), fix(400, north: 1)]) == [nil, nil])
-        #expect(refusals(moved)[1]?.words == "jump of 111 km")
+        #expect(refusals(moved)[1]?.message == "jump of 111 km")
     }
 }
 

@@ -5,6 +5,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Location
@@ -160,14 +161,13 @@ import Testing
 
         /// `cycle`: seconds a sentence, four sentences a second of the walk.
         init(start: String, cycle: Double, dates: ReceiverDates = .sinceRelease) throws {
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent()
+            let root = Tree.root
             let script = "\(root.path)/Tests/Peers/route.py"
             try run(
                 "/bin/sh",
                 ["-c", "python3 '\(script)' --start \(start) --minutes 2 > '\(route)'"]
             )
-            let port = try freePort()
+            let port = freePort()
             gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
             gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "\(cycle)", route]
             gpsfake.standardOutput = FileHandle.nullDevice

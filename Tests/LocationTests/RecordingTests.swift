@@ -4,13 +4,13 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Location
 
 @Suite(.serialized) struct RecordingTests {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Fixtures/gpsd")
+    private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/gpsd")
 
     /// What a fix says, its time without what a rollover changes: releases of gpsd mend that differently.
     private struct Kept: Equatable, CustomStringConvertible {

@@ -3,41 +3,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
-
-/// What was waited for did not happen.
-struct NeverHappened: Error {
-    var what: String
-}
-
-/// Waits for a condition, not for a time.
-func waitUntil(_ what: String, limit: Duration = .seconds(60), _ condition: () throws -> Bool)
-    throws
-{
-    let clock = SystemClock()
-    let deadline = clock.now() + limit
-    while try !condition() {
-        guard clock.now() < deadline else { throw NeverHappened(what: what) }
-        usleep(5000)
-    }
-}
-
-/// A value behind a lock.
-final class Locked<Value: Sendable>: @unchecked Sendable {
-    // Unchecked because every access is under `lock`.
-    private var content: Value
-    private let lock = NSLock()
-
-    init(_ value: Value) {
-        content = value
-    }
-
-    var value: Value { lock.withLock { content } }
-
-    @discardableResult
-    func update<Result>(_ change: (inout Value) -> Result) -> Result {
-        lock.withLock { change(&content) }
-    }
-}
+import Support
 
 func run(_ program: String, _ arguments: [String]) throws {
     let process = try Process.run(URL(fileURLWithPath: program), arguments: arguments)
@@ -45,30 +11,6 @@ func run(_ program: String, _ arguments: [String]) throws {
     guard process.terminationStatus == 0 else {
         throw NeverHappened(what: arguments.joined(separator: " "))
     }
-}
-
-/// A listening socket on a port that the kernel chose.
-func listening(backlog: Int32 = 8) -> (socket: Int32, port: UInt16) {
-    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    withUnsafeMutablePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            _ = bind(number, $0, length)
-            _ = listen(number, backlog)
-            _ = getsockname(number, $0, &length)
-        }
-    }
-    return (number, UInt16(bigEndian: address.sin_port))
-}
-
-/// A port that nobody listens on now.
-func freePort() throws -> UInt16 {
-    let (number, port) = listening()
-    close(number)
-    return port
 }
 
 /// Sends each client some text in odd pieces and hangs up.

@@ -2,27 +2,28 @@
 import SQLite
 import Foundation
 import Host
+import Support
 import Testing
 
 @testable import Queue
 @testable import Streams
 
 @Suite struct ClockTests {
-    private static let now = WallTime(milliseconds: 1_795_235_407_000)
+    static let now = WallTime(milliseconds: 1_795_235_407_000)
     /// What boards without a battery wake up to.
     static let wrongTimes = [
         "1970-01-01T00:00:05Z", "2019-02-14T10:11:59Z", "2038-01-19T03:14:07Z",
         "2106-02-07T06:28:16Z",
     ]
 
-    private static func clock(_ wall: WallTime, boot seconds: Int64 = 20) -> ManualClock {
+    static func clock(_ wall: WallTime, boot seconds: Int64 = 20) -> ManualClock {
         ManualClock(
             Stamp(boot: BootInstant(nanoseconds: seconds * 1_000_000_000), wall: wall)
         )
     }
 
     /// A record whose place is its number, so that order can be told from place.
-    private static func add(_ number: Int, to queue: Queue, _ clock: ManualClock) {
+    static func add(_ number: Int, to queue: Queue, _ clock: ManualClock) {
         queue.accept(
             Fix(
                 stamp: clock.stamp(),
@@ -33,7 +34,7 @@ import Testing
         )
     }
 
-    private struct Dated: Equatable {
+    struct Dated: Equatable {
         var wall: WallTime
         var quality: ClockQuality
 
@@ -44,7 +45,7 @@ import Testing
     }
 
     /// Every fix in order of its sequence, dated with the map up to an entry (nil: all of it).
-    private static func dates(_ queue: Queue, through last: Int64? = nil) throws -> [Dated] {
+    static func dates(_ queue: Queue, through last: Int64? = nil) throws -> [Dated] {
         let pending = try queue.perform { writer in
             try writer.commit()
             return writer.clockMap.newest
@@ -62,7 +63,7 @@ import Testing
         return dates
     }
 
-    private static func note(
+    static func note(
         _ queue: Queue,
         _ stamp: Stamp,
         synced: Bool,
@@ -75,7 +76,7 @@ import Testing
 
     @Test(arguments: wrongTimes)
     func bootWithAWrongClock_isDatedFromItsFirstSync(text: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: false)
@@ -105,7 +106,7 @@ import Testing
 
     @Test(arguments: wrongTimes)
     func bootSyncedByGpsdAlone_isDatedRight_whileTheSystemClockStaysWrong(text: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(try #require(WallTime(rfc3339: text)))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
@@ -133,7 +134,7 @@ import Testing
     }
 
     @Test func bootThatNeverSynced_keepsWhatItSaw_andTakesNothingFromOthers() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let first = Self.clock(WallTime(milliseconds: 0))
         var queue = try folder.queue(bootID: "first", clock: first)
         try Self.note(queue, first.stamp(), synced: false)
@@ -162,7 +163,7 @@ import Testing
 
     @Test(arguments: [-10, -1, 1, 10])
     func clockSteppedByYearsWhileCollecting_changesNoDate(years: Int) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
@@ -190,7 +191,7 @@ import Testing
     }
 
     @Test func stepOfASyncedClock_holdsFromItsOwnAnchorOn() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(Self.now)
         let queue = try folder.queue(clock: clock)
         try Self.note(queue, clock.stamp(), synced: true)
@@ -211,7 +212,7 @@ import Testing
     }
 
     @Test func suspend_movesBothClocks_andNeedsNoCorrection() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 0))
         let queue = try folder.queue(clock: clock)
         Self.add(1, to: queue, clock)
@@ -265,7 +266,7 @@ import Testing
         }
     }
 
-    private static func entry(_ id: Int64, boottime: Int64, wall: Int64) -> ClockMap.Entry {
+    static func entry(_ id: Int64, boottime: Int64, wall: Int64) -> ClockMap.Entry {
         ClockMap.Entry(
             id: id,
             boot: 1,
@@ -274,178 +275,5 @@ import Testing
             synced: true,
             source: .kernel
         )
-    }
-
-    // MARK: What is kept
-
-    @Test func monthsOfNotes_areAFewRows_andTheSameDates() throws {
-        let folder = try TemporaryFolder()
-        let clock = Self.clock(Self.now)
-        let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
-        Self.add(1, to: queue, clock)
-        let notes = 90 * 144
-        let (rows, kept) = try queue.perform { writer in
-            for _ in 0..<notes {
-                clock.advance(by: .seconds(600))
-                try writer.noteClock(clock.stamp(), synced: true)
-                try writer.pruneClockMap()
-            }
-            let rows = try writer.connection.integer("SELECT count(*) FROM clock_map")
-            return (rows ?? 0, writer.clockMap.count)
-        }
-        // One each six hours while the first record of that boot is still here, and the newest.
-        #expect(rows <= 90 * 4 + 2)
-        #expect(kept <= 90 * 4 + 2)
-        Self.add(2, to: queue, clock)
-        clock.stepWall(to: WallTime(milliseconds: 0))
-        Self.add(3, to: queue, clock)
-        let end = Self.now + .seconds(notes * 600)
-        #expect(
-            try Self.dates(queue) == [
-                Dated(Self.now, .synced), Dated(end, .synced), Dated(end, .corrected),
-            ]
-        )
-        // Once the old record is gone, so is what dated it.
-        let left = try queue.perform { writer in
-            try writer.connection.execute("DELETE FROM location WHERE id<=2")
-            try writer.pruneClockMap()
-            return try writer.connection.integer("SELECT count(*) FROM clock_map") ?? 0
-        }
-        #expect(left <= 3)
-        #expect(try Self.dates(queue) == [Dated(end, .corrected)])
-        queue.close()
-    }
-
-    @Test func unsyncedNotes_areOneRowABoot_thatTellsHowLongItRan() throws {
-        let folder = try TemporaryFolder()
-        let clock = Self.clock(WallTime(milliseconds: 0))
-        let queue = try folder.queue(clock: clock)
-        let row = try queue.perform { writer in
-            for _ in 0..<1000 {
-                clock.advance(by: .seconds(600))
-                try writer.noteClock(clock.stamp(), synced: false)
-            }
-            #expect(try writer.connection.integer("SELECT count(*) FROM clock_map") == 1)
-            return try writer.connection.integer("SELECT boottime FROM clock_map")
-        }
-        #expect(row == clock.now().milliseconds)
-        queue.close()
-    }
-
-    @Test func boots_areForgotten_onceNoRecordRefersToThem() throws {
-        let folder = try TemporaryFolder()
-        for number in 1...5 {
-            let clock = Self.clock(Self.now + .seconds(number * 86_400))
-            let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
-            try Self.note(queue, clock.stamp(), synced: true)
-            clock.advance(by: .seconds(1))
-            // The second and the fourth boot collected nothing.
-            if number % 2 == 1 { Self.add(number, to: queue, clock) }
-            queue.close()
-        }
-        let clock = Self.clock(Self.now, boot: 100)
-        let queue = try folder.queue(bootID: "boot-6", clock: clock)
-        let before = try Self.dates(queue)
-        #expect(before.map(\.quality) == [.synced, .synced, .synced])
-        func boots() throws -> Int64? {
-            try queue.perform { writer in
-                try writer.pruneClockMap()
-                return try writer.connection.integer("SELECT count(*) FROM boots")
-            }
-        }
-        #expect(try boots() == 6)
-        #expect(try Self.dates(queue) == before)
-        try queue.perform { try $0.connection.execute("DELETE FROM location WHERE id=1") }
-        #expect(try boots() == 4)
-        #expect(try Self.dates(queue) == Array(before.dropFirst()))
-        try queue.perform { try $0.connection.execute("DELETE FROM location") }
-        #expect(try boots() == 1)
-        queue.close()
-    }
-
-    @Test func bootsOfLosses_stay_andOthersGo() throws {
-        let folder = try TemporaryFolder()
-        for number in 1...4 {
-            let clock = Self.clock(Self.now + .seconds(number * 86_400))
-            let queue = try folder.queue(bootID: "boot-\(number)", clock: clock)
-            try Self.note(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true)
-            if number == 2 {
-                let loss = Loss(
-                    .overrun,
-                    .beacons,
-                    records: 7,
-                    from: clock.stamp(),
-                    to: clock.stamp()
-                )
-                try queue.perform { try $0.note(loss) }
-            }
-            queue.close()
-        }
-        let queue = try folder.queue(bootID: "boot-5", clock: Self.clock(Self.now))
-        let boots = try queue.perform { writer in
-            try writer.connection.execute("DELETE FROM events")
-            try writer.pruneClockMap()
-            let row = try writer.connection.prepare(
-                "SELECT group_concat(boot_id) FROM (SELECT * FROM boots ORDER BY id)"
-            )
-            return try row.step() ? row.text(0) : ""
-        }
-        #expect(boots == "boot-2,boot-5")
-        #expect(try queue.flushed().losses().first?.from == Self.now)
-        queue.close()
-    }
-
-    @Test func frozenBatch_keepsItsDates_whateverIsNotedOrForgottenLater() throws {
-        let folder = try TemporaryFolder()
-        let clock = Self.clock(WallTime(milliseconds: 0))
-        let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: false)
-        Self.add(1, to: queue, clock)
-        let unsynced = try queue.flushed().pending(.location)?.clockMap ?? -1
-        let before = try Self.dates(queue, through: unsynced)
-        #expect(before.map(\.quality) == [.unsynced])
-
-        clock.stepWall(to: Self.now)
-        try Self.note(queue, clock.stamp(), synced: true)
-        let synced = try queue.flushed().pending(.location)?.clockMap ?? -1
-        let after = try Self.dates(queue, through: synced)
-        #expect(after.map(\.quality) == [.corrected])
-        for day in 1...30 {
-            clock.advance(by: .seconds(86_400))
-            clock.stepWall(to: clock.wall() + .seconds(day))
-            try Self.note(queue, clock.stamp(), synced: day % 3 == 0)
-            try queue.perform { try $0.pruneClockMap() }
-            #expect(try Self.dates(queue, through: unsynced) == before)
-            #expect(try Self.dates(queue, through: synced) == after)
-        }
-        queue.close()
-    }
-
-    // MARK: Retention
-
-    @Test(arguments: wrongTimes)
-    func retention_neverLooksAtTheWallClock(text: String) throws {
-        let folder = try TemporaryFolder()
-        let clock = Self.clock(Self.now)
-        let queue = try folder.queue(clock: clock)
-        try Self.note(queue, clock.stamp(), synced: true)
-        Self.add(1, to: queue, clock)
-        try queue.perform { writer in
-            let range = try #require(try writer.pending(.location))
-            try writer.uploaded(try #require(try writer.freeze(range, through: 1)))
-        }
-        func purged() throws -> Int {
-            try queue.perform { try $0.purge(.location, retention: .seconds(3600)) }
-        }
-        clock.stepWall(to: try #require(WallTime(rfc3339: text)))
-        try Self.note(queue, clock.stamp(), synced: true)
-        #expect(try purged() == 0)
-        clock.advance(by: .seconds(3599))
-        #expect(try purged() == 0)
-        clock.stepWall(to: Self.now)
-        clock.advance(by: .seconds(1))
-        #expect(try purged() == 1)
-        queue.close()
     }
 }

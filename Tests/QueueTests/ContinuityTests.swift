@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import SQLite
+import Support
 import Testing
 
 @testable import Queue
@@ -9,14 +10,14 @@ import Testing
 /// What outlasts a restart beside the records.
 @Suite struct ContinuityTests {
     @Test func memo_isThereAfterAKill_onceSomethingWasCommitted() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         queue.remember("upload", "{}")
         queue.remember("upload", #"{"a":1}"#)
         queue.accept(testSighting(1))
         try queue.flushed()
         // As a kill would leave it: the queue is never closed.
-        let copy = try TemporaryFolder()
+        let copy = TemporaryFolder()
         for suffix in ["", "-wal"] {
             try FileManager.default.copyItem(
                 atPath: folder.database + suffix,
@@ -31,7 +32,7 @@ import Testing
 
     /// A memo alone is no reason for a commit; the end of the queue is.
     @Test func memo_costsNoCommit_andIsThereAfterAStop() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         try queue.flushed()
         let before = FileSpace.size(folder.database + "-wal")
@@ -47,7 +48,7 @@ import Testing
     }
 
     @Test func memo_goesIntoTheDatabaseThatFollowsADamagedOne() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         queue.remember("upload", "kept")
         queue.accept(testSighting(1))
@@ -70,7 +71,7 @@ import Testing
 
     /// Only of this boot, and of the last ten minutes.
     @Test func readingsOfThisBoot_areFoundAfterARestart() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         queue.accept(reading(1, at: clock.stamp()))
@@ -86,7 +87,7 @@ import Testing
     }
 
     @Test func sourceThatStartsWhileTheDiskHangs_waitsForItNoLongerThanItMay() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")
         let (isIn, mayGo) = (try Wakeup(), try Wakeup())
@@ -112,7 +113,7 @@ import Testing
     }
 
     @Test func endOfSound_isThatOfTheLastSegment_ofThisBoot() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         #expect(queue.endOfSound() == nil)
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "d")

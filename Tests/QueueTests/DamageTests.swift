@@ -4,6 +4,7 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 /// A damaged database is set aside, what can be read of it comes back, and nothing comes twice.
@@ -126,7 +127,7 @@ import Testing
 
     @Test func notADatabase_isSetAside_andANewQueueTakesRecords() throws {
         for junk in [Data(), Data("not a database, whatever it is".utf8), Data(count: 100_000)] {
-            let folder = try TemporaryFolder()
+            let folder = TemporaryFolder()
             try write(junk, folder)
             let queue = try folder.queue()
             queue.accept(testSighting(1))
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test func damagedPages_costOnlyWhatWasOnThem_andIDsStay() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         let before = try folder.queue()
         let known = Set(try ids(try before.reader()))
@@ -182,7 +183,7 @@ import Testing
     }
 
     @Test func aFileThatIsTakenAway_isEnteredAsLost_andNothingWaitsForIt() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         var data = try bytes(folder)
         let database = try Connection(path: folder.database, access: .readOnly)
@@ -214,7 +215,7 @@ import Testing
     }
 
     @Test func salvagedSound_isTheSameSound() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         var sound: [[UInt8]] = []
         let before = try folder.queue()
@@ -261,7 +262,7 @@ import Testing
     }
 
     @Test func truncatedFile_givesBackWhatIsLeftOfIt() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         let data = try bytes(folder)
         try write(data.prefix(data.count * 3 / 4), folder)
@@ -275,7 +276,7 @@ import Testing
     }
 
     @Test func emptyFileWithAJournal_givesBackWhatIsInTheJournal() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .milliseconds(1))
         for number in 0..<500 { queue.accept(testSighting(number)) }
         _ = try queue.perform { _ in true }
@@ -294,7 +295,7 @@ import Testing
     }
 
     @Test func treeThatLeadsToALeafTwice_givesItsRowsOnce() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         var data = try bytes(folder)
         let database = try Connection(path: folder.database, access: .readOnly)
@@ -323,7 +324,7 @@ import Testing
     @Test(arguments: 0..<60)
     func randomDamage_neverStopsTheQueue(_ seed: Int) throws {
         var numbers = Numbers(state: UInt64(seed) &* 7919 &+ 17)
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         var data = try bytes(folder)
         if seed % 4 == 0 {
@@ -362,7 +363,7 @@ import Testing
     }
 
     @Test func damageFoundWhileRunning_goesOnWithANewDatabase() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try fill(folder)
         let queue = try folder.queue(commitInterval: .milliseconds(5))
         let epoch = queue.generation

@@ -2,6 +2,7 @@ import Foundation
 import Host
 @testable import Queue
 import SQLite
+import Support
 @testable import Streams
 import Testing
 
@@ -38,7 +39,7 @@ import Testing
 
     /// SQLite's check passes over a column that has another name, and every insert that names it fails.
     @Test func damagedDeclaration_isSetAside() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<20 { queue.accept(testSighting(number)) }
         queue.close()
@@ -55,7 +56,7 @@ import Testing
     }
 
     @Test func ledgerAndTraffic_ofADatabaseThatIsSetAside_goOn() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let before = Loss(.missed, .beacons, records: 7, from: testStart, to: testStart)
         queue.note(before)
@@ -73,7 +74,7 @@ import Testing
 
     /// The newest random number is gone: its records would get the ids that others have.
     @Test func recordsWhoseRandomNumberIsGone_areLost_notSentAsOthers() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for start in 0..<2 {
             let queue = try folder.queue()
             for number in 0..<10 { queue.accept(testSighting(10 * start + number)) }
@@ -93,7 +94,7 @@ import Testing
 
     /// A page that was written in part holds a boot twice: its clock would date records of the other one.
     @Test func bootThatIsThereTwice_datesNothing() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(bootID: "first")
         try queue.perform { try $0.noteClock(testStart, synced: true) }
         queue.close()
@@ -115,7 +116,7 @@ import Testing
 
     /// The power went after the database was renamed, and before its journal was.
     @Test func journalThatStayedBehind_followsItsDatabase() throws {
-        let (folder, later) = (try TemporaryFolder(), try TemporaryFolder())
+        let (folder, later) = (TemporaryFolder(), TemporaryFolder())
         let queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import SQLite
+import Support
 import Testing
 
 @testable import Queue
@@ -68,7 +69,7 @@ import Testing
 
     /// The commit before a question finds damage, and the question is refused: that takes no record back.
     @Test func refusedQuestion_afterAReplacement_losesNoRecord() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         queue.accept(testSighting(0))
         try queue.flushed()
@@ -97,7 +98,7 @@ import Testing
 
     /// One changed byte says that an older database is finished: what waits in it goes out all the same.
     @Test func databaseThatOnlySaysItIsFinished_isDrained() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
@@ -114,7 +115,7 @@ import Testing
     }
 
     @Test func drainedDatabase_isNotDrainedAgain_afterAnotherDamage() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
@@ -129,7 +130,7 @@ import Testing
 
     /// A board without a battery for its clock may set the second one aside at an earlier time of day.
     @Test func secondDamage_withTheClockSetBack_sendsNothingAgain() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = SetClock()
         var settings = settings(folder)
         settings.clock = clock
@@ -156,7 +157,7 @@ import Testing
 
     /// `status` tells people that they may delete it.
     @Test func olderDatabaseThatWasDeleted_isEnteredAsLost_andHoldsNothingUp() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
@@ -178,7 +179,7 @@ import Testing
 
     /// What a batch of the first database was frozen with is found in the third, too.
     @Test func batchOfTheFirstOfThreeDatabases_isDatedTheSame() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.perform { writer in
@@ -200,7 +201,7 @@ import Testing
 
     /// What was pending in the database before is frozen in the one after it.
     @Test func staleRange_isFrozenWithAnEntryThatIsThere() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder))
         queue.accept(testSighting(0))
         try queue.perform { try $0.noteClock(testStart, synced: false) }
@@ -216,7 +217,7 @@ import Testing
 
     /// A database in the place of another numbers the streams anew: a name stays a name.
     @Test func userStreams_areNotMixed_whenTheDatabaseIsReplacedAtTheStart() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder, ["zeta"]))
         queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
         try put(queue, user("zeta", 1))
@@ -236,7 +237,7 @@ import Testing
 
     /// The number that a stream had in an older database may be that of another one by now.
     @Test func userStream_whoseNumberIsTaken_isStillUploaded() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder, ["zeta"]))
         try put(queue, user("zeta", 1))
         queue.close()
@@ -259,7 +260,7 @@ import Testing
     }
 
     @Test func userStreams_ofTheOpenTransaction_areNotMixed_whenTheDatabaseIsReplaced() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try Queue(settings: settings(folder, ["zeta", "gone"]))
         queue.declare([.init(name: "alpha", wire: "alpha"), .init(name: "zeta", wire: "zeta")])
         queue.put([user("zeta", 1)]) { _ in }
@@ -327,7 +328,7 @@ import Testing
         "UPDATE clock_map SET boottime=9223372036854775807, wall=-9223372036854775808, synced=1",
     ])
     func numbersFromADamagedDatabase_stopNothing(_ damage: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try Queue(settings: settings(folder))
         for number in 0..<10 { queue.accept(testSighting(number)) }
         record(queue, segments: 20, bytes: 100)

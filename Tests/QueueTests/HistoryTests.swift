@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import SQLite
+import Support
 import Testing
 
 @testable import Queue
@@ -27,7 +28,7 @@ import Testing
 
     /// Islands of the newest are evicted, the backlog below them is frozen, the program starts again.
     @Test func islandsThatWereEvicted_neverGiveTheirNumbersAgain() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<300 { queue.accept(testSighting(number)) }
         try upload(queue, 201...300)
@@ -48,7 +49,7 @@ import Testing
     }
 
     @Test func droppedIsland_isNotPendingAfterARestart() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<30 { queue.accept(testSighting(number)) }
         try queue.flushed()
@@ -56,7 +57,7 @@ import Testing
             var newest = try #require(try writer.pending(.beacons))
             newest.first = 21
             let batch = try #require(try writer.freeze(newest, through: 30))
-            try writer.quarantine(batch, words: "no")
+            try writer.quarantine(batch, message: "no")
             _ = try writer.drop(try #require(try writer.quarantined(number: batch.id)))
         }
         queue.close()
@@ -68,7 +69,7 @@ import Testing
 
     /// What versions before 5 left: numbers below the newest that have neither row nor mark.
     @Test func phantomsOfAnEarlierVersion_areNotPending() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         do {
             let database = try Connection(path: folder.database, access: .readWrite)
             try database.execute("PRAGMA auto_vacuum=INCREMENTAL")
@@ -95,8 +96,8 @@ import Testing
     }
 
     @Test func copiedState_neverMakesTheSameIDs_andKeepsThoseOfWhatWasPending() throws {
-        let first = try TemporaryFolder()
-        let second = try TemporaryFolder()
+        let first = TemporaryFolder()
+        let second = TemporaryFolder()
         var queue = try first.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         queue.close()
@@ -119,7 +120,7 @@ import Testing
 
     /// A reader remembers identities; rows of `beacons` must not come again while it lives.
     @Test func beaconRows_areNotUsedAgain_soAReaderMixesNothing() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         queue.accept(testSighting(1))
         queue.close()
@@ -148,7 +149,7 @@ import Testing
 
     /// Segments that memory cannot hold while the disk refuses leave a hole; no chunk spans it.
     @Test func segmentsThatWereRefused_endTheRun_andAreCounted() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "mic")
         try queue.perform { writer in
@@ -183,7 +184,7 @@ import Testing
     }
 
     @Test func killBeforeTheFirstChunk_leavesAChunk_afterASalvage() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         record(queue, segments: 20)
         try queue.flushed()
@@ -206,7 +207,7 @@ import Testing
 
     /// The database is replaced under a transaction: what it held is in the new one, or was committed to the old.
     @Test func recordsOfATransaction_surviveTheReplacementOfTheDatabase() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .seconds(3600))
         for number in 0..<50 { queue.accept(testSighting(number)) }
         queue.reportDamage("the disk", generation: queue.generation)
@@ -218,7 +219,7 @@ import Testing
     }
 
     @Test func callersThatComeAfterTheEnd_areAnswered() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for _ in 0..<50 {
             let queue = try folder.queue()
             let asking = try OwnThread("asking") {
@@ -231,7 +232,7 @@ import Testing
     }
 
     @Test func questions_commitNothing() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var settings = QueueSettings(
             path: folder.database,
             bootID: "boot",
@@ -257,7 +258,7 @@ import Testing
 
     /// Faster than a batch a tick, and batches of the newest before older ones.
     @Test func retention_takesAllThatIsDue_inOneTick() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         for number in 0..<9000 { queue.accept(testSighting(number)) }
@@ -279,7 +280,7 @@ import Testing
     // MARK: The ledger
 
     @Test func damagedTableWithOneRecord_isNotToldAsThousands() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         queue.accept(Event(.started, source: "gateway", stamp: testStart))
         for number in 0..<500 { queue.accept(testSighting(number)) }

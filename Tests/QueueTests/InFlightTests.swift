@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import Streams
+import Support
 import Testing
 
 @testable import Queue
@@ -17,7 +18,7 @@ import Testing
     }
 
     @Test func records_areInFlightUntilTheyAreCommitted() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .seconds(3600))
         for number in 0..<5 { queue.accept(testSighting(number)) }
         queue.accept(event(1))
@@ -34,7 +35,7 @@ import Testing
     }
 
     @Test func whatDidNotReachTheDatabase_isLost_andNothingElse() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<8 { queue.accept(testSighting(number)) }
         try queue.flushed()

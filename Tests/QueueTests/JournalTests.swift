@@ -1,6 +1,7 @@
 import Board
 import Foundation
 import Host
+import Support
 import Synchronization
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
     }
 
     @Test func shortReaders_neverLetTheJournalGrow() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .milliseconds(2))
         let isOver = Mutex(false)
         // Always in a transaction, each a short one, like an upload of a backlog.
@@ -39,7 +40,7 @@ import Testing
     }
 
     @Test func readerThatStays_isNamed() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(limits: StorageLimits(maxSize: 20_000_000))
         queue.accept(testSighting(0))
         _ = try queue.perform { _ in true }

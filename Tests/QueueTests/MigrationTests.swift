@@ -4,6 +4,7 @@ import Testing
 
 @testable import Queue
 import SQLite
+import Support
 @testable import Streams
 
 /// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
@@ -11,12 +12,11 @@ import SQLite
 /// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two chunks and two
 /// events by the version that had the schema, cut to two chunks; the batches were added.
 @Suite struct MigrationTests {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Fixtures/store")
+    private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/store")
 
     /// The database of a version in a folder of the test's own.
     private func recorded(_ version: Int64) throws -> TemporaryFolder {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try FileManager.default.copyItem(
             at: Self.folder.appendingPathComponent("version\(version).sqlite"),
             to: URL(fileURLWithPath: folder.database)
@@ -78,7 +78,7 @@ import SQLite
     @Test func interruptedMigration_isDoneAtTheNextStart() throws {
         // A new database stops at each version in turn, as a crash between two steps leaves it.
         for version in 0..<Schema.newest {
-            let folder = try TemporaryFolder()
+            let folder = TemporaryFolder()
             do {
                 let database = try Connection(path: folder.database, access: .readWrite)
                 try database.execute("PRAGMA auto_vacuum=INCREMENTAL")

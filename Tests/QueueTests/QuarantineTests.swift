@@ -4,6 +4,7 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 /// Records in quarantine: listed, sent again, dropped; the sums hold after each step and after a restart.
@@ -13,15 +14,15 @@ import Testing
         _ queue: Queue,
         _ stream: Streams.Stream,
         _ sizes: [Int64],
-        words: String = "HTTP 422: bad"
+        message: String = "HTTP 422: bad"
     ) throws -> [Batch] {
         try queue.perform { writer in
             var batches: [Batch] = []
             for size in sizes {
                 let range = try #require(try writer.pending(stream))
                 let batch = try #require(try writer.freeze(range, through: range.first + size - 1))
-                try writer.refused(batch, words: words)
-                try writer.quarantine(batch, words: words)
+                try writer.refused(batch, message: message)
+                try writer.quarantine(batch, message: message)
                 batches.append(batch)
             }
             return batches
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test func list_showsEachBatchWithTimeWordsAndFirstID_inPages() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         for number in 0..<9 { queue.accept(testSighting(number)) }
@@ -54,7 +55,7 @@ import Testing
     }
 
     @Test func requeue_makesAFreshBatchOfTheSameRecords() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         let held = try #require(try quarantine(queue, .beacons, [4]).first)
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test func drop_deletes_counts_andTells() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<10 { queue.accept(testSighting(number)) }
         let batches = try quarantine(queue, .beacons, [4, 3])
@@ -108,7 +109,7 @@ import Testing
     }
 
     @Test func dropOfSound_keepsWhatItsNeighboursNeed() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         record(queue, segments: 43)
         let chunks = try queue.perform { try #require(try $0.pending(.audio)).last }
@@ -128,7 +129,7 @@ import Testing
     }
 
     @Test func traffic_isCountedByDay_andKeptForAWeek() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         var queue = try folder.queue(clock: clock)
         try queue.perform { try $0.noteClock(testStart, synced: true) }

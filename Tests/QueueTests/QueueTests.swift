@@ -5,11 +5,12 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 @Suite struct QueueTests {
     @Test func records_comeBackAsTheyWereAccepted() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         var fix = Fix(
             stamp: testStart,
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test func commit_comesByItselfAfterTheInterval() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .milliseconds(20))
         queue.accept(testSighting(1))
         let reader = try queue.reader()
@@ -73,7 +74,7 @@ import Testing
     }
 
     @Test func frozenBatch_isTheSameAfterAReopen() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         for number in 0..<100 { queue.accept(testSighting(number)) }
         let frozen = try queue.perform { writer in
@@ -92,20 +93,20 @@ import Testing
     }
 
     @Test func statistics_addUpThroughEveryTransition() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<100 { queue.accept(testSighting(number)) }
         try queue.perform { writer in
             let range = try #require(try writer.pending(.beacons))
             let batch = try #require(try writer.freeze(range, through: 64))
-            try writer.refused(batch, words: "record 3 is bad")
+            try writer.refused(batch, message: "record 3 is bad")
             try writer.split(batch)
             let half = try #require(try writer.nextReady(.beacons))
             #expect(half.first == 1)
             #expect(half.last == 32)
             #expect(half.key != batch.key)
             try writer.uploaded(half)
-            try writer.quarantine(try #require(try writer.nextReady(.beacons)), words: "bad")
+            try writer.quarantine(try #require(try writer.nextReady(.beacons)), message: "bad")
         }
         let figures = try queue.flushed().statistics().first { $0.stream == .beacons }
         #expect(figures?.accepted == 100)
@@ -127,7 +128,7 @@ import Testing
     }
 
     @Test func purge_takesWhatWasUploadedLongAgo_andNeverReusesANumber() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         for number in 0..<10 { queue.accept(testSighting(number)) }
@@ -149,7 +150,7 @@ import Testing
     }
 
     @Test func clock_syncDatesWhatWasCapturedBeforeIt() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let wrong = Stamp(boot: testStart.boot, wall: WallTime(milliseconds: 1000))
         queue.accept(Fix(stamp: wrong, mode: .twoDimensional, latitude: 1, longitude: 2))
@@ -179,7 +180,7 @@ import Testing
     }
 
     @Test func identities_takeARowEach_howeverManySightings() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<5000 { queue.accept(testSighting(number)) }
         let rows = try queue.perform { _ in 0 }
@@ -191,7 +192,7 @@ import Testing
     }
 
     @Test func newerSchema_isRefusedAndLeftAlone() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite).execute("PRAGMA user_version=99")
         #expect(throws: SchemaTooNew(version: 99, newest: 5)) { try folder.queue() }

@@ -3,6 +3,7 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 @Suite struct SoundTests {
@@ -50,7 +51,7 @@ import Testing
     }
 
     @Test func chunks_shareASegmentWithTheirNeighbour() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = run(queue)
         queue.begin(run)
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test func endOfRun_keepsTheShortTail_andTheNextRunStartsWithoutOverlap() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let first = run(queue)
         queue.begin(first)
@@ -76,7 +77,7 @@ import Testing
 
     /// A device whose clock is 1000 ppm slow: a segment of 2 s of frames takes 2002 ms.
     @Test func span_isRealTime_whereDurationIsFrames() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = run(queue)
         queue.begin(run)
@@ -95,7 +96,7 @@ import Testing
     }
 
     @Test func endOfRun_withNothingNew_makesNoChunk() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = run(queue)
         queue.begin(run)
@@ -106,7 +107,7 @@ import Testing
     }
 
     @Test func crash_leavesSegmentsThatBecomeAChunkAtTheNextStart() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         let run = run(queue)
         queue.begin(run)
@@ -119,7 +120,7 @@ import Testing
     }
 
     @Test func quietChunks_areCountedAndNotKept() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = run(queue, minimumLevel: -10)
         queue.begin(run)
@@ -132,7 +133,7 @@ import Testing
     }
 
     @Test func chunkAfterAQuietOne_hasNoOverlap() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let run = run(queue, minimumLevel: -30)
         queue.begin(run)
@@ -147,7 +148,7 @@ import Testing
     }
 
     @Test func quietTail_isNotKept_andACrashAfterAQuietChunk_keepsWhatCameAfterIt() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var queue = try folder.queue()
         let run = run(queue, minimumLevel: -30)
         queue.begin(run)

@@ -1,4 +1,5 @@
 import SQLite
+import Support
 import Testing
 
 @testable import Queue
@@ -7,7 +8,7 @@ import Testing
 @Suite struct StatementTests {
     private let folder: TemporaryFolder
 
-    init() throws { folder = try TemporaryFolder() }
+    init() throws { folder = TemporaryFolder() }
 
     private func open() throws -> Connection {
         let connection = try Connection(path: folder.database, access: .readWrite)

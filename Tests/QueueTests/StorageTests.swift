@@ -4,6 +4,7 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Synchronization
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
     }
 
     @Test func maxSize_isKept_andTheOldestOfTheLargestStreamGoes() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let limits = StorageLimits(maxSize: 4_000_000, warnFree: 0, criticalFree: 0)
         let queue = try folder.queue(commitInterval: .milliseconds(5), limits: limits)
         queue.accept(testSighting(0))
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test func maxSize_isKept_byAFloodInTheFirstTurn() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
         settings.limits = StorageLimits(maxSize: 500_000, warnFree: 0, criticalFree: 0)
         settings.isTurnedByHand = true
@@ -106,7 +107,7 @@ import Testing
     }
 
     @Test func eviction_takesUploadedThenQuarantinedThenPending_andNeverWhatIsFrozen() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let disk = Disk(free: 1_000_000_000)
         let queue = try folder.queue(
             limits: StorageLimits(warnFree: 20_000_000, criticalFree: 10_000_000),
@@ -116,7 +117,7 @@ import Testing
         let uploaded = try freeze(queue, .audio, 5)
         try queue.perform { try $0.uploaded(uploaded) }
         let refused = try freeze(queue, .audio, 5)
-        try queue.perform { try $0.quarantine(refused, words: "bad") }
+        try queue.perform { try $0.quarantine(refused, message: "bad") }
         let frozen = try freeze(queue, .audio, 5)
         let before = try figures(queue, .audio)
 
@@ -155,7 +156,7 @@ import Testing
     }
 
     @Test func othersFillTheDisk_atMostHalfOfTheDatabaseIsGiven() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let disk = Disk(free: 1_000_000_000)
         let queue = try folder.queue(freeSpace: { _ in disk.free })
         record(queue, segments: 600, bytes: 20_000)
@@ -173,12 +174,12 @@ import Testing
     }
 
     @Test func purge_goesOnBehindWhatIsInQuarantine() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         for number in 0..<30 { queue.accept(testSighting(number)) }
         let bad = try freeze(queue, .beacons, 10)
-        try queue.perform { try $0.quarantine(bad, words: "bad") }
+        try queue.perform { try $0.quarantine(bad, message: "bad") }
         let good = try freeze(queue, .beacons, 10)
         try queue.perform { try $0.uploaded(good) }
         clock.advance(by: .seconds(61))
@@ -196,7 +197,7 @@ import Testing
     }
 
     @Test func purgedSound_leavesTheSegmentsThatItsNeighbourNeeds() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         let queue = try folder.queue(clock: clock)
         record(queue, segments: 43)
@@ -225,7 +226,7 @@ import Testing
     }
 
     @Test func overrun_isCountedAndTold() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let isHeld = Mutex(true)
         let holder = Thread {
@@ -254,7 +255,7 @@ import Testing
 
     /// What a source never understood has no number; nothing else may be needed to have it entered.
     @Test func lossOfASource_isEnteredAndTold_withNoRecordAfterIt() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let stamp = SystemClock().stamp()
         queue.note(Loss(.missed, .beacons, records: 3, from: stamp, to: stamp))
@@ -274,7 +275,7 @@ import Testing
     }
 
     @Test func muchAtOnce_isNotGivenUpWhileTheDiskWorks() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         let isHeld = Mutex(true)
         let holder = Thread {
@@ -294,7 +295,7 @@ import Testing
 
     @Test func work_thatFails_leavesNothingBehind() throws {
         struct Refused: Error {}
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue()
         for number in 0..<100 { queue.accept(testSighting(number)) }
         let batch = try freeze(queue, .beacons, 64)
@@ -310,7 +311,7 @@ import Testing
     }
 
     @Test func lowerLimit_shrinksTheFile() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let queue = try folder.queue(commitInterval: .milliseconds(5))
         record(queue, segments: 1000, bytes: 12_000)
         _ = try queue.perform { _ in true }
@@ -326,7 +327,7 @@ import Testing
     }
 
     @Test func newestFirst_leavesTheBacklogPending_throughPurgeEvictionAndRestart() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
         var queue = try folder.queue(clock: clock)
         for number in 0..<100 { queue.accept(testSighting(number)) }

@@ -1,6 +1,7 @@
 import Foundation
 import Host
 import SQLite
+import Support
 import Testing
 
 @testable import Queue
@@ -53,7 +54,7 @@ import Testing
 
     /// What waits of a stream that is declared no more goes out under the name that it had on the wire.
     @Test func streamDeclaredNoMore_keepsItsNameOnTheWire() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
         settings.userStreams = [DeclaredStream(name: "air", wire: "site_air")]
         let before = try Queue(settings: settings)
@@ -72,7 +73,7 @@ import Testing
 
     /// A stream goes from the configuration, the database is damaged: both are still what they were.
     @Test func damage_mixesNoStreams_andForgetsNone() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let before = try queue(folder, ["air", "bees"])
         put(before, "air", 3)
         put(before, "bees", 2)
@@ -90,7 +91,7 @@ import Testing
 
     /// The same, with damage that is found at the start.
     @Test func damageAtTheStart_mixesNoStreams_andForgetsNone() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let before = try queue(folder, ["air", "bees"])
         put(before, "air", 3)
         put(before, "bees", 2)
@@ -123,7 +124,7 @@ import Testing
 
     /// What waited in memory when the database was replaced goes where it belongs, and holds up nothing.
     @Test func recordsInMemory_goIntoTheirOwnStream() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let before = try queue(folder, ["air", "bees"])
         try before.flushed()
         before.close()

@@ -2,6 +2,7 @@ import CZlib
 import CZstd
 import Foundation
 import FoundationNetworking
+import Support
 import Testing
 
 @Suite struct IngestTests {

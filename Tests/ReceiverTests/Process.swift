@@ -1,9 +1,5 @@
 import Foundation
-
-/// What was waited for did not happen.
-struct NeverHappened: Error {
-    var what: String
-}
+import Support
 
 /// A receiver of a test's own: the real program, on a port that the kernel chose.
 final class ReceiverProcess {
@@ -11,12 +7,6 @@ final class ReceiverProcess {
     private(set) var base = URL(fileURLWithPath: "/")
     private var process = Process()
     private let arguments: [String]
-
-    /// The program beside the test runner.
-    static var program: URL {
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-            .deletingLastPathComponent().appendingPathComponent("waypost-receiver")
-    }
 
     init(_ arguments: [String] = []) throws {
         folder = NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString
@@ -27,7 +17,7 @@ final class ReceiverProcess {
     /// Starts it (again), on another port, with the same data.
     func start() throws {
         process = Process()
-        process.executableURL = Self.program
+        process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
         process.arguments = ["--listen", "127.0.0.1:0", "--data", folder, "--quiet"] + arguments
         let output = Pipe()
         process.standardOutput = output

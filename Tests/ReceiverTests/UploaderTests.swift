@@ -5,27 +5,15 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
 @Suite struct UploaderToReceiverTests {
-    /// A value that another thread sets.
-    private final class Flag: @unchecked Sendable {
-        // Unchecked because every access is under `lock`.
-        private var content: Bool?
-        private let lock = NSLock()
-
-        var value: Bool? {
-            get { lock.withLock { content } }
-            set { lock.withLock { content = newValue } }
-        }
-    }
-
     /// A queue with `count` fixes; gone with `body`.
     private func withQueue(_ count: Int, _ body: (Queue) throws -> Void) throws {
-        let folder = NSTemporaryDirectory() + "waypost-sender-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let queue = try Queue(
             settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
         )
@@ -62,10 +50,9 @@ import Upload
         ) { try destination.open() }
         let stop = try StopSignal()
         let thread = try OwnThread("uploader") { uploader.run(until: stop) }
-        let isDone = Flag()
-        uploader.sync { isDone.value = $0.isDone }
-        let deadline = Date().addingTimeInterval(30)
-        while isDone.value == nil, Date() < deadline { usleep(2000) }
+        let isDone = Locked<Bool?>(nil)
+        uploader.sync { outcome in isDone.update { $0 = outcome.isDone } }
+        try waitUntil("the sync") { isDone.value != nil }
         uploader.stop()
         stop.raise()
         thread.join()

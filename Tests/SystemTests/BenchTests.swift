@@ -1,32 +1,17 @@
 import Foundation
+import Support
 import Testing
 
 /// The real bench, with so few rows that it is done in seconds.
 @Suite struct BenchTests {
-    static var program: URL {
-        DaemonTests.program.deletingLastPathComponent().appendingPathComponent("waypost-bench")
-    }
-
-    private static func run(_ arguments: [String]) throws -> (status: Int32, output: Data) {
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, data)
+    static func run(_ arguments: [String]) throws -> (status: Int32, output: Data) {
+        let outcome = try Process.run(Tree.program("waypost-bench"), arguments)
+        return (outcome.status, outcome.data)
     }
 
     @Test func queue_reportsEachSide_inJSON() throws {
-        let folder = NSTemporaryDirectory() + "wp-bench-" + UUID().uuidString.prefix(8)
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let result = try Self.run([
             "queue", "--rows", "2000", "--rounds", "1", "--backlog", "3000", "--live", "1",
             "--json",
@@ -64,12 +49,8 @@ import Testing
     }
 
     private static func upload(_ arguments: [String]) throws -> [[String: Any]] {
-        let folder = NSTemporaryDirectory() + "wp-bench-" + UUID().uuidString.prefix(8)
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let result = try run(
             ["upload", "--rounds", "1", "--json", "--directory", folder] + arguments
         )

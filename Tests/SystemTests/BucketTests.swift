@@ -1,20 +1,18 @@
 // The real program with a bucket as its destination: enrolment, kill -9, status.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @Suite(.serialized) struct BucketSystemTests {
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let store: ObjectStore
         private var daemon: Process?
 
         init(faults: [String]) throws {
             store = try ObjectStore(faults: faults)
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             let capture = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("../Fixtures/beacons/capture.btsnoop").standardized.path
             let keys = folder + "/s3"
@@ -46,12 +44,11 @@ import Testing
 
         deinit {
             stop()
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func start() throws {
             let process = Process()
-            process.executableURL = DaemonTests.program
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             process.arguments = ["run", "--config", folder + "/waypost.toml"]
             process.standardError = FileHandle.nullDevice
             try process.run()
@@ -66,8 +63,11 @@ import Testing
             self.daemon = nil
         }
 
-        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        func run(_ arguments: String...) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", folder + "/waypost.toml"]
+            )
         }
 
         /// Records that the gateway believes to be stored, by stream.
@@ -80,9 +80,8 @@ import Testing
 
         /// Waits until records of a stream are stored and nothing is left.
         func waitForUpload(of stream: String) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while try (try? uploaded())?[stream] == nil || run("sync", "--wait", "30").status != 0 {
-                guard Date() < deadline else { throw DaemonTests.NeverStarted() }
+            try waitUntil("uploads of \(stream)") {
+                try (try? uploaded())?[stream] != nil && run("sync", "--wait", "30").status == 0
             }
         }
     }
@@ -112,10 +111,10 @@ import Testing
     @Test func keys_areShownNowhere() throws {
         let bench = try Bench(faults: ["403", "403", "403"])
         try bench.start()
-        let deadline = Date().addingTimeInterval(60)
         var status = ""
-        while !status.contains("E002"), Date() < deadline {
+        try waitUntil("E002") {
             status = try bench.run("status", "--json").output
+            return status.contains("E002")
         }
         #expect(status.contains("the store refused the keys"))
         let shown = try bench.run("config", "show").output

@@ -1,6 +1,7 @@
 // The real program with a real gpsd: a board that only its receiver can tell the time.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @testable import Gateway
@@ -8,18 +9,14 @@ import Testing
 @Suite struct ClockSystemTests {
     /// A daemon that listens to a receiver played by gpsfake.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private let daemon = Process()
         private let gpsfake = Process()
 
         init(start: String) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent()
-            let port = try Self.freePort()
+            let root = Tree.root
+            let port = freePort()
             _ = try run(
                 "/bin/sh",
                 "-c",
@@ -46,7 +43,7 @@ import Testing
             gpsd = "127.0.0.1:\(port)"
             interval = "1s"
             """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
             daemon.standardError = FileHandle.nullDevice
         }
@@ -55,7 +52,6 @@ import Testing
             if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
             // gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
             if gpsfake.isRunning { kill(-gpsfake.processIdentifier, SIGKILL) }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         /// The daemon first: its clock is unsynced until the receiver is there.
@@ -65,7 +61,7 @@ import Testing
 
         func clockState() throws -> String {
             let text = try run(
-                DaemonTests.program.path,
+                Tree.program("waypost"),
                 "status",
                 "--json",
                 "--config",
@@ -83,10 +79,7 @@ import Testing
         }
 
         func wait(for state: String) throws {
-            let deadline = Date().addingTimeInterval(60)
-            var seen = ""
-            while seen != state, Date() < deadline { seen = try clockState() }
-            #expect(seen == state)
+            try waitUntil(state) { try clockState() == state }
         }
 
         /// The rows of a query, columns by a blank.
@@ -107,33 +100,7 @@ import Testing
         }
 
         private func run(_ program: String, _ arguments: String...) throws -> String {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: program)
-            process.arguments = arguments
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            let bytes = output.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            return String(decoding: bytes, as: UTF8.self)
-        }
-
-        /// A port that nobody listens on now.
-        private static func freePort() throws -> UInt16 {
-            let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(number) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    _ = bind(number, $0, length)
-                    _ = getsockname(number, $0, &length)
-                }
-            }
-            return UInt16(bigEndian: address.sin_port)
+            try Process.run(program, arguments).output
         }
     }
 
@@ -152,10 +119,10 @@ import Testing
         // 2027-12-24T18:00:00Z is 1829671200 s; the walk takes three minutes.
         let seconds = try #require(anchor.last.flatMap { Int64($0) }) / 1000
         #expect((1_829_671_200...1_829_671_380).contains(seconds))
-        let deadline = Date().addingTimeInterval(30)
         var events: [String] = []
-        while events.isEmpty, Date() < deadline {
+        try waitUntil("an event") {
             events = try bench.query("SELECT detail FROM events WHERE kind='clock_synced'")
+            return !events.isEmpty
         }
         #expect(events.count == 1)
         #expect(events.first?.hasPrefix(#"{"by":"gpsd","offset_s":"#) == true)

@@ -1,17 +1,18 @@
 // The control socket of the real program while something hangs, is crowded, or may not be asked.
 import Foundation
+import Support
 import Testing
 
 @Suite struct ControlSystemTests {
     /// A gateway without devices.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private(set) var daemon = Process()
         var children: [Process] = []
 
         init(_ more: String = "") throws {
             let files = FileManager.default
-            try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
             let text = """
                 state_directory = "\(folder)/state"
                 runtime_directory = "\(folder)/run"
@@ -32,7 +33,7 @@ import Testing
             for path in [folder, path] {
                 try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
             }
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", path]
             daemon.standardError = FileHandle.nullDevice
             try daemon.run()
@@ -43,17 +44,19 @@ import Testing
             for child in children + [daemon] where child.isRunning {
                 kill(child.processIdentifier, SIGKILL)
             }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
-        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        func run(_ arguments: String...) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", folder + "/waypost.toml"]
+            )
         }
 
         /// Starts a command and does not wait for it.
         func begin(_ arguments: String...) throws -> Process {
             let process = Process()
-            process.executableURL = DaemonTests.program
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             process.arguments = arguments + ["--config", folder + "/waypost.toml"]
             process.standardOutput = FileHandle.nullDevice
             process.standardError = FileHandle.nullDevice
@@ -166,7 +169,7 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
         process.arguments =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", DaemonTests.program.path]
+            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost")]
             + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
         process.environment = ["RUNTIME_DIRECTORY": bench.folder + "/run"]
         process.standardOutput = output
@@ -186,7 +189,7 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
         process.arguments =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", DaemonTests.program.path]
+            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost")]
             + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
         let (output, error) = (Pipe(), Pipe())
         process.standardOutput = output
@@ -198,13 +201,5 @@ import Testing
         #expect(process.terminationStatus == 2)
         #expect(String(decoding: words, as: UTF8.self).contains("group waypost"))
         #expect(try bench.isRunning(String(decoding: text, as: UTF8.self)) == true)
-    }
-}
-
-/// Fails the test when `condition` does not come true within a minute.
-func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-    let deadline = Date().addingTimeInterval(60)
-    while try !condition() {
-        guard Date() < deadline else { Issue.record("not in time: \(what)"); return }
     }
 }

@@ -1,23 +1,16 @@
 import Foundation
+import Support
 import Testing
 
 /// The real program, run as a person or a service would.
 @Suite struct DaemonTests {
-    static var program: URL {
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-            .deletingLastPathComponent().appendingPathComponent("waypost")
-    }
-
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         var daemon: Process?
         var environment: [String: String] = [:]
 
         init(_ more: String = "") throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             let text = """
                 state_directory = "\(folder)/state"
                 runtime_directory = "\(folder)/run"
@@ -40,29 +33,31 @@ import Testing
 
         deinit {
             if let daemon, daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func start() throws {
             let process = Process()
-            process.executableURL = DaemonTests.program
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             process.arguments = ["run", "--config", folder + "/waypost.toml"]
             process.standardError = FileHandle.nullDevice
             process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
             try process.run()
             daemon = process
-            let deadline = Date().addingTimeInterval(30)
-            while try run("status", "--json").status == 2 {
-                guard Date() < deadline, process.isRunning else { throw NeverStarted() }
+            try waitUntil("the daemon") {
+                guard process.isRunning else { throw NeverHappened(what: "a daemon that runs") }
+                return try run("status", "--json").status != 2
             }
         }
 
-        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
+        func run(_ arguments: String...) throws -> Outcome {
             try run(arguments)
         }
 
-        func run(_ arguments: [String]) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        func run(_ arguments: [String]) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", folder + "/waypost.toml"]
+            )
         }
 
         func json() throws -> [String: Any] {
@@ -71,42 +66,14 @@ import Testing
         }
     }
 
-    struct NeverStarted: Error {}
-
-    static func run(
-        _ arguments: [String],
-        input text: String = ""
-    ) throws -> (status: Int32, output: String, error: String) {
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        let (input, output, error) = (Pipe(), Pipe(), Pipe())
-        process.standardInput = input
-        process.standardOutput = output
-        process.standardError = error
-        try process.run()
-        try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
-        try input.fileHandleForWriting.close()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        let problem = String(
-            decoding: error.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        process.waitUntilExit()
-        return (process.terminationStatus, text, problem)
-    }
-
     @Test func absentDevices_areToldEach_andNeverEndTheDaemon() throws {
         let bench = try Bench()
         try bench.start()
-        let deadline = Date().addingTimeInterval(30)
         var states: [String: String] = [:]
-        while states.values.filter({ $0 == "error" }).count < 3, Date() < deadline {
+        try waitUntil("three errors") {
             let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
             states = sources.compactMapValues { $0["state"] as? String }
+            return states.values.filter { $0 == "error" }.count == 3
         }
         #expect(states == ["beacons": "error", "location": "error", "audio": "error"])
         #expect(bench.daemon?.isRunning == true)
@@ -196,14 +163,7 @@ import Testing
         let text = try String(contentsOfFile: file, encoding: .utf8)
         let pid = try #require(bench.daemon?.processIdentifier)
         func waitForStream(_ name: String) throws -> Bool {
-            let deadline = Date().addingTimeInterval(30)
-            while Date() < deadline {
-                if let streams = try bench.json()["streams"] as? [String: Any], streams[name] != nil
-                {
-                    return true
-                }
-            }
-            return false
+            try eventually { (try bench.json()["streams"] as? [String: Any])?[name] != nil }
         }
         try (text + "[streams]\nlocation = \"places\"\n").write(
             toFile: file,
@@ -271,7 +231,7 @@ import Testing
         (["decode", "1BFF9904"], 2, "no beacon"), (["nonsense"], 64, "Usage"),
     ])
     func badArguments_getAClearError(arguments: [String], status: Int32, text: String) throws {
-        let result = try Self.run(arguments)
+        let result = try Process.run(Tree.program("waypost"), arguments)
         #expect(result.status == status)
         #expect(result.error.contains(text))
     }
@@ -284,7 +244,7 @@ import Testing
         ("058000FFFFFFFF800080008000FFFFFFFFFFFFFFFFFFFFFF", #"{"kind":"ruuvi"}"#),
     ])
     func decode_printsRuuvisPublishedVectors(hex: String, json: String) throws {
-        let result = try Self.run(["decode", hex])
+        let result = try Process.run(Tree.program("waypost"), ["decode", hex])
         #expect(result.status == 0)
         #expect(result.output == json + "\n")
     }
@@ -292,7 +252,7 @@ import Testing
     @Test func decode_readsLines_andSaysWhatIsNone() throws {
         let input =
             "0A16D2FC4002CA0903BF13\n\n1A xx\n0201\n02 01 06 0A:16:D2:FC:40:02:CA:09:03:BF:13"
-        let result = try Self.run(["decode", "-"], input: input)
+        let result = try Process.run(Tree.program("waypost"), ["decode", "-"], input: input)
         let reading =
             #"{"kind":"bthome","telemetry":{"temperature_c":25.06,"humidity_percent":50.55}}"#
         let lines = result.output.split(separator: "\n").map(String.init)
@@ -355,13 +315,10 @@ import Testing
             "WAYPOST_BEACONS_MAX_RATE": "1000",
         ]
         try bench.start()
-        let deadline = Date().addingTimeInterval(30)
-        var records: Int?
-        while records != 2, Date() < deadline {
+        try waitUntil("two records") {
             let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
-            records = sources["beacons"]?["records"] as? Int
+            return sources["beacons"]?["records"] as? Int == 2
         }
-        #expect(records == 2)
         let status = try bench.run("status", "--json").output
         let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
         let told = errors.filter {

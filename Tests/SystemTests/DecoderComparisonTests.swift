@@ -1,5 +1,6 @@
 // Our decoders beside other people's, on payloads made by the thousand.
 import Foundation
+import Support
 import Testing
 
 /// `Tests/Fixtures/beacons/differential.py` has the table of differences that are meant, with the reasons.
@@ -19,17 +20,9 @@ import Testing
         ("ibeacon", ["trailing_bytes"]),
     ])
     func noDifference_isUnexplained(decoder: String, explained: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: ObjectStore.python)
-        process.arguments = [
-            ObjectStore.root.appendingPathComponent("Tests/Fixtures/beacons/differential.py").path,
-            DaemonTests.program.path, decoder, "10000",
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
+        let script = Tree.path("Tests/Fixtures/beacons/differential.py")
+        let arguments = [script, Tree.program("waypost"), decoder, "10000"]
+        let data = try Process.run(ObjectStore.python, arguments).data
         let outcome = try JSONDecoder().decode(Outcome.self, from: data)
         #expect(outcome.compared == 10_000)
         #expect(outcome.readings >= 10_000)

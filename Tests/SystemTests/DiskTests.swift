@@ -3,6 +3,7 @@ import Foundation
 import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 @Suite struct DiskSystemTests {
@@ -25,7 +26,8 @@ import Testing
 
     /// A daemon with a receiver that tells ten positions a second, on a disk that fails on demand.
     fileprivate final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         fileprivate let daemon = Process()
         private let receiver = Process()
         private let control: FileHandle
@@ -33,29 +35,23 @@ import Testing
 
         init() throws {
             try FileManager.default.createDirectory(
-                atPath: folder + "/state",
+                atPath: temporary.path + "/state",
                 withIntermediateDirectories: true
             )
-            manager = try ServiceManagerSocket(folder: folder, interval: .seconds(1))
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent().path
-            let library = folder + "/faults.so"
+            manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(1))
+            let root = Tree.root.path
+            let library = temporary.path + "/faults.so"
             try #require(
-                try Self.run(
+                try Process.run(
                     "/usr/bin/env",
-                    "cc",
-                    "-shared",
-                    "-fPIC",
-                    "-O1",
-                    "-o",
-                    library,
-                    "\(root)/Tests/FieldFaults/fieldfaults.c",
-                    "-ldl",
-                    "-lpthread"
-                ) == 0
+                    [
+                        "cc", "-shared", "-fPIC", "-O1", "-o", library,
+                        "\(root)/Tests/FieldFaults/fieldfaults.c", "-ldl", "-lpthread",
+                    ]
+                ).status == 0
             )
-            try Data(count: 64).write(to: URL(fileURLWithPath: folder + "/control"))
-            control = try #require(FileHandle(forUpdatingAtPath: folder + "/control"))
+            try Data(count: 64).write(to: URL(fileURLWithPath: temporary.path + "/control"))
+            control = try #require(FileHandle(forUpdatingAtPath: temporary.path + "/control"))
             let output = Pipe()
             receiver.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             receiver.arguments = [
@@ -90,7 +86,7 @@ import Testing
             [storage]
             commit_interval = "100ms"
             """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
             daemon.standardError = FileHandle.nullDevice
             daemon.environment = ProcessInfo.processInfo.environment.merging([
@@ -102,16 +98,6 @@ import Testing
         deinit {
             if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
             if receiver.isRunning { kill(receiver.processIdentifier, SIGKILL) }
-            try? FileManager.default.removeItem(atPath: folder)
-        }
-
-        private static func run(_ arguments: String...) throws -> Int32 {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: arguments[0])
-            process.arguments = Array(arguments.dropFirst())
-            try process.run()
-            process.waitUntilExit()
-            return process.terminationStatus
         }
 
         func start() throws { try daemon.run() }
@@ -131,23 +117,15 @@ import Testing
         }
 
         func status() throws -> [String: Any] {
-            let text = try DaemonTests.run([
-                "status", "--json", "--config", folder + "/waypost.toml",
-            ]).output
+            let text = try Process.run(
+                Tree.program("waypost"),
+                [
+                    "status", "--json", "--config", folder + "/waypost.toml",
+                ]
+            ).output
             let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
             return object as? [String: Any] ?? [:]
         }
-
-        func waitFor(_ what: String, _ condition: ([String: Any]) -> Bool) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while !condition(try status()) {
-                guard Date() < deadline else { throw NeverCame(what: what) }
-            }
-        }
-    }
-
-    struct NeverCame: Error {
-        var what: String
     }
 
     private func storage(_ status: [String: Any]) -> String? {
@@ -168,21 +146,21 @@ import Testing
     func failingDisk_isTold_andNothingIsLostOnceItIsBack(_ fault: Fault) throws {
         let bench = try Bench()
         try bench.start()
-        try bench.waitFor("fixes") { fixes($0) > 3 }
+        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
         try bench.fail(fault)
-        try bench.waitFor("the failure in status") { storage($0) == "error" }
+        try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
         let before = fixes(try bench.status())
         let signs = bench.manager.signsOfLife
         // Long enough for the queue to open its database again: 80 positions are eight seconds.
-        try bench.waitFor("collecting on") { fixes($0) > before + 80 }
+        try waitUntil("collecting on") { try fixes(bench.status()) > before + 80 }
         // A restart by the watchdog would lose what waits in memory.
-        try bench.waitFor("signs of life") { _ in bench.manager.signsOfLife >= signs + 4 }
+        try waitUntil("signs of life") { bench.manager.signsOfLife >= signs + 4 }
         #expect(bench.isRunning)
         let status = try bench.status()
         #expect(status["state"] as? String == "critical")
         if let code = fault.code { #expect(codes(status).contains(code)) }
         try bench.fail(nil)
-        try bench.waitFor("recovery without a restart") { storage($0) == "ok" }
+        try waitUntil("recovery without a restart") { try storage(bench.status()) == "ok" }
         #expect(bench.stop() == 0)
 
         let last = fixes(try bench.status())
@@ -196,7 +174,7 @@ import Testing
         let bench = try Bench()
         let fault = Self.faults[3]
         try bench.start()
-        try bench.waitFor("fixes") { fixes($0) > 3 }
+        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
         #expect(bench.stop() == 0)
         let known = fixes(try bench.status())
 
@@ -204,11 +182,12 @@ import Testing
         try again.fail(fault)
         let second = try again.startAgain()
         defer { if second.isRunning { kill(second.processIdentifier, SIGKILL) } }
-        try again.waitFor("collecting without a disk") {
-            storage($0) == "error" && fixes($0) > 10
+        try waitUntil("collecting without a disk") {
+            let status = try again.status()
+            return storage(status) == "error" && fixes(status) > 10
         }
         try again.fail(nil)
-        try again.waitFor("recovery") { storage($0) == "ok" }
+        try waitUntil("recovery") { try storage(again.status()) == "ok" }
         second.terminate()
         second.waitUntilExit()
         #expect(second.terminationStatus == 0)

@@ -1,5 +1,6 @@
 // `waypost doctor` and `waypost devices`, run as a person would, in front of real parts.
 import Foundation
+import Support
 import Testing
 
 @Suite struct DoctorTests {
@@ -30,7 +31,7 @@ import Testing
     @Test func eachFault_isNamed_withItsNextStep() throws {
         let site = try Site(loudness: 0)
         try site.write("another", "token", mode: 0o600)
-        let closed = "\(try Site.freePort())"
+        let closed = "\(freePort())"
         try site.configure(gpsd: closed)
         try site.write(String(repeating: "no database ", count: 1000), "state/queue.sqlite")
         let (status, checks) = try site.examine()
@@ -89,14 +90,11 @@ import Testing
     @Test func runningGateway_isAsked_whereItHasTheMicrophone() throws {
         let site = try Site()
         try site.start(
-            DaemonTests.program.path,
+            Tree.program("waypost"),
             ["run", "--config", site.folder + "/waypost.toml"],
             FileHandle.nullDevice
         )
-        let deadline = Date().addingTimeInterval(60)
-        while try !site.run("status").output.contains("dBFS") {
-            guard Date() < deadline else { throw DaemonTests.NeverStarted() }
-        }
+        try waitUntil("a level") { try site.run("status").output.contains("dBFS") }
         let checks = try site.examine(["ALSA_CONFIG_PATH": site.folder + "/no-mic.conf"]).checks
         #expect(state(checks, "gateway") != "fail")
         #expect(state(checks, "database") == "ok")
@@ -121,7 +119,7 @@ import Testing
 
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/script")
-        let command = "\(DaemonTests.program.path) doctor --config \(site.folder)/waypost.toml"
+        let command = "\(Tree.program("waypost")) doctor --config \(site.folder)/waypost.toml"
         process.arguments = ["-qc", command, "/dev/null"]
         process.environment = site.environment.filter { $0.key != "NO_COLOR" }
         let output = Pipe()

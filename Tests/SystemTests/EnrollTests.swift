@@ -1,5 +1,6 @@
 // `waypost enroll`, and a gateway that waits for its endpoint: what is written, and when collecting begins.
 import Foundation
+import Support
 import Testing
 
 @Suite struct EnrollTests {
@@ -31,15 +32,12 @@ import Testing
         """
 
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private(set) var endpoint = ""
         private var children: [Process] = []
 
         init(isMute: Bool = false) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             try configure("")
             let output = Pipe()
             let server = try start(
@@ -55,7 +53,6 @@ import Testing
 
         deinit {
             for child in children where child.isRunning { kill(child.processIdentifier, SIGKILL) }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         /// A source that fails as soon as it may collect.
@@ -99,7 +96,7 @@ import Testing
 
         func startDaemon() throws {
             let arguments = ["run", "--config", folder + "/waypost.toml"]
-            try start(DaemonTests.program.path, arguments, FileHandle.nullDevice)
+            try start(Tree.program("waypost"), arguments, FileHandle.nullDevice)
             try waitUntil("the daemon runs") { try ![nil, "unknown"].contains(sound()?.state) }
         }
 
@@ -107,11 +104,14 @@ import Testing
             children.removeFirst().terminate()
         }
 
-        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        func run(_ arguments: String...) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", folder + "/waypost.toml"]
+            )
         }
 
-        func enroll(_ file: String) throws -> (status: Int32, output: String, error: String) {
+        func enroll(_ file: String) throws -> Outcome {
             let file = folder + "/" + file
             return try run("enroll", "--endpoint", endpoint, "--token-file", file)
         }

@@ -1,5 +1,6 @@
 // `waypost export` beside the gateway, and what other programs make of it.
 import Foundation
+import Support
 import Testing
 
 @Suite struct ExportSystemTests {
@@ -8,16 +9,9 @@ import Testing
     }
 
     private func run(_ program: String, arguments: [String]) throws -> Data {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0, "\(program) \(arguments)")
-        return data
+        let outcome = try Process.run(program, arguments)
+        #expect(outcome.status == 0, "\(program) \(arguments): \(outcome.error)")
+        return outcome.data
     }
 
     private func lines(_ site: Site, _ stream: String) throws -> [[String: Any]] {
@@ -32,7 +26,7 @@ import Testing
         let site = try Site()
         try site.configure(audio: "chunk = \"4s\"\noverlap = \"1s\"")
         let arguments = ["run", "--config", site.folder + "/waypost.toml"]
-        try site.start(DaemonTests.program.path, arguments, FileHandle.nullDevice)
+        try site.start(Tree.program("waypost"), arguments, FileHandle.nullDevice)
         try waitUntil("the database") {
             try site.run("export", "location").status == 0
         }

@@ -1,32 +1,16 @@
 import Foundation
+import Support
 import Testing
 
 /// The property that the pacing of uploads is there for, simulated with the gateway's own code.
 @Suite struct FleetTests {
-    private static func run(_ arguments: [String]) throws -> (status: Int32, output: Data) {
-        let process = Process()
-        process.executableURL = BenchTests.program
-        process.arguments = ["fleet"] + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, data)
-    }
-
     @Test(arguments: ["1", "2", "3"])
     func fleet_comesBackWithAtMostTwiceItsSteadyRate(seed: String) throws {
-        let folder = NSTemporaryDirectory() + "wp-fleet-" + UUID().uuidString.prefix(8)
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let plot = folder + "/fleet.svg"
         let arguments = ["--gateways", "1000", "--outage", "2h", "--seed", seed, "--json"]
-        let result = try Self.run(arguments + ["--plot", plot])
+        let result = try BenchTests.run(["fleet"] + arguments + ["--plot", plot])
         #expect(result.status == 0)
         let outages = try #require(
             try JSONSerialization.jsonObject(with: result.output) as? [[String: Any]]
@@ -48,6 +32,6 @@ import Testing
         #expect(drawing.hasSuffix("</svg>\n"))
         #expect(drawing.components(separatedBy: "<polyline").count == 6)
         // The same seed, the same fleet.
-        #expect(try Self.run(arguments).output == result.output)
+        #expect(try BenchTests.run(["fleet"] + arguments).output == result.output)
     }
 }

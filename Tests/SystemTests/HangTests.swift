@@ -1,6 +1,7 @@
 // The real program with a thread in a call that never returns: told by the call's name, and ended in time.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @Suite struct HangTests {
@@ -24,7 +25,8 @@ import Testing
 
     /// A daemon in which one call hangs while a file is there.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private let daemon = Process()
         private let hang: Hang
         /// Both ends, so that opening one waits for nobody.
@@ -55,7 +57,7 @@ import Testing
             commit_interval = "100ms"
             [stream.tide]
             """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml", "--patience", "2"]
             daemon.standardError = FileHandle.nullDevice
             daemon.environment = ProcessInfo.processInfo.environment.merging([
@@ -67,21 +69,15 @@ import Testing
         deinit {
             if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
             close(sound)
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         private func makeLibrary() throws {
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().path
-            let compiler = Process()
-            compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            compiler.arguments = [
-                "cc", "-shared", "-fPIC", "-O1", "-o", folder + "/hangs.so",
-                "\(root)/FieldFaults/hangs.c", "-ldl",
-            ]
-            try compiler.run()
-            compiler.waitUntilExit()
-            try #require(compiler.terminationStatus == 0)
+            let arguments = ["cc", "-shared", "-fPIC", "-O1", "-o", folder + "/hangs.so"]
+            let compiler = try Process.run(
+                "/usr/bin/env",
+                arguments + [Tree.path("Tests/FieldFaults/hangs.c"), "-ldl"]
+            )
+            try #require(compiler.status == 0, "\(compiler.error)")
         }
 
         /// A microphone that has five seconds of sound to give and then blocks.
@@ -108,21 +104,21 @@ import Testing
             if hang.source != nil { makeHang() }
             try daemon.run()
             guard hang.source == nil else {
-                return try waitFor("the call") {
+                return try waitUntil("the call") {
                     hang.call.isEmpty ? isSilent : exists("hang.\(hang.call)")
                 }
             }
             // A disk that hangs from the start is another matter.
-            try waitFor("a start") { try !status().isEmpty }
+            try waitUntil("a start") { try !status().isEmpty }
             makeHang()
             try putRecord()
-            try waitFor("the call") { exists("hang.fsync") }
+            try waitUntil("the call") { exists("hang.fsync") }
         }
 
         /// Something to write; nobody waits for its answer.
         private func putRecord() throws {
             let (program, input) = (Process(), Pipe())
-            program.executableURL = DaemonTests.program
+            program.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             program.arguments = ["put", "tide", "--config", folder + "/waypost.toml"]
             program.standardInput = input
             program.standardOutput = FileHandle.nullDevice
@@ -149,7 +145,7 @@ import Testing
         /// Asks it to end; its exit status.
         func stop() throws -> Int32 {
             daemon.terminate()
-            try waitFor("its end") { !daemon.isRunning }
+            try waitUntil("its end") { !daemon.isRunning }
             return daemon.terminationStatus
         }
 
@@ -176,42 +172,26 @@ import Testing
         func startOnADiskThatHangs() throws {
             makeHang()
             try daemon.run()
-            try waitFor("the call") { exists("hang.fsync") }
+            try waitUntil("the call") { exists("hang.fsync") }
         }
 
         func endHang() throws { try FileManager.default.removeItem(atPath: folder + "/hang") }
 
         /// What `waypost status` prints.
         func screen() throws -> String {
-            let (program, output) = (Process(), Pipe())
-            program.executableURL = DaemonTests.program
-            program.arguments = ["status", "--config", folder + "/waypost.toml"]
-            program.standardOutput = output
-            program.standardError = output
-            try program.run()
-            let data = output.fileHandleForReading.readDataToEndOfFile()
-            program.waitUntilExit()
-            return String(decoding: data, as: UTF8.self)
+            let outcome = try Process.run(
+                Tree.program("waypost"),
+                ["status", "--config", folder + "/waypost.toml"]
+            )
+            return outcome.output + outcome.error
         }
-
-        func waitFor(_ what: String, _ condition: () throws -> Bool) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while try !condition() {
-                guard Date() < deadline else { throw NeverCame(what: what) }
-                usleep(20_000)
-            }
-        }
-    }
-
-    struct NeverCame: Error {
-        var what: String
     }
 
     @Test(arguments: hangs)
     func callThatNeverReturns_isNamed_andHoldsUpNoStop(_ hang: Hang) throws {
         let bench = try Bench(hang)
         try bench.startAndHang()
-        try bench.waitFor("its name") { try bench.reason().contains(hang.reason) }
+        try waitUntil("its name") { try bench.reason().contains(hang.reason) }
         #expect(try bench.stop() == 0)
     }
 
@@ -227,12 +207,12 @@ import Testing
     @Test func startOnADiskThatHangs_isTold_andGoesOnWithTheDisk() throws {
         let bench = try Bench(Self.disk)
         try bench.startOnADiskThatHangs()
-        try bench.waitFor("what it waits for") {
+        try waitUntil("what it waits for") {
             try bench.screen().contains("starting: no answer for")
         }
         #expect(try bench.status().isEmpty)
         try bench.endHang()
-        try bench.waitFor("its start") { try !bench.screen().contains("starting") }
+        try waitUntil("its start") { try !bench.screen().contains("starting") }
         #expect(try bench.stop() == 0)
     }
 

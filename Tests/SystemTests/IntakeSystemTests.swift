@@ -1,12 +1,14 @@
 // `waypost put` on the real programs: through the gateway to the receiver, each record once, through kill -9 too.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @Suite struct IntakeSystemTests {
     /// A gateway with two streams of the user, and a receiver for it.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private var daemon: Process?
         private var receiver: Process?
 
@@ -25,7 +27,6 @@ import Testing
                 kill(process.processIdentifier, SIGKILL)
                 process.waitUntilExit()
             }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func configure(endpoint: String, required: Bool = false) throws {
@@ -59,8 +60,7 @@ import Testing
                 encoding: .utf8
             )
             let process = Process()
-            process.executableURL = DaemonTests.program.deletingLastPathComponent()
-                .appendingPathComponent("waypost-receiver")
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
             process.arguments = [
                 "--listen", "127.0.0.1:0", "--data", folder + "/data", "--tokens",
                 folder + "/tokens",
@@ -73,7 +73,7 @@ import Testing
             var text = ""
             while !text.contains("/\n"), !text.contains(",") {
                 let data = output.fileHandleForReading.availableData
-                guard !data.isEmpty else { throw DaemonTests.NeverStarted() }
+                guard !data.isEmpty else { throw NeverHappened(what: "a start") }
                 text += String(decoding: data, as: UTF8.self)
                 let port = text.components(separatedBy: "127.0.0.1:").dropFirst().first?
                     .prefix { $0.isNumber }
@@ -85,12 +85,12 @@ import Testing
 
         func start() throws {
             let process = Process()
-            process.executableURL = DaemonTests.program
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             process.arguments = ["run", "--config", config]
             process.standardError = FileHandle.nullDevice
             try process.run()
             daemon = process
-            try wait("the daemon") { try run("status").status < 2 }
+            try waitUntil("the daemon") { try run("status").status < 2 }
         }
 
         func killDaemon() {
@@ -103,8 +103,12 @@ import Testing
         func run(
             _ arguments: String...,
             input: String = ""
-        ) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", config], input: input)
+        ) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", config],
+                input: input
+            )
         }
 
         /// The lines that the receiver has of a stream.
@@ -134,13 +138,6 @@ import Testing
             try arrived(wire).compactMap { line in
                 let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
                 return (object as? [String: Any])?["n"] as? Int
-            }
-        }
-
-        func wait(_ what: String, _ condition: () throws -> Bool) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while try !condition() {
-                guard Date() < deadline else { throw DaemonTests.NeverStarted() }
             }
         }
     }
@@ -257,12 +254,12 @@ import Testing
         try (0..<count).map { "{\"n\":\($0)}\n" }.joined()
             .write(toFile: input, atomically: true, encoding: .utf8)
         let put = Process()
-        put.executableURL = DaemonTests.program
+        put.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
         put.arguments = ["put", "weather", "--file", input, "--config", bench.config]
         let error = Pipe()
         put.standardError = error
         try put.run()
-        try bench.wait("the first records") {
+        try waitUntil("the first records") {
             let text = try bench.run("status", "--json").output
             let json = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
             let streams = json?["streams"] as? [String: [String: Any]]

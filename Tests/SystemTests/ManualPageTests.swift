@@ -1,10 +1,10 @@
 // The manual pages against the real program, and as pages.
 import Foundation
+import Support
 import Testing
 
 @Suite struct ManualPageTests {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
+    private static let folder = Tree.root
         .appendingPathComponent("deploy/man")
 
     private func page(_ name: String) throws -> String {
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func commandsPage_hasTheCommandsThatThereAre() throws {
-        let help = try DaemonTests.run(["--help"]).output
+        let help = try Process.run(Tree.program("waypost"), ["--help"]).output
         let commands = names(help, after: "SUBCOMMANDS:")
         #expect(commands.contains("status"))
         let listed = try page("waypost.1").components(separatedBy: "\n*waypost ").dropFirst()
@@ -35,9 +35,12 @@ import Testing
 
     @Test func commandsPage_hasEachOption() throws {
         let text = try page("waypost.1")
-        let help = try DaemonTests.run(["--help"]).output
+        let help = try Process.run(Tree.program("waypost"), ["--help"]).output
         for command in names(help, after: "SUBCOMMANDS:") {
-            let options = names(try DaemonTests.run([command, "--help"]).output, after: "OPTIONS:")
+            let options = names(
+                try Process.run(Tree.program("waypost"), [command, "--help"]).output,
+                after: "OPTIONS:"
+            )
             let entry =
                 text.components(separatedBy: "\n*waypost \(command)*").last?
                 .components(separatedBy: "\n\n").first ?? ""
@@ -56,18 +59,7 @@ import Testing
             set -o pipefail
             scdoc <'\(path)' | mandoc -T lint -W warning | grep -v 'paragraph macro' || true
             """
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/bash")
-        process.arguments = ["-c", script]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        process.waitUntilExit()
-        #expect(text == "")
+        let outcome = try Process.run("/bin/bash", ["-c", script])
+        #expect(outcome.output + outcome.error == "")
     }
 }

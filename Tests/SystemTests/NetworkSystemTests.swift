@@ -1,25 +1,9 @@
 // The real program on a network that stalls, through proxies, and against a thousandfold misbehaving server.
 import Foundation
+import Support
 import Testing
 
 @Suite struct NetworkSystemTests {
-    private struct NeverHappened: Error {
-        var what: String
-    }
-
-    private static func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-        let deadline = Date().addingTimeInterval(60)
-        while try !condition() {
-            guard Date() < deadline else { throw NeverHappened(what: what) }
-            usleep(5000)
-        }
-    }
-
-    private static var root: URL {
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-    }
-
     /// One of the servers of Tests/FieldFaults/badserver.py, and what it has said.
     private final class BadServer {
         private let process = Process()
@@ -30,13 +14,13 @@ import Testing
             log = URL(fileURLWithPath: "\(folder)/server-\(UUID().uuidString)")
             try Data().write(to: log)
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            let script = root.appendingPathComponent("Tests/FieldFaults/badserver.py").path
+            let script = Tree.path("Tests/FieldFaults/badserver.py")
             process.arguments = ["python3", script] + arguments
             process.standardInput = input
             process.standardOutput = try FileHandle(forWritingTo: log)
             process.standardError = FileHandle.nullDevice
             try process.run()
-            try NetworkSystemTests.waitUntil("the server says its address") { !lines.isEmpty }
+            try waitUntil("the server says its address") { !lines.isEmpty }
         }
 
         deinit {
@@ -53,21 +37,17 @@ import Testing
     }
 
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let daemon = Process()
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             try "secret\n".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
             chmod(folder + "/token", 0o600)
         }
 
         deinit {
             if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func configure(
@@ -100,7 +80,7 @@ import Testing
                 !$0.key.lowercased().hasSuffix("_proxy")
             }
             variables.merge(environment) { $1 }
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
             daemon.environment = variables
             daemon.standardError = FileHandle.nullDevice
@@ -108,9 +88,12 @@ import Testing
         }
 
         func events() throws -> [String: Any] {
-            let text = try DaemonTests.run([
-                "status", "--json", "--config", folder + "/waypost.toml",
-            ]).output
+            let text = try Process.run(
+                Tree.program("waypost"),
+                [
+                    "status", "--json", "--config", folder + "/waypost.toml",
+                ]
+            ).output
             // Nothing to tell of before the daemon has made its database.
             let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
             let streams = (object as? [String: Any])?["streams"] as? [String: Any]
@@ -125,7 +108,7 @@ import Testing
         func stop() throws -> (status: Int32, seconds: Double) {
             let began = Date()
             daemon.terminate()
-            try NetworkSystemTests.waitUntil("the daemon ends") { !daemon.isRunning }
+            try waitUntil("the daemon ends") { !daemon.isRunning }
             return (daemon.terminationStatus, Date().timeIntervalSince(began))
         }
     }
@@ -135,15 +118,15 @@ import Testing
         let server = try BadServer(bench.folder, "stall")
         try bench.configure("http://\(server.address)/api/ingest")
         try bench.start()
-        try NetworkSystemTests.waitUntil("the request is under way") { !server.said.isEmpty }
+        try waitUntil("the request is under way") { !server.said.isEmpty }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
         // A reload makes a new uploader: the old request ends at once, an hour before its time.
         try bench.configure("http://\(server.address)/other/ingest")
         kill(bench.daemon.processIdentifier, SIGHUP)
-        try NetworkSystemTests.waitUntil("the new address is asked") {
+        try waitUntil("the new address is asked") {
             server.said.contains("POST /other/ingest HTTP/1.1")
         }
-        try NetworkSystemTests.waitUntil("the old request is gone") { server.said.contains("gone") }
+        try waitUntil("the old request is gone") { server.said.contains("gone") }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
         // The contract's limit, and the test's only way to tell it from the request's own.
         let end = try bench.stop()
@@ -179,7 +162,7 @@ import Testing
         try bench.configure("https://waypost.example/api/ingest")
         let asked = bench.folder + "/asked"
         try bench.start(["LD_PRELOAD": library, "ASKED": asked])
-        try NetworkSystemTests.waitUntil("the name is looked up") {
+        try waitUntil("the name is looked up") {
             FileManager.default.fileExists(atPath: asked)
         }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
@@ -193,7 +176,7 @@ import Testing
         let proxy = try BadServer(bench.folder, "proxy")
         try bench.configure("http://ingest.invalid/api/ingest", "allow_plaintext = true")
         try bench.start(["http_proxy": "http://\(proxy.address)"])
-        try NetworkSystemTests.waitUntil("the upload is done") {
+        try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(proxy.said.first == "POST http://ingest.invalid/api/ingest HTTP/1.1")
@@ -206,7 +189,7 @@ import Testing
         try bench.start([
             "http_proxy": "http://\(proxy.address)", "no_proxy": "other.example,ingest.invalid",
         ])
-        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
         #expect(try bench.error()["code"] as? String == "E001")
         #expect(proxy.said.isEmpty)
     }
@@ -218,7 +201,7 @@ import Testing
         )
         try bench.configure("http://\(server.address)/api/ingest")
         try bench.start(["http_proxy": "http://\(proxy.address)", "ALL_PROXY": proxy.address])
-        try NetworkSystemTests.waitUntil("the upload is done") {
+        try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(server.said.first == "POST /api/ingest HTTP/1.1")
@@ -230,7 +213,7 @@ import Testing
         let proxy = try BadServer(bench.folder, "proxy")
         try bench.configure("https://ingest.invalid/api/ingest")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
-        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
         #expect(try bench.error()["code"] as? String == "E001")
         #expect((try bench.error()["message"] as? String)?.contains("503") == true)
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
@@ -242,7 +225,7 @@ import Testing
         let proxy = try BadServer(bench.folder, "stall")
         try bench.configure("https://ingest.invalid/api/ingest", timeout: "1s")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
-        try NetworkSystemTests.waitUntil("the upload fails") { try bench.error()["code"] != nil }
+        try waitUntil("the upload fails") { try bench.error()["code"] != nil }
         #expect(try bench.error()["code"] as? String == "E001")
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
         #expect(try bench.stop().status == 0)
@@ -265,7 +248,7 @@ import Testing
         let proxy = try BadServer(bench.folder, "tunnel", certificate, key)
         try bench.configure("https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
-        try NetworkSystemTests.waitUntil("the upload is done") {
+        try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
         }
         #expect(
@@ -281,8 +264,10 @@ import Testing
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         let seed = UInt16.random(in: 0...UInt16.max)
         process.arguments = [
-            "python3", Self.root.appendingPathComponent("Tests/Torture/main.py").path,
-            "--programs", DaemonTests.program.deletingLastPathComponent().path, "--faults", "none",
+            "python3", Tree.path("Tests/Torture/main.py"),
+            "--programs",
+            URL(fileURLWithPath: Tree.program("waypost")).deletingLastPathComponent().path,
+            "--faults", "none",
             "--only", "network", "--seconds", "6", "--seed", "\(seed)",
         ]
         let output = Pipe()

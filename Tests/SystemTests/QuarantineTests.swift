@@ -2,16 +2,19 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 /// `waypost quarantine` with the daemon running, and with it dead.
 @Suite struct QuarantineSystemTests {
-    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
 
-    private func run(_ arguments: String...) throws -> (
-        status: Int32, output: String, error: String
-    ) {
-        try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+    private func run(_ arguments: String...) throws -> Outcome {
+        try Process.run(
+            Tree.program("waypost"),
+            arguments + ["--config", folder + "/waypost.toml"]
+        )
     }
 
     /// A state directory with three batches of two positions each in quarantine.
@@ -48,7 +51,7 @@ import Testing
         while let range = try queue.flushed().pending(.location) {
             try queue.perform { writer in
                 guard let batch = try writer.freeze(range, through: range.first + 1) else { return }
-                try writer.quarantine(batch, words: "HTTP 422: bad longitude")
+                try writer.quarantine(batch, message: "HTTP 422: bad longitude")
             }
         }
         queue.close()
@@ -75,15 +78,13 @@ import Testing
 
     @Test func withTheDaemonAndWithout_theCountsFollow() throws {
         try prepare()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         let daemon = Process()
-        daemon.executableURL = DaemonTests.program
+        daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
         daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
         daemon.standardError = FileHandle.nullDevice
         try daemon.run()
         defer { if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) } }
-        let deadline = Date().addingTimeInterval(30)
-        while try run("status", "--json").status == 2, Date() < deadline {}
+        try waitUntil("the daemon") { try run("status", "--json").status != 2 }
 
         let list = try run("quarantine", "list")
         #expect(list.status == 0)
@@ -105,7 +106,8 @@ import Testing
         #expect(keys.count == 2)
         // What is dead can be looked at, not changed.
         for change in [["requeue", "all"], ["drop", keys[0]]] {
-            let refused = try DaemonTests.run(
+            let refused = try Process.run(
+                Tree.program("waypost"),
                 ["quarantine"] + change + ["--config", folder + "/waypost.toml"]
             )
             #expect(refused.status == 2)
@@ -116,7 +118,6 @@ import Testing
 
     @Test func noDatabase_isSaid_andNoneIsMade() throws {
         try prepare()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         try FileManager.default.removeItem(atPath: folder + "/state/queue.sqlite")
         let result = try run("quarantine", "list")
         #expect(result.status == 2)

@@ -1,20 +1,22 @@
 import Foundation
+import Support
 import Testing
 
 /// A gateway whose token is refused, against the reference receiver.
 @Suite struct ReachSystemTests {
-    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
 
-    private func run(_ arguments: String...) throws -> (
-        status: Int32, output: String, error: String
-    ) {
-        try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+    private func run(_ arguments: String...) throws -> Outcome {
+        try Process.run(
+            Tree.program("waypost"),
+            arguments + ["--config", folder + "/waypost.toml"]
+        )
     }
 
     private func start(_ program: String, _ arguments: [String], _ output: Any?) throws -> Process {
         let process = Process()
-        process.executableURL = DaemonTests.program.deletingLastPathComponent()
-            .appendingPathComponent(program)
+        process.executableURL = URL(fileURLWithPath: Tree.program(program))
         process.arguments = arguments
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
@@ -26,14 +28,6 @@ import Testing
         let text = try run("status", "--json").output
         let report = try? JSONSerialization.jsonObject(with: Data(text.utf8))
         return report as? [String: Any] ?? [:]
-    }
-
-    private func waitUntil(_ condition: () throws -> Bool) throws -> Bool {
-        let deadline = Date().addingTimeInterval(60)
-        while try !condition() {
-            guard Date() < deadline else { return false }
-        }
-        return true
     }
 
     private func write(_ text: String, _ name: String) throws {
@@ -60,7 +54,6 @@ import Testing
             atPath: folder + "/state",
             withIntermediateDirectories: true
         )
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         try write("good\n", "tokens")
         try write("bad", "token")
         let output = Pipe()
@@ -97,19 +90,19 @@ import Testing
             FileHandle.nullDevice
         )
         defer { kill(daemon.processIdentifier, SIGKILL) }
-        #expect(try waitUntil { try report()["daemon"] != nil })
+        #expect(try eventually { try report()["daemon"] != nil })
         #expect(try run("sync").status == 1)
-        #expect(try waitUntil { try run("status", "--json").output.contains("token refused") })
+        #expect(try eventually { try run("status", "--json").output.contains("token refused") })
         // The next tick of the grid may be a day away: only the change of the file calls for a sync.
         try write("good", "token")
         #expect(
-            try waitUntil {
+            try eventually {
                 let streams = try report()["streams"] as? [String: [String: Any]]
                 return streams?["waypost_events"]?["uploaded"] as? Int ?? 0 > 0
             }
         )
         #expect(
-            try waitUntil {
+            try eventually {
                 let upload = try report()["upload"] as? [String: Any]
                 return upload?["bytes_today"] as? Int ?? 0 > 500
             }

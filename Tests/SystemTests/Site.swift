@@ -1,10 +1,12 @@
 // A whole site for the real programs.
 import Foundation
+import Support
 import Testing
 
 /// A place with a receiver for uploads, a gpsd with a receiver behind it, and a microphone that is a file.
 final class Site {
-    let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     var children: [Process] = []
     var port = ""
     var gpsPort = ""
@@ -44,7 +46,6 @@ final class Site {
 
     deinit {
         for child in children where child.isRunning { kill(-child.processIdentifier, SIGKILL) }
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     func write(_ text: String, _ name: String, mode: Int = 0o644) throws {
@@ -83,8 +84,7 @@ final class Site {
 
     private func startReceiver() throws {
         let output = Pipe()
-        let program = DaemonTests.program.deletingLastPathComponent()
-            .appendingPathComponent("waypost-receiver").path
+        let program = Tree.program("waypost-receiver")
         try start(
             program,
             [
@@ -99,24 +99,20 @@ final class Site {
     private func startGPSD() throws {
         let route = Process()
         route.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
+        let root = Tree.root
         route.arguments = [root.path + "/Tests/Peers/route.py", "--minutes", "5"]
         let nmea = Pipe()
         route.standardOutput = nmea
         try route.run()
         let data = nmea.fileHandleForReading.readDataToEndOfFile()
         try data.write(to: URL(fileURLWithPath: folder + "/route.nmea"))
-        gpsPort = "\(try Self.freePort())"
+        gpsPort = "\(freePort())"
         try start(
             "/usr/bin/gpsfake",
             ["-q", "-P", gpsPort, "-c", "0.25", folder + "/route.nmea"],
             FileHandle.nullDevice
         )
-        let deadline = Date().addingTimeInterval(30)
-        while try devices().contains("gpsd") || devices().contains("refused") {
-            guard Date() < deadline else { throw DaemonTests.NeverStarted() }
-        }
+        try waitUntil("gpsd") { try devices() == "there" }
     }
 
     /// What gpsd says of its devices, in words; `gpsd` while it says nothing.
@@ -128,14 +124,9 @@ final class Site {
     }
 
     func start(_ program: String, _ arguments: [String], _ output: Any) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        process.environment = environment
-        try process.run()
-        children.append(process)
+        children.append(
+            try .started(program, arguments, output: output, environment: environment)
+        )
     }
 
     func number(after mark: String, in pipe: Pipe) throws -> String {
@@ -147,23 +138,7 @@ final class Site {
                 return String(rest.prefix { $0.isNumber })
             }
         }
-        throw DaemonTests.NeverStarted()
-    }
-
-    static func freePort() throws -> UInt16 {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(number) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(number, $0, size)
-                getsockname(number, $0, &size)
-            }
-            return UInt16(bigEndian: pointer.pointee.sin_port)
-        }
+        throw NeverHappened(what: "a start")
     }
 
     var environment: [String: String] {
@@ -177,7 +152,7 @@ final class Site {
         _ more: [String: String] = [:]
     ) throws -> (status: Int32, output: String) {
         let process = Process()
-        process.executableURL = DaemonTests.program
+        process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
         process.arguments = arguments + ["--config", folder + "/waypost.toml"]
         process.environment = environment.merging(more) { $1 }
         let output = Pipe()

@@ -1,5 +1,6 @@
 // Sound from a microphone to playable files at the receiver, through the real programs.
 import Foundation
+import Support
 import Testing
 
 @Suite struct SoundFileTests {
@@ -18,15 +19,14 @@ import Testing
             audio: "codec = \"\(codec)\"\nchunk = \"4s\"\noverlap = \"1s\""
         )
         try site.start(
-            DaemonTests.program.path,
+            Tree.program("waypost"),
             ["run", "--config", site.folder + "/waypost.toml"],
             FileHandle.nullDevice
         )
-        let deadline = Date().addingTimeInterval(60)
         var records: [[String: Any]] = []
-        while records.isEmpty {
-            guard Date() < deadline else { throw DaemonTests.NeverStarted() }
+        try waitUntil("a record") {
             records = try self.records(site.folder + "/data")
+            return !records.isEmpty
         }
         let record = try #require(records.first)
         #expect(record["audio_format"] as? String == suffix)

@@ -4,12 +4,14 @@ import Glibc
 import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
 @Suite struct SourceEventsTests {
     /// A gpsd whose receiver is a program that sends NMEA by UDP, and a daemon that follows it.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private let daemon = Process()
         private let receiver = Process()
         private var gpsd: Process?
@@ -17,13 +19,9 @@ import Testing
         private let ports: (gpsd: UInt16, receiver: UInt16)
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             // The health timer ticks every two seconds.
-            manager = try ServiceManagerSocket(folder: folder, interval: .seconds(4))
-            ports = (try Self.freePort(SOCK_STREAM), try Self.freePort(SOCK_DGRAM))
+            manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(4))
+            ports = (freePort(SOCK_STREAM), freePort(SOCK_DGRAM))
             try """
             state_directory = "\(folder)/state"
             runtime_directory = "\(folder)/run"
@@ -46,29 +44,10 @@ import Testing
             for process in [daemon, receiver, gpsd] {
                 if let process, process.isRunning { kill(process.processIdentifier, SIGKILL) }
             }
-            try? FileManager.default.removeItem(atPath: folder)
-        }
-
-        private static func freePort(_ type: __socket_type) throws -> UInt16 {
-            let number = socket(AF_INET, Int32(type.rawValue), 0)
-            defer { close(number) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let code = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> Int32 in
-                    _ = bind(number, pointer, length)
-                    return getsockname(number, pointer, &length)
-                }
-            }
-            try #require(code == 0)
-            return UInt16(bigEndian: address.sin_port)
         }
 
         private func startReceiver() throws {
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent().path
+            let root = Tree.root.path
             receiver.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             receiver.arguments = [
                 "python3", "-c",
@@ -105,7 +84,7 @@ import Testing
         }
 
         func startDaemon() throws {
-            daemon.executableURL = DaemonTests.program
+            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
             daemon.standardError = FileHandle.nullDevice
             daemon.environment = ProcessInfo.processInfo.environment
@@ -120,9 +99,12 @@ import Testing
         }
 
         func status() throws -> [String: Any] {
-            let text = try DaemonTests.run([
-                "status", "--json", "--config", folder + "/waypost.toml",
-            ]).output
+            let text = try Process.run(
+                Tree.program("waypost"),
+                [
+                    "status", "--json", "--config", folder + "/waypost.toml",
+                ]
+            ).output
             let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
             return object as? [String: Any] ?? [:]
         }
@@ -146,31 +128,19 @@ import Testing
             }
             return events
         }
-
-        func waitFor(_ what: String, _ condition: () throws -> Bool) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while try !condition() {
-                guard Date() < deadline else { throw NeverCame(what: what) }
-                usleep(20_000)
-            }
-        }
-    }
-
-    struct NeverCame: Error {
-        var what: String
     }
 
     @Test func gpsdKilledAndStartedAgain_isLostAndRecoveredOnce() throws {
         let bench = try Bench()
         try bench.startDaemon()
-        try bench.waitFor("fixes") { bench.fixes > 0 }
+        try waitUntil("fixes") { bench.fixes > 0 }
         #expect(try bench.events().isEmpty)
         bench.killGPSD()
-        try bench.waitFor("the loss") { try bench.events().count >= 1 }
+        try waitUntil("the loss") { try bench.events().count >= 1 }
         let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
         #expect(errors.contains { "\($0["message"] ?? "")".contains("gpsd at 127.0.0.1") })
         try bench.startGPSD()
-        try bench.waitFor("the recovery") { try bench.events().count >= 2 }
+        try waitUntil("the recovery") { try bench.events().count >= 2 }
         #expect(bench.stop() == 0)
 
         let events = try bench.events()

@@ -1,20 +1,17 @@
 // `waypost survey` on the real program: through kill -9, published at the stop and not before.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 @Suite struct SurveySystemTests {
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         private var daemon: Process?
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .deletingLastPathComponent()
+            let root = Tree.root.appendingPathComponent("Tests")
             let capture = root.appendingPathComponent("Fixtures/beacons/capture.btsnoop").path
             try """
             state_directory = "\(folder)/state"
@@ -34,17 +31,16 @@ import Testing
 
         deinit {
             killDaemon()
-            try? FileManager.default.removeItem(atPath: folder)
         }
 
         func start() throws {
             let process = Process()
-            process.executableURL = DaemonTests.program
+            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             process.arguments = ["run", "--config", folder + "/waypost.toml"]
             process.standardError = FileHandle.nullDevice
             try process.run()
             daemon = process
-            try wait("the daemon") { try run("status").status < 2 }
+            try waitUntil("the daemon") { try run("status").status < 2 }
         }
 
         func killDaemon() {
@@ -54,8 +50,11 @@ import Testing
             daemon.waitUntilExit()
         }
 
-        func run(_ arguments: String...) throws -> (status: Int32, output: String, error: String) {
-            try DaemonTests.run(arguments + ["--config", folder + "/waypost.toml"])
+        func run(_ arguments: String...) throws -> Outcome {
+            try Process.run(
+                Tree.program("waypost"),
+                arguments + ["--config", folder + "/waypost.toml"]
+            )
         }
 
         func sightings() throws -> Int {
@@ -70,19 +69,12 @@ import Testing
             let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
             return (report?["streams"] as? [String: Any] ?? [:]).keys.sorted()
         }
-
-        func wait(_ what: String, _ condition: () throws -> Bool) throws {
-            let deadline = Date().addingTimeInterval(60)
-            while try !condition() {
-                guard Date() < deadline else { throw DaemonTests.NeverStarted() }
-            }
-        }
     }
 
     @Test func survey_losesNothingToAKill_andEndsWithOneRecord() throws {
         let bench = try Bench()
         try bench.start()
-        try bench.wait("the first replay") { try bench.sightings() > 0 }
+        try waitUntil("the first replay") { try bench.sightings() > 0 }
         #expect(try bench.run("survey", "stop").status == 2)
         #expect(try bench.run("survey", "start", "a/b").status == 64)
         let before = try bench.sightings()
@@ -92,17 +84,17 @@ import Testing
         #expect(try bench.run("survey", "start", "hill").error.contains("is going on"))
         bench.killDaemon()
         try bench.start()
-        try bench.wait("the second replay") { try bench.sightings() >= before * 2 }
+        try waitUntil("the second replay") { try bench.sightings() >= before * 2 }
         bench.killDaemon()
         let open = try bench.run("survey", "list", "--json").output
         #expect(open.contains(#""open":{"name":"hill""#))
         #expect(open.contains(#""surveys":[]"#))
         try bench.start()
-        try bench.wait("the third replay") { try bench.sightings() >= before * 3 }
+        try waitUntil("the third replay") { try bench.sightings() >= before * 3 }
         let total = try bench.sightings()
         #expect(try bench.run("survey", "stop").output.contains("\(total - before) sightings"))
         // Shown once there is one, and not before.
-        try bench.wait("the survey in status") {
+        try waitUntil("the survey in status") {
             try bench.streams().contains("waypost_surveys")
         }
         let text = try bench.run("survey", "show", "hill", "--json").output

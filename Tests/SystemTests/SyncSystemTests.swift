@@ -1,5 +1,6 @@
 // `waypost sync` says done only when it is.
 import Foundation
+import Support
 import Testing
 
 @Suite struct SyncSystemTests {
@@ -18,24 +19,25 @@ import Testing
         server.serve_forever()
         """
 
-    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
 
     private func write(_ text: String, _ name: String) throws {
         try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
     }
 
-    private func sync() throws -> (status: Int32, output: String, error: String) {
-        try DaemonTests.run(["sync", "--config", folder + "/waypost.toml"])
+    private func sync() throws -> Outcome {
+        try Process.run(Tree.program("waypost"), ["sync", "--config", folder + "/waypost.toml"])
     }
 
     private func put(_ record: String) throws {
         let arguments = ["put", "weather", "--config", folder + "/waypost.toml"]
-        #expect(try DaemonTests.run(arguments, input: record + "\n").status == 0)
+        #expect(
+            try Process.run(Tree.program("waypost"), arguments, input: record + "\n").status == 0
+        )
     }
 
     @Test func sync_isDoneOnlyWhenNothingIsLeft_andNothingWasSetAside() throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         try write("200", "answer")
         let server = try StubServer(Self.server, folder + "/answer")
         defer { server.stop() }
@@ -64,7 +66,7 @@ import Testing
             "waypost.toml"
         )
         let arguments = ["run", "--config", folder + "/waypost.toml"]
-        let daemon = try Process.started(DaemonTests.program.path, arguments)
+        let daemon = try Process.started(Tree.program("waypost"), arguments)
         defer { kill(daemon.processIdentifier, SIGKILL) }
         try waitUntil("a sync") { try sync().status == 0 }
 

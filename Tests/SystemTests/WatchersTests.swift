@@ -1,5 +1,6 @@
 // What tells others that a gateway is well: figures for Prometheus, and a call after each upload.
 import Foundation
+import Support
 import Testing
 
 @Suite struct WatchersTests {
@@ -30,15 +31,14 @@ import Testing
             for sample in family.samples: print(sample.name, sample.labels, sample.value)
         """
 
-    private let folder = NSTemporaryDirectory() + "wp-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    private var folder: String { temporary.path }
 
     private func text(_ name: String) -> String {
         (try? String(contentsOfFile: folder + "/" + name, encoding: .utf8)) ?? ""
     }
 
     @Test func figuresAreWritten_andAWatcherIsCalledOnceAMinute() throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         let server = try StubServer(Self.server, folder + "/calls")
         defer { server.stop() }
         let place = "http://127.0.0.1:\(server.port)"
@@ -67,11 +67,17 @@ import Testing
         let file = folder + "/waypost.toml"
         try configuration.write(toFile: file, atomically: true, encoding: .utf8)
         let begin = Date()
-        let daemon = try Process.started(DaemonTests.program.path, ["run", "--config", file])
+        let daemon = try Process.started(Tree.program("waypost"), ["run", "--config", file])
         defer { kill(daemon.processIdentifier, SIGKILL) }
-        try waitUntil("a sync") { try DaemonTests.run(["sync", "--config", file]).status == 0 }
+        try waitUntil("a sync") {
+            try Process.run(Tree.program("waypost"), ["sync", "--config", file]).status == 0
+        }
         try waitUntil("a call") { text("calls").hasSuffix("\n") }
-        for _ in 0..<3 { #expect(try DaemonTests.run(["sync", "--config", file]).status == 0) }
+        for _ in 0..<3 {
+            #expect(
+                try Process.run(Tree.program("waypost"), ["sync", "--config", file]).status == 0
+            )
+        }
         let minutes = Int(Date().timeIntervalSince(begin) / 60)
         let calls = text("calls").split(separator: "\n")
         #expect((1...(1 + minutes)).contains(calls.count))

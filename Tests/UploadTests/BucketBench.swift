@@ -5,13 +5,15 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 
 @testable import Upload
 
 /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
 final class BucketBench {
-    let folder = NSTemporaryDirectory() + "waypost-bucket-" + UUID().uuidString
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     let queue: Queue
     let board = Publisher<UploadReport>()
     let settings: BenchSettings
@@ -25,13 +27,9 @@ final class BucketBench {
         compression: Compression = .zstd,
         maxBatchBytes: Int = 8 << 20
     ) throws {
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
         queue = try Queue(
             settings: QueueSettings(
-                path: folder + "/queue.sqlite",
+                path: temporary.path + "/queue.sqlite",
                 bootID: "boot",
                 appVersion: "1.2.3"
             )
@@ -72,7 +70,6 @@ final class BucketBench {
     func finish() {
         end()
         queue.close()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     /// Fixes a second apart from a moment on.

@@ -7,13 +7,15 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
 @Suite struct CompressionTests {
     /// A queue and an uploader against a server; gone with the test.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-compression-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let queue: Queue
         let server: FaultyServer
         private let uploader: Uploader
@@ -25,12 +27,12 @@ import Upload
             maxBatchBytes: Int = 8 << 20,
             _ behaviour: @escaping @Sendable (Request) -> Behaviour
         ) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             queue = try Queue(
-                settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
+                settings: QueueSettings(
+                    path: temporary.path + "/q.sqlite",
+                    bootID: "b",
+                    appVersion: "1"
+                )
             )
             server = try FaultyServer(behaviour)
             let uploader = BenchSettings(
@@ -110,7 +112,6 @@ import Upload
             if let thread = thread.take() { thread.join() }
             queue.close()
             server.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
     }
 

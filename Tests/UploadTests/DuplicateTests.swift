@@ -3,6 +3,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 

@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
+import Support
 
 /// What a request looked like.
 struct Request: Sendable {
@@ -121,23 +122,5 @@ private struct Script: Sendable {
         guard count > 0 else { return false }
         buffer += block.prefix(count)
         return true
-    }
-}
-
-/// A value behind a lock.
-final class Locked<Value: Sendable>: @unchecked Sendable {
-    // Unchecked because every access is under `lock`.
-    private var content: Value
-    private let lock = NSLock()
-
-    init(_ value: Value) {
-        content = value
-    }
-
-    var value: Value { lock.withLock { content } }
-
-    @discardableResult
-    func update<Result>(_ change: (inout Value) -> Result) -> Result {
-        lock.withLock { change(&content) }
     }
 }

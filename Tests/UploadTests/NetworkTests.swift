@@ -5,6 +5,7 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 @testable import Upload
 

@@ -1,12 +1,12 @@
 // A real object store (moto) in a process of its own, and what an analyst reads from it.
 import Foundation
 import Glibc
+import Support
 import Testing
 
 /// `Tests/Peers/store.py`: checks each signature, and does to objects what it is told.
 final class ObjectStore {
-    static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let root = Tree.root
     static var python: String {
         ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
             ?? root.appendingPathComponent(".build/tools/bin/python3").path

@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
+import Support
 
 /// A listening socket on loopback; what becomes of each connection is the test's affair.
 final class PlainServer: Sendable {

@@ -6,6 +6,7 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
@@ -51,7 +52,8 @@ import Upload
 
     /// A queue and an uploader; gone with `finish`.
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-reach-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let queue: Queue
         let server: CountingServer
         private let listener: PlainServer
@@ -66,12 +68,12 @@ import Upload
             maxBatchBytes: Int = 8 << 20,
             _ answer: @escaping @Sendable (Int, String) -> String
         ) throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             queue = try Queue(
-                settings: QueueSettings(path: folder + "/q", bootID: "boot", appVersion: "1")
+                settings: QueueSettings(
+                    path: temporary.path + "/q",
+                    bootID: "boot",
+                    appVersion: "1"
+                )
             )
             let server = CountingServer(answer: answer)
             self.server = server
@@ -127,7 +129,6 @@ import Upload
             if let thread = thread.take() { thread.join() }
             queue.close()
             listener.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
     }
 

@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
@@ -30,7 +31,8 @@ import Upload
     }
 
     private final class Bench {
-        let folder = NSTemporaryDirectory() + "waypost-sync-" + UUID().uuidString
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
         let clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -44,13 +46,9 @@ import Upload
         let sync: Sync
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true
-            )
             queue = try Queue(
                 settings: QueueSettings(
-                    path: folder + "/q",
+                    path: temporary.path + "/q",
                     bootID: "b",
                     clock: clock,
                     appVersion: "1"
@@ -70,7 +68,6 @@ import Upload
 
         func finish() {
             queue.close()
-            try? FileManager.default.removeItem(atPath: folder)
         }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Host
+import Support
 
 /// nginx with a certificate of each kind, made for this run; gone with the object.
 final class TLSBench {
@@ -10,12 +11,12 @@ final class TLSBench {
 
     static let program = "/usr/sbin/nginx"
 
-    let folder = NSTemporaryDirectory() + "wp-tls-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     private(set) var ports: [Kind: UInt16] = [:]
     private let nginx = Process()
 
     init() throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         do {
             try makeCertificates()
             try start()
@@ -32,7 +33,6 @@ final class TLSBench {
             kill(nginx.processIdentifier, SIGKILL)
             nginx.waitUntilExit()
         }
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     func endpoint(_ kind: Kind, host: String = "127.0.0.1") -> String {
@@ -145,7 +145,7 @@ final class TLSBench {
 
             """
         for kind in Kind.allCases {
-            let port = try freePort()
+            let port = freePort()
             ports[kind] = port
             let file = [.oldTLS, .small].contains(kind) ? "good" : kind.rawValue
             let protocols =
@@ -169,11 +169,5 @@ final class TLSBench {
             atomically: true,
             encoding: .utf8
         )
-    }
-
-    private func freePort() throws -> UInt16 {
-        let server = try PlainServer()
-        defer { server.close() }
-        return server.port
     }
 }

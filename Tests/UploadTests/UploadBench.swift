@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Upload
 
 /// How an uploader is set up, as one.

@@ -1,8 +1,10 @@
 // An uploader whose destination cannot be opened, and one that is given up.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
+import Support
 import Testing
 
 @testable import Upload
@@ -25,11 +27,9 @@ import Testing
                 withIntermediateDirectories: true
             )
             let path = folder + "/queue.sqlite"
-            var settings = UploadSettings()
-            settings.clockPatience = .zero
             queue = try Queue(settings: .init(path: path, bootID: "boot", appVersion: "test"))
             let uploader = Uploader(
-                settings: settings,
+                settings: UploadSettings { $0.clockPatience = .zero },
                 queue: queue,
                 board: board
             ) { throw CannotBeOpened() }

@@ -4,6 +4,7 @@ import Foundation
 import Host
 import Queue
 import Streams
+import Support
 import Testing
 import Upload
 
@@ -187,23 +188,6 @@ import Upload
         let file = try #require(Data(base64Encoded: records[0]["audio_data"] as? String ?? ""))
         #expect(file.count == 44 + 128_000)
         #expect(records[0]["duration"] as? Double == 4)
-    }
-}
-
-/// What was waited for did not happen.
-struct NeverHappened: Error {
-    var what: String
-}
-
-/// Waits for a condition, not for a time.
-func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool)
-    throws
-{
-    let clock = SystemClock()
-    let deadline = clock.now() + limit
-    while try !condition() {
-        guard clock.now() < deadline else { throw NeverHappened(what: what) }
-        usleep(2000)
     }
 }
 

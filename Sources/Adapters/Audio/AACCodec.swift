@@ -72,7 +72,7 @@ final class AACCodec: BlockCodec {
     }
 }
 
-/// libvo-aacenc refused; it has no words for it.
+/// libvo-aacenc refused; it has no message for it.
 struct AACError: Error, CustomStringConvertible {
     var call: String
     var code: UInt32

@@ -207,7 +207,7 @@ package final class AudioAdapter: Sendable {
 
     private func reason(_ ending: Result<Ending, any Error>, _ device: String) -> String {
         switch ending {
-        case .success(.fault(let fault, _)): "\(device): \(fault.words)"
+        case .success(.fault(let fault, _)): "\(device): \(fault.message)"
         case .success(.better(let index)): "back to \(settings.devices[index])"
         case .success(.stopped): "stopped"
         case .failure(let error): "\(error)"

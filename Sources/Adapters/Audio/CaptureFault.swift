@@ -8,7 +8,7 @@ enum CaptureFault: Error, Equatable {
     case overrun
     /// The system slept (ESTRPIPE).
     case suspended
-    /// Unplugged, in libasound's words.
+    /// Unplugged, with libasound's message.
     case gone(String)
     /// Any other error of a call.
     case failed(String)
@@ -30,12 +30,12 @@ enum CaptureFault: Error, Equatable {
     }
 
     /// What happened, without the device's name.
-    var words: String {
+    var message: String {
         switch self {
         case .overrun: "overrun: sound was lost because this machine was too slow"
         case .suspended: "the system was suspended"
-        case .gone(let words): "is gone (\(words))"
-        case .failed(let words): words
+        case .gone(let message): "is gone (\(message))"
+        case .failed(let message): message
         case .stalled: "no sound for \(Liveness.stallSeconds) s"
         case .silent: "only digital silence for \(Liveness.silenceSeconds) s"
         case .offClock(let ratio):
@@ -45,6 +45,6 @@ enum CaptureFault: Error, Equatable {
 
     /// As a person is told: the device, what happened, what is done about it.
     func failure(of device: String, step: CaptureRecovery.Step) -> Failure {
-        Failure("\(device): \(words); \(step.words)")
+        Failure("\(device): \(message); \(step.message)")
     }
 }

@@ -17,7 +17,7 @@ struct CaptureRecovery {
         case wait
 
         /// As the end of a sentence on what happened.
-        var words: String {
+        var message: String {
             switch self {
             case .restart: "starting it again"
             case .reopen: "opening it again"

@@ -41,7 +41,7 @@ struct DeviceClock {
         predict(step)
         frame = Double(captured)
         let spread = covariance.moment + Self.noise
-        // One reading that is far off, because something held us up, says no more than an unlucky one.
+        // A reading that is far off, because something held us up, counts no more than one at the limit.
         let limit = 3 * spread.squareRoot()
         let error = max(-limit, min(limit, (time - origin).inSeconds - moment))
         let gain = (moment: covariance.moment / spread, rate: covariance.mixed / spread)

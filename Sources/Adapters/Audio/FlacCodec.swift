@@ -98,7 +98,7 @@ private func receive(
     return FLAC__STREAM_ENCODER_WRITE_STATUS_OK
 }
 
-/// libFLAC refused, in its own words.
+/// libFLAC refused, with its own message.
 struct FlacError: Error, CustomStringConvertible {
     var call: String
     var reason: String

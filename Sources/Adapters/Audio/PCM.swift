@@ -4,7 +4,7 @@ internal import CALSA
 internal import Glibc
 internal import Host
 
-/// A call of libasound that failed, in its own words.
+/// A call of libasound that failed, with its own message.
 struct ALSAError: Error, Equatable, CustomStringConvertible {
     var call: String
     /// A negative errno, as libasound returns it.
@@ -265,7 +265,7 @@ struct PCM: ~Copyable {
         guard code >= 0 else { throw ALSAError(call: "snd_pcm_prepare", code: code) }
         resampler?.reset()
         framesRead = 0
-        // A channel that has fallen silent is not stayed with.
+        // A channel that has fallen silent is given up.
         if shape.channels > 1 { channel = wantedChannel }
         let started = snd_pcm_start(handle)
         guard started >= 0 || started == -EBADFD else {

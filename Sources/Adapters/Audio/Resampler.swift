@@ -19,7 +19,7 @@ final class Resampler {
     private var framesOut: Int64 = 0
     private var output: [Float]
 
-    /// Rates in frames a second; throws ENOMEM's like as the library's own code.
+    /// Rates in frames a second; throws the library's own code where there is no memory.
     init(from: Int, to: Int) throws(ResamplerError) {
         var code: Int32 = 0
         guard
@@ -51,7 +51,7 @@ final class Resampler {
         push(input, most: .max, into: &samples)
     }
 
-    /// Appends what is still in the filter, so that each frame in had its share out.
+    /// Appends what is still in the filter, so that as much comes out as went in.
     func finish(into samples: inout [Int16]) {
         let due = (framesIn * Int64(to) + Int64(from) - 1) / Int64(from)
         let zeros = Int(speex_resampler_get_input_latency(state)) + from / to + 1
@@ -78,7 +78,7 @@ final class Resampler {
     }
 }
 
-/// libspeexdsp refused, in its own words.
+/// libspeexdsp refused, with its own message.
 struct ResamplerError: Error, CustomStringConvertible {
     var code: Int32
 

@@ -200,7 +200,7 @@ private final class OpusHandle {
     }
 }
 
-/// libopus refused, in its own words.
+/// libopus refused, with its own message.
 struct OpusError: Error, CustomStringConvertible {
     var call: String
     var code: Int32

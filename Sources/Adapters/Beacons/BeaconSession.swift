@@ -12,7 +12,7 @@ struct BeaconSession {
     private var recovery: SilenceRecovery
     private var interference = Interference()
     private var retry = Retry()
-    /// A controller has been come by since the last failure.
+    /// A connection has been made since the last failure.
     private var isOpen = false
     /// How the next connection is to be made.
     private var step = SilenceRecovery.Step.restart
@@ -41,7 +41,7 @@ struct BeaconSession {
             } catch  where stop.isRaised {
                 return
             } catch {
-                // One that was there a moment ago may be back already.
+                // An adapter that was there a moment ago may be back already.
                 let isAbsent = error is NoAdapter && !isOpen
                 isOpen = false
                 if !isAbsent { step = recovery.failed(at: clock.now()) }
@@ -64,13 +64,13 @@ struct BeaconSession {
             reception.settle(radio.link)
         }
         try radio.start(until: stop) { reception.take($0) }
-        // What it took to get here is no news.
+        // Changes of the adapter that opening it caused are of no interest.
         _ = source.watch?.changes()
         started(radio)
         try listen(to: radio)
     }
 
-    /// A scan of ours is on; what was ordered before is no matter any more.
+    /// Our own scan is on: orders of other programs from before do not matter any more.
     private mutating func started(_ radio: any Radio) {
         _ = radio.link.takeForeignOrder()
         interference.started()
@@ -84,7 +84,7 @@ struct BeaconSession {
             let now = clock.now()
             reception.update(radio.link, now)
             if let order = radio.link.takeForeignOrder() { interference.saw(order, at: now) }
-            // All anew: whoever it was may be one to share the adapter with.
+            // Opens everything anew: the other program may be one to share the adapter with.
             if interference.isDue(at: now) { return }
             var entries = [radio.link.descriptor, stop.descriptor, health.descriptor].map {
                 PollEntry($0)
@@ -153,7 +153,7 @@ struct BeaconSession {
         return false
     }
 
-    /// What it does, and what is odd about it.
+    /// What it does, and what is unusual about it.
     private func detail(_ radio: any Radio, _ now: BootInstant) -> String {
         var detail = radio.detail
         if reception.truncated > 0 { detail += ", \(reception.truncated) reports cut short" }

@@ -55,7 +55,7 @@ struct HeardBeacons {
             defer { measurement = last }
             let verdict = last.judge(mark, telemetry, at: now)
             guard admits(at: now, limit) else { return .tooOften }
-            // What is not kept now is still new when its repeat is.
+            // A measurement that is not kept now is still new when it is heard once more.
             if verdict == .new { last.keep(mark, telemetry, at: now) }
             return .kept(verdict)
         }

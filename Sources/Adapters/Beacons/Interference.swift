@@ -8,7 +8,7 @@ internal import Host
 struct Interference {
     /// Those who switch a scan off to give it other parameters switch it on again within this time.
     static let settling = Duration.milliseconds(500)
-    /// Two who both want to have it their way shall not wear the radio out.
+    /// Two programs that each restart the scan must not wear the radio out.
     static let pause = Duration.seconds(5)
 
     private var dueAt: BootInstant?

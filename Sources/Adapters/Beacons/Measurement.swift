@@ -29,7 +29,7 @@ extension MeasurementMark {
         }
     }
 
-    /// nil for what no version stored.
+    /// nil for bytes that no version has stored.
     init?(stored: Int64) {
         let number = stored >> 3
         switch stored & 7 {

@@ -18,7 +18,7 @@ protocol Radio: AnyObject {
     func end(_ pass: EventSink)
 }
 
-/// How a controller is come by.
+/// How a controller is reached.
 protocol RadioSource: AnyObject {
     /// As in the configuration: `hci0`.
     var name: String { get }
@@ -211,7 +211,7 @@ final class SharedRadio: Radio {
     private func remove(until stop: StopSignal?) throws {
         guard let handle = monitor else { return }
         monitor = nil
-        // Gone with the adapter is as good as removed.
+        // Where the adapter is gone, its monitor is gone, too.
         _ = try management.ask(
             Management.removeMonitor(handle),
             until: stop,

@@ -86,7 +86,7 @@ final class KernelRadioSource: RadioSource {
             powerCycle: powerCycle
         )
         do {
-            // Only by trying can be told what the kernel knows; the monitor is replaced when the scan starts.
+            // What the kernel supports can only be tried; this monitor is replaced when the scan starts.
             try shared.start(until: stop, pass)
             tellOnce(shared.departures.map(\.text))
             return shared

@@ -48,7 +48,7 @@ struct Reception {
         return !reports.isEmpty
     }
 
-    /// Holds what cannot be copied: a session would have to be consumed for it otherwise.
+    /// A class around a value that cannot be copied, so that whoever holds it can be.
     private final class Intake {
         var owner: SightingIntake
 

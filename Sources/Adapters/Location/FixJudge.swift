@@ -17,7 +17,7 @@ enum Refusal: Equatable {
     /// Metres from the fix before.
     case jump(Double)
 
-    var words: String {
+    var message: String {
         switch self {
         case .past(let time): "receiver's date \(time.rfc3339.prefix(10)) is before this release"
         case .future(let time): "receiver's date \(time.rfc3339.prefix(10)) is implausible"

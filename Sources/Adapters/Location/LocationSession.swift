@@ -195,10 +195,10 @@ struct LocationSession {
         missReceiver("has lost the receiver \(path): plug it in again")
     }
 
-    private mutating func missReceiver(_ words: String) {
+    private mutating func missReceiver(_ message: String) {
         fail(
             .noReceiver,
-            Failure("\(settings.name) \(words); `gpspipe -w -n 5` shows what gpsd has")
+            Failure("\(settings.name) \(message); `gpspipe -w -n 5` shows what gpsd has")
         )
     }
 
@@ -253,10 +253,10 @@ struct LocationSession {
     }
 
     private mutating func tell(_ reason: Refusal, since: BootInstant, _ now: BootInstant) {
-        let words = "\(reason.words): fixes not kept"
-        guard reason.isLasting, now - since >= Self.patience else { return tell(words, now) }
+        let message = "\(reason.message): fixes not kept"
+        guard reason.isLasting, now - since >= Self.patience else { return tell(message, now) }
         let failure = Failure(
-            "\(settings.name), \(receiver): \(words); give it an hour of open sky, or newer firmware"
+            "\(settings.name), \(receiver): \(message); give it an hour of open sky, or newer firmware"
         )
         fail(.date, failure)
     }

@@ -22,7 +22,7 @@ package struct StreamNames: Configurable {
 
     package static var keys: [Key<Self>] {
         for name in inOrder {
-            Key(name, \.[name], .name("stream name", first: ("a letter first", \.isLetter)))
+            Key(name, \.[name], .name("stream name", first: ("a letter first", { $0.isLetter })))
                 .says("Name of the stream of \(name) on the wire.")
         }
     }

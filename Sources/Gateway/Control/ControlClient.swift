@@ -79,7 +79,7 @@ package final class ControlClient {
 
     /// Asks, and waits for the reply.
     ///
-    /// Throws ControlRefusal when none came, and a Failure with the daemon's words when it refuses.
+    /// Throws ControlRefusal when none came, and a Failure with the daemon's message when it refuses.
     package func ask(
         _ request: ControlRequest,
         timeout: Duration = ControlClient.patience

@@ -151,7 +151,7 @@ final class ControlLoop {
         var reply = ControlReply()
         reply.status = status()
         let line = reply.json
-        // Who has not read the last one gets the newest when he has.
+        // A client that has not read the last status gets the newest one when it has.
         for client in watchers where client.hasRoom { client.reply(line) }
         if watchers.contains(where: { !$0.hasRoom && $0.stalledSince != nil }) { isOwed = true }
     }
@@ -168,7 +168,7 @@ final class ControlLoop {
         if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
     }
 
-    /// Where there is no room, whoever has been idle for longest makes it.
+    /// Where there is no room, the client that has been idle for longest is let go.
     private func welcome(_ number: Int32, _ now: BootInstant) {
         lastID += 1
         let client = ControlConnection(number, id: lastID, now: now)

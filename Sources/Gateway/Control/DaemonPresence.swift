@@ -3,7 +3,7 @@ internal import CLinux
 internal import Glibc
 internal import Host
 
-/// What the lock on the state directory tells (flock(2)); its socket may be there without it, and it without that.
+/// What the lock on the state directory tells (flock(2)): a socket may be left over from a daemon that died.
 enum DaemonPresence: Equatable {
     /// `pid`: the process that took the lock; 0 where it cannot be known.
     case running(pid: Int)

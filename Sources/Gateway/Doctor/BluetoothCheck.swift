@@ -32,7 +32,7 @@ struct BluetoothCheck {
     }
 
     private func controller(_ address: HostPort) -> Finding {
-        if let words = heard { return .ok("bluetooth", "\(address): \(words)") }
+        if let message = heard { return .ok("bluetooth", "\(address): \(message)") }
         do {
             let stop = try StopSignal()
             _ = try TCP.connect(
@@ -113,9 +113,9 @@ struct BluetoothCheck {
             return .ok("bluetooth", "\(who) CAP_NET_RAW and CAP_NET_ADMIN")
         }
         let next = "run it by its service, which has them: `sudo systemctl start waypost`"
-        let words = "\(who) not CAP_NET_RAW and CAP_NET_ADMIN"
+        let message = "\(who) not CAP_NET_RAW and CAP_NET_ADMIN"
         return pid == nil
-            ? .warn("bluetooth", words, next: next) : .fail("bluetooth", words, next: next)
+            ? .warn("bluetooth", message, next: next) : .fail("bluetooth", message, next: next)
     }
 }
 

@@ -43,14 +43,14 @@ struct DiskCheck {
             )
         }
         let free = FileSpace.free(directory)
-        let words = "\(sizeText(free)) free at \(directory)"
+        let message = "\(sizeText(free)) free at \(directory)"
         let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"
         if free < Int64(limits.criticalFree) {
-            return .fail("disk", "\(words): no sound is recorded any more", next: advice)
+            return .fail("disk", "\(message): no sound is recorded any more", next: advice)
         }
-        if free < Int64(limits.warnFree) { return .warn("disk", words, next: advice) }
-        return .ok("disk", words)
+        if free < Int64(limits.warnFree) { return .warn("disk", message, next: advice) }
+        return .ok("disk", message)
     }
 
     /// Where the service is another user than the folder's owner, nothing can be stored.
@@ -83,14 +83,14 @@ struct DiskCheck {
         case .sound: return .ok("database", "\(path) is sound")
         case .unfinished:
             return .ok("database", "\(path) opens; nothing wrong in what 3 s were enough to read")
-        case .damaged(let words):
+        case .damaged(let message):
             return .fail(
                 "database",
-                "\(path) is damaged: \(words)",
+                "\(path) is damaged: \(message)",
                 next: "restart the service: it sets the database aside and saves what can be read"
             )
-        case .unreadable(let words):
-            return .fail("database", words, next: "check the disk, and who owns the file")
+        case .unreadable(let message):
+            return .fail("database", message, next: "check the disk, and who owns the file")
         }
     }
 

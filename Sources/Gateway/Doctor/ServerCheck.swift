@@ -22,12 +22,12 @@ struct ServerCheck {
     func look(_ tell: (Finding) -> Void) {
         guard let target = upload.target, case .success(let endpoint) = Endpoint.parse(target)
         else {
-            let words = "no server is configured"
+            let message = "no server is configured"
             let next = "`sudo waypost enroll --endpoint URL --token-file FILE`"
             return tell(
                 upload.isRequired
-                    ? .fail("server", "\(words): nothing is collected", next: next)
-                    : .warn("server", "\(words): records stay on this device", next: next)
+                    ? .fail("server", "\(message): nothing is collected", next: next)
+                    : .warn("server", "\(message): records stay on this device", next: next)
             )
         }
         let (token, tokenFinding) = readToken()
@@ -49,8 +49,8 @@ struct ServerCheck {
         do {
             let addresses = try ServerProbe.addresses(of: endpoint.host)
             let end = try ServerProbe.connect(settings(target), isVerified: false)
-            let words = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
-            return (.ok("server", words), end)
+            let message = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
+            return (.ok("server", message), end)
         } catch {
             let next =
                 "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"

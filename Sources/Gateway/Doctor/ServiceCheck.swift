@@ -33,9 +33,9 @@ struct ServiceCheck {
                     ? "`systemctl start waypost`, then `journalctl -u waypost`" : "`waypost run`"
             )
         }
-        let words = "runs, process \(report.daemon.pid), \(report.state.rawValue)"
-        guard let reason = report.reasons.first else { return .ok("gateway", words) }
-        return .warn("gateway", "\(words): \(reason)", next: "`waypost status` says more")
+        let message = "runs, process \(report.daemon.pid), \(report.state.rawValue)"
+        guard let reason = report.reasons.first else { return .ok("gateway", message) }
+        return .warn("gateway", "\(message): \(reason)", next: "`waypost status` says more")
     }
 
     private var unit: Finding {

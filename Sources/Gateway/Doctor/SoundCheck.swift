@@ -30,7 +30,7 @@ struct SoundCheck {
     }
 
     private func judge(_ level: SoundProbe.Level) -> Finding {
-        let words =
+        let message =
             "\(level.device): \(decibels(level.average)) dBFS, peak \(decibels(level.peak)) dBFS"
         if level.peak <= -119 {
             return .fail(
@@ -42,11 +42,11 @@ struct SoundCheck {
         if level.peak >= -0.1 {
             return .warn(
                 "sound",
-                "\(words): it is overdriven",
+                "\(message): it is overdriven",
                 next: "lower its gain: `alsamixer`, F4"
             )
         }
-        return .ok("sound", words)
+        return .ok("sound", message)
     }
 
     /// The gateway has the device: what it hears is what there is.

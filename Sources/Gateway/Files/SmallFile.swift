@@ -121,6 +121,6 @@ struct SmallFile {
 }
 
 extension SystemError {
-    /// The kernel's words without the call.
+    /// The kernel's message without the call.
     var reason: String { String(cString: strerror(code)) }
 }

@@ -19,7 +19,7 @@ extension Verdict {
                 after: after
             )
         case .size:
-            self = .tooLarge(words: store.text)
+            self = .tooLarge(message: store.text)
         case .address:
             self = .endpointWrong(Failure(store.addressAdvice, code: .server))
         case .keys:
@@ -98,7 +98,7 @@ struct StoreWords {
 
     /// One line for people.
     var text: String {
-        guard !code.isEmpty else { return answer.words }
+        guard !code.isEmpty else { return answer.message }
         return "HTTP \(answer.status) \(code)" + (message.isEmpty ? "" : ": \(message)")
     }
 

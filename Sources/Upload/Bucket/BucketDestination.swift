@@ -143,8 +143,8 @@ final class BucketDestination: Destination {
         case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
             .endpointWrong(let failure):
             throw failure
-        case .tooLarge(let words), .refused(let words):
-            throw Failure("the store refused the enrolment: \(words)", code: .server)
+        case .tooLarge(let message), .refused(let message):
+            throw Failure("the store refused the enrolment: \(message)", code: .server)
         }
     }
 }

@@ -8,7 +8,7 @@ protocol BodyCompressor: AnyObject {
     func finish(to output: inout [UInt8]) throws
 }
 
-/// A compressor refused, in its own words.
+/// A compressor refused, with its own message.
 struct CompressionError: Error, CustomStringConvertible {
     var message: String
 

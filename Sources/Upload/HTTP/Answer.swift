@@ -5,7 +5,7 @@ internal import Host
 package struct Answer: Sendable, Equatable {
     package var status: Int
     package var contentType: String
-    /// The first bytes of the body: the server's words.
+    /// The first bytes of the body: the server's message.
     package var body: [UInt8]
     /// What the whole body says.
     package var reply: Reply
@@ -38,8 +38,8 @@ package struct Answer: Sendable, Equatable {
         self.acceptEncoding = acceptEncoding
     }
 
-    /// The server's words for people: one line, at most 200 characters.
-    var words: String {
+    /// The server's message for people: one line, at most 200 characters.
+    var message: String {
         let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)
         return cut.isEmpty ? "HTTP \(status)" : "HTTP \(status): \(cut)"
     }

@@ -8,7 +8,7 @@ package import Host
 package enum ServerProbe {
     /// The addresses of a host, as text.
     ///
-    /// Throws a Failure with the resolver's words.
+    /// Throws a Failure with the resolver's message.
     package static func addresses(of host: String) throws -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -40,7 +40,7 @@ package enum ServerProbe {
 
     /// Connects, with TLS where the URL asks for it; the end of the certificate's life, nil without TLS.
     ///
-    /// Throws a Failure with libcurl's words. `isVerified` false looks at a certificate that is refused.
+    /// Throws a Failure with libcurl's message. `isVerified` false looks at a certificate that is refused.
     package static func connect(
         _ settings: TransportSettings,
         isVerified: Bool = true
@@ -49,7 +49,7 @@ package enum ServerProbe {
             throw Failure("libcurl cannot be used")
         }
         defer { curl_easy_cleanup(easy) }
-        var words = [CChar](repeating: 0, count: Int(CURL_ERROR_SIZE))
+        var message = [CChar](repeating: 0, count: Int(CURL_ERROR_SIZE))
         waypost_curl_set_string(easy, CURLOPT_URL, settings.endpoint)
         waypost_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
         waypost_curl_set_long(easy, CURLOPT_CERTINFO, 1)
@@ -62,13 +62,13 @@ package enum ServerProbe {
             waypost_curl_set_string(easy, CURLOPT_CAINFO, file)
         }
         if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
-        let code = words.withUnsafeMutableBufferPointer { words in
-            waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, words.baseAddress)
+        let code = message.withUnsafeMutableBufferPointer { message in
+            waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message.baseAddress)
             return curl_easy_perform(easy)
         }
         guard code == CURLE_OK else {
             let own = String(
-                decoding: words.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)),
+                decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)),
                 as: UTF8.self
             )
             let reason = own.isEmpty ? String(cString: curl_easy_strerror(code)) : own

@@ -271,7 +271,7 @@ package struct Transport: ~Copyable {
         if code == CURLE_OPERATION_TIMEDOUT, detail.isEmpty {
             text = "no progress for \(settings.patience)"
         }
-        // Names out of a certificate are the other side's words.
+        // Names out of a certificate come from the other side.
         return Failure(
             "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(Self.advice(code))",
             code: .network

@@ -42,8 +42,8 @@ package enum Enrolment {
         case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
             .endpointWrong(let failure):
             throw failure
-        case .tooLarge(let words), .refused(let words):
-            throw Failure("the server refused the enrolment: \(words)", code: .server)
+        case .tooLarge(let message), .refused(let message):
+            throw Failure("the server refused the enrolment: \(message)", code: .server)
         }
     }
 
@@ -71,20 +71,20 @@ package enum Enrolment {
         switch answer.status {
         case 200...299:
             guard let given = try? JSONInput.decode(Given.self, from: answer.body) else {
-                throw Failure("the server gave no token: \(answer.words)", code: .server)
+                throw Failure("the server gave no token: \(answer.message)", code: .server)
             }
             return given.token
         case 404, 405:
             throw Failure(
-                "this server gives no tokens for codes (\(answer.words)); use --token-file",
+                "this server gives no tokens for codes (\(answer.message)); use --token-file",
                 code: .server
             )
         case 400...499:
             throw Failure(
-                "the server does not take this code (\(answer.words)); each is good once, for some days",
+                "the server does not take this code (\(answer.message)); each is good once, for some days",
                 code: .tokenRefused
             )
-        default: throw Failure("server error: \(answer.words)", code: .server)
+        default: throw Failure("server error: \(answer.message)", code: .server)
         }
     }
 

@@ -12,32 +12,32 @@ extension Verdict {
         case 401, 403:
             self = .tokenRefused(
                 Failure(
-                    "the server refused the device token (\(answer.words)); put a valid one into the token file",
+                    "the server refused the device token (\(answer.message)); put a valid one into the token file",
                     code: .tokenRefused
                 )
             )
         case 404, 405, 300...399:
             self = .endpointWrong(
                 Failure(
-                    "no ingest server answers at the endpoint (\(answer.words)); check upload.endpoint",
+                    "no ingest server answers at the endpoint (\(answer.message)); check upload.endpoint",
                     code: .server
                 )
             )
         case 413:
-            self = .tooLarge(words: answer.words)
+            self = .tooLarge(message: answer.message)
         case 409:
             self = .retry(
                 Failure("the server is still working on this batch", code: .server),
                 after: after
             )
         case 408, 425, 429, 500...599:
-            self = .retry(Failure("server error: \(answer.words)", code: .server), after: after)
+            self = .retry(Failure("server error: \(answer.message)", code: .server), after: after)
         case 400, 422:
-            self = .refused(words: answer.words)
+            self = .refused(message: answer.message)
         default:
             // Codes that the contract does not name judge nothing, so nothing may be lost to them.
             self = .retry(
-                Failure("unexpected answer: \(answer.words)", code: .server),
+                Failure("unexpected answer: \(answer.message)", code: .server),
                 after: after
             )
         }
@@ -58,11 +58,11 @@ extension Verdict {
         case .unfinished:
             return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")
         case .blank, .json:
-            return answer.reply.rejected > 0 ? .refused(words: answer.words) : .accepted
+            return answer.reply.rejected > 0 ? .refused(message: answer.message) : .accepted
         }
     }
 
-    private static func later(_ words: String) -> Self {
-        .retry(Failure(words, code: .server), after: nil)
+    private static func later(_ message: String) -> Self {
+        .retry(Failure(message, code: .server), after: nil)
     }
 }

@@ -2,6 +2,7 @@
 import Board
 import Glibc
 import Host
+import Support
 import Synchronization
 
 @testable import Upload
@@ -112,19 +113,7 @@ private final class AnswerServer: Sendable {
     let never: StopSignal
 
     init() {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(listener, $0, length)
-                _ = listen(listener, 16)
-                _ = getsockname(listener, $0, &length)
-            }
-        }
-        let port = UInt16(bigEndian: address.sin_port)
+        let (listener, port) = listening(backlog: 16)
         settings = TransportSettings(
             endpoint: "http://127.0.0.1:\(port)/api/ingest",
             timeout: .seconds(5),

@@ -9,10 +9,6 @@ struct FuzzTarget: Sendable {
     var name: String
     /// Traps where a result breaks a promise.
     var run: @Sendable ([UInt8]) -> Void
-
-    static let all =
-        BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
-        + AnswerTargets.all + ControlTargets.all + IntakeTargets.all
 }
 
 /// Cuts an input into pieces, each after a byte of its length; the last may be shorter.

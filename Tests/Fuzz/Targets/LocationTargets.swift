@@ -3,6 +3,7 @@ import Glibc
 import Host
 import Queue
 import Streams
+import Support
 
 @testable import Location
 
@@ -28,22 +29,11 @@ enum LocationTargets {
         let gpsd: GPSDConnection
 
         init() {
-            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    _ = bind(listener, $0, length)
-                    _ = listen(listener, 1)
-                    _ = getsockname(listener, $0, &length)
-                }
-            }
+            let (_, port) = listening(backlog: 1)
             do {
                 gpsd = try GPSDConnection(
                     host: "127.0.0.1",
-                    port: UInt16(bigEndian: address.sin_port),
+                    port: port,
                     until: StopSignal()
                 )
             } catch {

@@ -1,6 +1,7 @@
 // Whole files: every problem at once, each in its place, in words that help.
 import Audio
 import Foundation
+import Support
 import Testing
 import Upload
 
@@ -130,7 +131,7 @@ import Upload
     }
 
     @Test func missingFile_isNamed_andHowToMakeOne() throws {
-        let scratch = try Scratch()
+        let scratch = TemporaryFolder()
         let path = "\(scratch.path)/none.toml"
         #expect(
             throws: ConfigurationErrors([
@@ -145,7 +146,7 @@ import Upload
     }
 
     @Test func unreadableFile_isNamedWithTheReason() throws {
-        let scratch = try Scratch()
+        let scratch = TemporaryFolder()
         #expect(
             throws: ConfigurationErrors([
                 ConfigurationProblem(
@@ -163,7 +164,7 @@ import Upload
         (0o644, true, true), (0o640, true, false), (0o600, true, false), (0o644, false, false),
     ])
     func fileWithKeysThatAllMayRead_isWarnedOf(mode: Int, hasKeys: Bool, warns: Bool) throws {
-        let scratch = try Scratch()
+        let scratch = TemporaryFolder()
         let key = "000102030405060708090a0b0c0d0e0f"
         let text = hasKeys ? "[beacons.bindkeys]\n\"00:00:00:00:00:01\" = \"\(key)\"\n" : ""
         let path = try scratch.write(text, to: "w.toml", mode: mode)
@@ -178,7 +179,7 @@ import Upload
     }
 
     @Test func file_isReadFromDisk() throws {
-        let scratch = try Scratch()
+        let scratch = TemporaryFolder()
         let path = try scratch.write("\n[audio]\nrate = 48000\n", to: "w.toml", mode: 0o644)
         let loaded = try Configuration.load(path: path, environment: [:])
         #expect(loaded.values.audio.rate == 48_000)

@@ -1,15 +1,16 @@
 // State and runtime directory, and the device id that is kept there.
 import Board
 import Foundation
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct DirectoriesTests {
-    private let scratch: Scratch
+    private let scratch: TemporaryFolder
 
     init() throws {
-        scratch = try Scratch()
+        scratch = TemporaryFolder()
     }
 
     private func configuration(state: String, runtime: String = "run") -> Configuration {
@@ -121,10 +122,10 @@ private func run(_ arguments: String...) -> Int32 {
 }
 
 @Suite struct DeviceIDTests {
-    private let scratch: Scratch
+    private let scratch: TemporaryFolder
 
     init() throws {
-        scratch = try Scratch()
+        scratch = TemporaryFolder()
     }
 
     private func resolve(_ configured: String = "auto") throws -> String {
@@ -144,7 +145,7 @@ private func run(_ arguments: String...) -> Int32 {
     }
 
     @Test func ids_differ() throws {
-        let other = try Scratch()
+        let other = TemporaryFolder()
         #expect(try resolve() != DeviceID.resolve("auto", stateDirectory: other.path))
     }
 

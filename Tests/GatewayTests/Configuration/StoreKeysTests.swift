@@ -1,15 +1,16 @@
 // The keys of an object store: both forms of the file, who may read it, and that no error shows them.
 import Board
 import Foundation
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct StoreKeysTests {
-    private let scratch: Scratch
+    private let scratch: TemporaryFolder
 
     init() throws {
-        scratch = try Scratch()
+        scratch = TemporaryFolder()
     }
 
     private func message(_ file: String?, _ environment: [String: String] = [:]) -> String {

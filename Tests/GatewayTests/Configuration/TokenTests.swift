@@ -1,15 +1,16 @@
 // The token file: who may read it, what it may hold, and that no error shows it.
 import Board
 import Foundation
+import Support
 import Testing
 
 @testable import Gateway
 
 @Suite struct TokenTests {
-    private let scratch: Scratch
+    private let scratch: TemporaryFolder
 
     init() throws {
-        scratch = try Scratch()
+        scratch = TemporaryFolder()
     }
 
     private func message(_ file: String?, _ environment: [String: String] = [:]) -> String {
@@ -97,7 +98,7 @@ import Testing
     }
 
     @Test func configuredFile_winsOverTheCredential() throws {
-        let other = try Scratch()
+        let other = TemporaryFolder()
         try other.write("fromSystemd", to: "waypost.token", mode: 0o440)
         let path = try scratch.write("configured", to: "token")
         let environment = ["CREDENTIALS_DIRECTORY": other.path]

@@ -4,15 +4,11 @@ import Foundation
 import Glibc
 import Host
 import Streams
+import Support
 import Synchronization
 import Testing
 
 @testable import Gateway
-
-/// What was waited for did not come.
-struct IntakeTimeout: Error {
-    var what: String
-}
 
 /// A sink that keeps at once, or when it is told to, or refuses.
 final class FakeSink: IntakeSink {
@@ -75,7 +71,8 @@ final class FakeSink: IntakeSink {
 
 /// A server on its thread, in a folder of its own.
 final class IntakeBench {
-    let folder = NSTemporaryDirectory() + "wi-" + UUID().uuidString.prefix(8)
+    private let temporary = TemporaryFolder()
+    var folder: String { temporary.path }
     let sink = FakeSink()
     let clock = ManualClock(
         Stamp(
@@ -103,12 +100,8 @@ final class IntakeBench {
         _ streams: [UserStream] = [IntakeBench.stream("weather")],
         limits: IntakeServer.Limits = .init()
     ) throws {
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: true
-        )
         let server = try IntakeServer(
-            path: folder + "/intake",
+            path: temporary.path + "/intake",
             streams: streams,
             sink: sink,
             clock: clock,
@@ -120,7 +113,6 @@ final class IntakeBench {
 
     deinit {
         thread.stop()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     func stop() { thread.stop() }
@@ -132,14 +124,6 @@ final class IntakeBench {
         configuration.runtimeDirectory = folder
         configuration.stateDirectory = folder
         return configuration
-    }
-
-    static func wait(_ what: String, _ condition: () throws -> Bool) throws {
-        let deadline = Date().addingTimeInterval(60)
-        while try !condition() {
-            guard Date() < deadline else { throw IntakeTimeout(what: what) }
-            sched_yield()
-        }
     }
 }
 
@@ -167,7 +151,7 @@ final class IntakePeer {
             guard sent == 0 else { continue }
             var entries = [PollEntry(socket.number, PollEntry.writable)]
             guard wait(for: &entries, timeout: .seconds(60)) > 0 else {
-                throw IntakeTimeout(what: "room to send")
+                throw NeverHappened(what: "room to send")
             }
         }
     }
@@ -197,7 +181,7 @@ final class IntakePeer {
             }
             var entries = [PollEntry(socket.number)]
             guard wait(for: &entries, timeout: .seconds(60)) > 0 else {
-                throw IntakeTimeout(what: "an answer")
+                throw NeverHappened(what: "an answer")
             }
             var bytes = [UInt8](repeating: 0, count: 64 << 10)
             let count = recv(socket.number, &bytes, bytes.count, 0)

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Host
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -102,14 +103,14 @@ import Testing
         Thread.detachNewThread {
             for number in 1...3 {
                 try? pipe.fileHandleForWriting.write(contentsOf: Data("{\"n\":\(number)}\n".utf8))
-                try? IntakeBench.wait("record \(number)") { sink.kept.count == number }
+                try? waitUntil("record \(number)") { sink.kept.count == number }
             }
             try? pipe.fileHandleForWriting.close()
             ended.update { $0 = true }
         }
         let run = put(bench, from: pipe.fileHandleForReading.fileDescriptor)
         #expect(run.outcome == IntakeClient.Outcome(accepted: 3))
-        try IntakeBench.wait("its end") { ended.value }
+        try waitUntil("its end") { ended.value }
     }
 
     @Test func input_thatCannotBeRead_isNoEmptyInput() throws {
@@ -177,14 +178,14 @@ import Testing
         let stop = try StopSignal()
         Thread.detachNewThread {
             try? input.write(contentsOf: Data("{\"n\":1}\n".utf8))
-            try? IntakeBench.wait("the first") { sink.kept.count == 1 }
+            try? waitUntil("the first") { sink.kept.count == 1 }
             sink.hold()
             try? input.write(contentsOf: Data("{\"n\":2}\n{\"n\":3}\n".utf8))
-            try? IntakeBench.wait("the second") { sink.isHolding }
+            try? waitUntil("the second") { sink.isHolding }
             isSent.update { $0 = true }
         }
         Thread.detachNewThread {
-            try? IntakeBench.wait("the records") { isSent.value }
+            try? waitUntil("the records") { isSent.value }
             thread.stop()
             let later = try? IntakeServer(
                 path: path,

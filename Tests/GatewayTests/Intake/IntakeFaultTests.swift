@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Host
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -24,10 +25,10 @@ import Testing
                 (0..<2000).map { Self.line($0) }.joined() + #"{"stream":"weather","data":{}}"#
             )
         }
-        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        try waitUntil("the first batch") { bench.sink.isHolding }
         bench.sink.release()
-        try IntakeBench.wait("all records") { bench.sink.kept.count == 2001 }
-        try IntakeBench.wait("its end") { bench.server.figures.value.clients == 0 }
+        try waitUntil("all records") { bench.sink.kept.count == 2001 }
+        try waitUntil("its end") { bench.server.figures.value.clients == 0 }
         #expect(try bench.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
     }
 
@@ -39,7 +40,7 @@ import Testing
         let lines = Array((0..<50_000).map { Self.line($0) }.joined().utf8)
         var sent = 0
         // As much as the socket and the server hold.
-        try IntakeBench.wait("the socket to be full") {
+        try waitUntil("the socket to be full") {
             let more = eager.trySend(lines[sent...].prefix(64 << 10))
             sent += more
             guard more == 0 else { return false }
@@ -65,14 +66,14 @@ import Testing
         let other = try bench.connect()
         var sent = 0
         // Full, and so still when the server has been around many times.
-        try IntakeBench.wait("its socket to be full") {
+        try waitUntil("its socket to be full") {
             let more = deaf.trySend(junk)
             sent += more
             for _ in 0..<20 { _ = try other.ask("[]") }
             return more == 0 && deaf.trySend(junk) == 0
         }
         #expect(sent < 2 << 20)
-        try IntakeBench.wait("its end") {
+        try waitUntil("its end") {
             bench.clock.advance(by: .seconds(31))
             _ = try other.ask("[]")
             return deaf.trySend(junk) < 0
@@ -96,10 +97,10 @@ import Testing
         let bench = try IntakeBench()
         let silent = try bench.connect()
         let waiting = try bench.connect()
-        try IntakeBench.wait("both") { bench.server.figures.value.clients == 2 }
+        try waitUntil("both") { bench.server.figures.value.clients == 2 }
         bench.sink.hold()
         try waiting.send(Self.line(1))
-        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        try waitUntil("the record") { bench.sink.isHolding }
         bench.clock.advance(by: .seconds(601))
         let nudge = try bench.connect()
         #expect(try silent.answer() == nil)
@@ -136,14 +137,14 @@ import Testing
         let peer = try bench.connect()
         bench.sink.hold()
         try peer.send(Self.line(1))
-        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        try waitUntil("the first batch") { bench.sink.isHolding }
         try peer.send(Self.line(2) + "[]\n")
-        try IntakeBench.wait("the lines") { bench.server.figures.value.refused == 1 }
+        try waitUntil("the lines") { bench.server.figures.value.refused == 1 }
         let sink = bench.sink
         let path = bench.path
         Thread.detachNewThread {
             // The stop has begun when the socket is gone.
-            try? IntakeBench.wait("the stop") { access(path, F_OK) != 0 }
+            try? waitUntil("the stop") { access(path, F_OK) != 0 }
             sink.release()
         }
         bench.stop()
@@ -162,7 +163,7 @@ import Testing
         let peer = try bench.connect()
         bench.sink.hold()
         try peer.send(Self.line(1))
-        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        try waitUntil("the record") { bench.sink.isHolding }
         bench.stop()
         #expect(try peer.answer() == nil)
         // The disk answers all the same, to nobody.
@@ -175,7 +176,7 @@ import Testing
         let peer = try bench.connect()
         bench.sink.hold()
         try peer.send((0..<10).map { Self.line($0) }.joined())
-        try IntakeBench.wait("the records") { bench.sink.isHolding }
+        try waitUntil("the records") { bench.sink.isHolding }
         bench.server.declare([
             IntakeBench.stream("weather", rate: 10), IntakeBench.stream("door"),
         ])
@@ -185,7 +186,7 @@ import Testing
         // Its rate goes on: a reload is no way around it.
         #expect(try peer.ask(String(Self.line(1).dropLast()))?.contains("too fast") == true)
         bench.server.declare([IntakeBench.stream("door")])
-        try IntakeBench.wait("the reload") {
+        try waitUntil("the reload") {
             try peer.ask(String(Self.line(1).dropLast()))?.contains("not declared") == true
         }
     }
@@ -202,7 +203,7 @@ import Testing
         let peer = try IntakePeer(folder + "/intake")
         #expect(try peer.ask(String(Self.line(1).dropLast())) == Self.accepted)
         try intake.declare([IntakeBench.stream("weather"), IntakeBench.stream("door")])
-        try IntakeBench.wait("the reload") {
+        try waitUntil("the reload") {
             try peer.ask(String(Self.line(1, stream: "door").dropLast())) == Self.accepted
         }
         try intake.declare([])

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Host
 import Streams
+import Support
 import Testing
 
 @testable import Gateway
@@ -23,7 +24,7 @@ import Testing
             #"{"stream": "weather", "data": {"t": 21.50}, "timestamp": "2026-01-01T00:00:00Z"}"#
                 + "\n"
         )
-        try IntakeBench.wait("the record") { bench.sink.isHolding }
+        try waitUntil("the record") { bench.sink.isHolding }
         #expect(bench.sink.kept.isEmpty)
         bench.sink.release()
         #expect(try peer.answer() == Self.accepted)
@@ -72,7 +73,7 @@ import Testing
                 #"{"stream":"weather","data":{"id":7}}"#, Self.line(4),
             ].joined(separator: "\n") + "\n"
         )
-        try IntakeBench.wait("a batch") { bench.sink.isHolding }
+        try waitUntil("a batch") { bench.sink.isHolding }
         bench.sink.release()
         #expect(
             try peer.answers(8) == [
@@ -157,12 +158,12 @@ import Testing
         let peers = try (0..<50).map { _ in try bench.connect() }
         bench.sink.hold()
         try peers[0].send(Self.line(0) + "\n")
-        try IntakeBench.wait("the first batch") { bench.sink.isHolding }
+        try waitUntil("the first batch") { bench.sink.isHolding }
         for peer in peers { for number in 0..<10 { try peer.send(Self.line(number) + "\n") } }
         // All of it was read when a line that is answered at once is.
         for peer in peers { try peer.send("[]\n") }
         let figures = { bench.server.figures.value }
-        try IntakeBench.wait("all lines") { figures().refused == 50 }
+        try waitUntil("all lines") { figures().refused == 50 }
         bench.sink.release()
         for (place, peer) in peers.enumerated() {
             let count = place == 0 ? 11 : 10
@@ -171,7 +172,7 @@ import Testing
         }
         #expect(bench.sink.batches == [1, 500])
         let all = IntakeFigures(clients: 50, accepted: 501, refused: 50)
-        try IntakeBench.wait("the figures") { figures() == all }
+        try waitUntil("the figures") { figures() == all }
     }
 
     @Test func clients200_areAllServed() throws {
@@ -208,7 +209,7 @@ import Testing
         )
         #expect(try other.answer() == nil)
         peers.removeLast()
-        try IntakeBench.wait("room") { bench.server.figures.value.clients == 2 }
+        try waitUntil("room") { bench.server.figures.value.clients == 2 }
         #expect(try bench.connect().ask(Self.line(1)) == Self.accepted)
     }
 }

@@ -3,21 +3,10 @@ import Host
 @testable import Queue
 import SQLite
 import Streams
+import Support
 import Testing
 
-/// A folder of a test's own, gone with it.
-final class TemporaryFolder {
-    let path: String
-
-    init() throws {
-        path = NSTemporaryDirectory() + "waypost-test-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
+extension TemporaryFolder {
     var database: String { path + "/queue.sqlite" }
 
     /// How many of its files this process has open.
@@ -48,28 +37,6 @@ final class TemporaryFolder {
         settings.limits = limits
         if let freeSpace { settings.freeSpace = freeSpace }
         return try Queue(settings: settings)
-    }
-
-    /// Names of the files in it, sorted.
-    var files: [String] {
-        get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
-    }
-}
-
-/// What was waited for did not happen.
-struct NeverHappened: Error {
-    var what: String
-}
-
-/// Waits for a condition, not for a time.
-func waitUntil(_ what: String, limit: Duration = .seconds(30), _ condition: () throws -> Bool)
-    throws
-{
-    let clock = SystemClock()
-    let deadline = clock.now() + limit
-    while try !condition() {
-        guard clock.now() < deadline else { throw NeverHappened(what: what) }
-        usleep(2000)
     }
 }
 

@@ -1,0 +1,99 @@
+// What the commands share: where the configuration is, the environment, output, errors.
+import ArgumentParser
+import Configuration
+import Gateway
+import Glibc
+
+/// Where the configuration is.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(name: .long, help: "The configuration file.")
+    var config = "/etc/waypost/waypost.toml"
+
+    /// Reads it; a wrong one ends the command with exit status 78 and every error listed.
+    func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
+
+    /// The same with where each value came from.
+    func load(warns: Bool = true) throws -> LoadedConfiguration {
+        do {
+            let loaded = try Configuration.load(path: config, environment: Environment.all)
+            for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
+            return loaded
+        } catch {
+            Output.error("\(error)")
+            throw ExitCode(78)
+        }
+    }
+
+    /// As `load`, for commands that only ask the daemon: of a file that this user may not read the defaults are taken,
+    /// for its socket and what it answers are not in there.
+    func loadToAsk() throws -> Configuration {
+        guard access(config, R_OK) != 0, errno == EACCES,
+            let defaults = try? Configuration.check([], file: config, environment: Environment.all)
+        else { return try load().values }
+        Output.error(
+            "warning: \(config): this user may not read it; asks the daemon at \(defaults.values.socketPath)"
+        )
+        return defaults.values
+    }
+}
+
+/// The process's environment, read once.
+enum Environment {
+    /// From /proc, because C's `environ` is a variable that any thread may change.
+    static let all: [String: String] = {
+        var all: [String: String] = [:]
+        for entry in bytes().split(separator: 0) {
+            guard let equals = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
+            let value = String(decoding: entry[(equals + 1)...], as: UTF8.self)
+            all[String(decoding: entry[..<equals], as: UTF8.self)] = value
+        }
+        return all
+    }()
+
+    private static func bytes() -> [UInt8] {
+        guard let file = fopen("/proc/self/environ", "r") else { return [] }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 4096)
+        while case let count = fread(&block, 1, block.count, file), count > 0 {
+            bytes += block.prefix(count)
+        }
+        return bytes
+    }
+}
+
+/// Standard output and error.
+enum Output {
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Colour only on a terminal and never with NO_COLOR (no-color.org).
+    static var isColoured: Bool { isTerminal && (Environment.all["NO_COLOR"] ?? "").isEmpty }
+
+    static func write(_ text: String) { write(Array(text.utf8), to: STDOUT_FILENO) }
+
+    static func write(_ bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
+
+    /// Without an end of line.
+    static func errorPart(_ text: String) { write(Array(text.utf8), to: STDERR_FILENO) }
+
+    static func error(_ text: String) { write(Array("\(text)\n".utf8), to: STDERR_FILENO) }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// Errors in words, exit status 2.
+func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> Value {
+    do {
+        return try body()
+    } catch {
+        Output.error("\(command): \(error)")
+        throw ExitCode(2)
+    }
+}

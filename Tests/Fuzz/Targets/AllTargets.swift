@@ -1,0 +1,6 @@
+extension FuzzTarget {
+    /// Everything that is fuzzed.
+    static let all =
+        BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
+        + AnswerTargets.all + ControlTargets.all + IntakeTargets.all
+}

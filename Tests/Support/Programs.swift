@@ -1,0 +1,100 @@
+// Programs that tests start: those of this package, and others.
+package import Foundation
+internal import Host
+
+/// What a program that has ended left.
+package struct Outcome: Sendable {
+    package var status: Int32
+    package var data: Data
+    package var error: String
+
+    package var output: String { String(decoding: data, as: UTF8.self) }
+}
+
+extension Process {
+    /// Starts a program; `environment` is added to that of the tests.
+    package static func started(
+        _ program: String,
+        _ arguments: [String],
+        input: Any? = nil,
+        output: Any = FileHandle.nullDevice,
+        error: Any = FileHandle.nullDevice,
+        environment: [String: String] = [:]
+    ) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        if let input { process.standardInput = input }
+        process.standardOutput = output
+        process.standardError = error
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        try process.run()
+        return process
+    }
+
+    /// Runs a program to its end.
+    package static func run(
+        _ program: String,
+        _ arguments: [String],
+        input text: String = "",
+        environment: [String: String] = [:]
+    ) throws -> Outcome {
+        let (input, output, error) = (Pipe(), Pipe(), Pipe())
+        let process = try started(
+            program,
+            arguments,
+            input: input,
+            output: output,
+            error: error,
+            environment: environment
+        )
+        // A program that has ended reads no more of it, and its status says why.
+        try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+        try input.fileHandleForWriting.close()
+        // Beside the output: a pipe that nobody empties would hold the program up.
+        let (told, errors) = (Locked(Data()), error.fileHandleForReading)
+        let reader = try OwnThread("stderr") {
+            let all = errors.readDataToEndOfFile()
+            told.update { $0 = all }
+        }
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        reader.join()
+        return Outcome(
+            status: process.terminationStatus,
+            data: data,
+            error: String(decoding: told.value, as: UTF8.self)
+        )
+    }
+
+    /// Ends it at once, as a power cut does, if it still runs.
+    package func killAndWait() {
+        if isRunning { kill(processIdentifier, SIGKILL) }
+        waitUntilExit()
+    }
+}
+
+extension Tree {
+    /// The path of a program of this package, as it was built beside the tests.
+    package static func program(_ name: String) -> String {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+            .deletingLastPathComponent().appendingPathComponent(name).path
+    }
+}
+
+/// A server in Python that prints its port in its first line.
+package final class StubServer {
+    package let port: String
+    private let process: Process
+
+    /// `argument`: the script's.
+    package init(_ script: String, _ argument: String) throws {
+        let output = Pipe()
+        process = try .started("/usr/bin/python3", ["-c", script, argument], output: output)
+        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        port = line.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Called at the end of the test, which so holds on to it until then.
+    package func stop() { process.terminate() }
+}

@@ -1,0 +1,29 @@
+// Sockets of this machine that tests listen on.
+package import Glibc
+
+/// A bound socket on a port of the loopback that the kernel chose; a stream socket listens.
+package func listening(
+    _ type: __socket_type = SOCK_STREAM,
+    backlog: Int32 = 8
+) -> (socket: Int32, port: UInt16) {
+    let number = socket(AF_INET, Int32(type.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            _ = bind(number, $0, length)
+            if type == SOCK_STREAM { _ = listen(number, backlog) }
+            _ = getsockname(number, $0, &length)
+        }
+    }
+    return (number, UInt16(bigEndian: address.sin_port))
+}
+
+/// A port that nobody listens on now.
+package func freePort(_ type: __socket_type = SOCK_STREAM) -> UInt16 {
+    let (number, port) = listening(type)
+    close(number)
+    return port
+}
