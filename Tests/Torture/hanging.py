@@ -1,4 +1,4 @@
-"""The calls that are made to hang, and what is expected to be told of each."""
+"""The calls that are made to hang, what is expected to be told of each, and the table of what was seen."""
 import dataclasses
 
 # Parts whose hang holds up every record.
@@ -50,3 +50,22 @@ WATCHED = [
     Case("watchdog: ioctl(HCIDEVUP)", "HCIDEVUP", "run", "beacons", ""),
     Case("watchdog: gpsd's name", "getaddrinfo", "run", "location", "", host="gpsd.example", is_lost=False),
 ]
+
+HEADINGS = ("hang", "told after", "status in", "stopped after", "lost", "counted", "recovered")
+
+
+def table(hangs):
+    """Lines for deploy/README.md."""
+    lines = [HEADINGS, ["---"] * len(HEADINGS)]
+    for hang in hangs:
+        figure = lambda name, unit=" s", digits=0: (
+            f"{hang.figures[name]:.{digits}f}{unit}" if name in hang.figures else "–")
+        lost = figure("lost", "") if hang.heard else "–"
+        counted = figure("counted", "") if hang.heard else "–"
+        if hang.case.part == "audio":
+            counted += f", {hang.figures.get('sound', 0):.0f} s of sound in {hang.figures.get('gaps', 0)} gaps"
+        # Where there is no Bluetooth, what was hung fails in another way.
+        recovered = "–" if hang.case.call == "HCIDEVUP" else figure("recovered")
+        lines.append((hang.name, figure("told"), f"{hang.slowest * 1000:.0f} ms", figure("stopped", digits=1), lost,
+                      counted, recovered))
+    return ["| " + " | ".join(line) + " |" for line in lines]
