@@ -228,12 +228,14 @@ class Check:
         return "files as before it was installed, no user, no group"
 
 
+# What apt, dpkg, logs and any run of a system leave.
+OTHERS = "/(var/(lib/(dpkg|apt|misc|systemd/timers)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)"
+
+
 def files():
-    """Every path of this system but what apt, dpkg, logs and a run of the system leave."""
-    found = run("find", "/", "-xdev", "-regextype", "egrep", "-regex",
-                "/(var/(lib/(dpkg|apt|systemd|misc)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)", "-prune", "-o", "-print")
-    mine = {str(path) for path in (CONFIGURATION, STATE, RUN)} & {path for path in (str(CONFIGURATION), str(STATE), str(RUN)) if os.path.exists(path)}
-    return set(found.split("\n")) | mine
+    """Every path of this system but OTHERS."""
+    found = run("find", "/", "-xdev", "-regextype", "egrep", "-regex", OTHERS, "-prune", "-o", "-print")
+    return set(found.splitlines()) | {str(path) for path in (CONFIGURATION, STATE, RUN) if path.exists()}
 
 
 def main():

@@ -1,5 +1,5 @@
 # A Debian 13 root to build packages in. Sourced by deploy/package, not run.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016
 
 # in_root ROOT [--net] COMMAND…: runs it there; with --net without a network. What is mounted ends with it.
 in_root() {
