@@ -67,6 +67,15 @@ let fuzzing: [Target] = {
     ]
 }()
 
+/// Without a network where WAYPOST_SOURCES names a folder that holds it already (deploy/package).
+func fetched(_ url: String, from version: Version) -> Package.Dependency {
+    let name = url.split(separator: "/").last ?? ""
+    guard let folder = Context.environment["WAYPOST_SOURCES"] else {
+        return .package(url: url, from: version)
+    }
+    return .package(path: "\(folder)/\(name)")
+}
+
 let package = Package(
     name: "waypost",
     products: [
@@ -75,12 +84,13 @@ let package = Package(
         .executable(name: "waypost-bench", targets: ["waypost-bench"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
-        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.22.0"),
+        fetched("https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        fetched("https://github.com/swhitty/FlyingFox", from: "0.22.0"),
     ],
     targets: [
         system("CLinux"),
-        system("CBlueZ", "bluez", debian: "libbluetooth-dev"),
+        // Its headers alone: none of the library's functions is called.
+        system("CBlueZ", debian: "libbluetooth-dev"),
         system("CGPSD", "libgps", debian: "libgps-dev"),
         system("CALSA", "alsa", debian: "libasound2-dev"),
         system("CSQLite", "sqlite3", debian: "libsqlite3-dev"),

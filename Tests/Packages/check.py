@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Inside a Debian 13 under systemd: what the packages do to a gateway that collects.
+
+Started by deploy/parts/check-package. /packages/now and /packages/before hold the packages of two versions.
+"""
+import grp
+import json
+import os
+import pathlib
+import pwd
+import subprocess
+import sys
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Torture"))
+
+import records
+from bench import ENDS_WITH_US, TOKEN, wait
+from gpsd import Walk
+
+PLACES = "linux_gpsd_location"
+CONFIGURATION, STATE, RUN = (pathlib.Path(path) for path in ("/etc/waypost", "/var/lib/waypost", "/run/waypost"))
+LIMIT = 90
+
+
+def run(*command, environment=(), is_good=True):
+    """Exit status and output; a status that is not as expected ends the check."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=dict(os.environ, **dict(environment)))
+    if is_good is not None and (done.returncode == 0) != is_good:
+        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout.strip()[-2000:]}")
+    return done.stdout
+
+
+def package(name, which):
+    return str(next(pathlib.Path("/packages", which).glob(f"{name}_*.deb")))
+
+
+def version(which):
+    return run("dpkg-deb", "-f", package("waypost", which), "Version").strip()
+
+
+def install(which, *options, environment=(), is_good=True):
+    # Asks nothing, as an unattended upgrade would: a question fails it.
+    return run("apt-get", "install", "-y", "-q", "--no-install-recommends", *options, package("waypost", which),
+               environment={"DEBIAN_FRONTEND": "noninteractive", **dict(environment)}, is_good=is_good)
+
+
+def service(name):
+    return run("systemctl", "show", "-P", name, "waypost", is_good=None).strip()
+
+
+def status():
+    done = subprocess.run(["waypost", "status", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    report = json.loads(done.stdout or b"{}")
+    return report if report.get("daemon", {}).get("running") else {}
+
+
+def count(what):
+    return status().get("streams", {}).get(PLACES, {}).get(what, 0)
+
+
+def collects():
+    """Waits until places come that were not there before."""
+    before = status().get("sources", {}).get("location", {}).get("records", 0)
+    wait("the next places", lambda: status().get("sources", {}).get("location", {}).get("records", 0) > before, LIMIT)
+
+
+class Server:
+    """The receiver of its own package, at an address that stays."""
+
+    address, data = "127.0.0.1:8080", pathlib.Path("/root/received")
+
+    def start(self):
+        tokens = pathlib.Path("/root/tokens")
+        tokens.write_text(TOKEN + "\n")
+        self.log = open("/root/receiver.log", "wb")
+        self.process = subprocess.Popen(
+            [*ENDS_WITH_US, "waypost-receiver", "--listen", self.address, "--data", self.data, "--tokens", tokens],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        wait("the receiver", lambda: b"listening on" in pathlib.Path("/root/receiver.log").read_bytes())
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def places(self):
+        return records.received(self.data)[1]
+
+
+class Check:
+    def __init__(self):
+        self.server, self.walk = Server(), Walk()
+        self.before = set()
+
+    def all(self):
+        return [self.installed, self.enrolled, self.upgraded, self.downgrade_refused, self.downgrade_permitted,
+                self.wrong_configuration, self.disabled, self.removed, self.purged]
+
+    def installed(self):
+        """apt install on a fresh system: running, no failure, and words on what comes next"""
+        run("apt-get", "install", "-y", "-q", "--no-install-recommends", package("waypost-receiver", "now"))
+        self.before = files()
+        words = install("before")
+        assert "waypost enroll" in words, words
+        assert service("ActiveState") == "active" and service("NRestarts") == "0", service("Result")
+        assert run("systemctl", "is-enabled", "waypost").strip() == "enabled"
+        file = CONFIGURATION / "waypost.toml"
+        assert file.stat().st_mode & 0o777 == 0o640 and file.group() == "waypost", oct(file.stat().st_mode)
+        run("waypost", "config", "check")
+        assert status()["version"] == version("before")
+        told = run("waypost", "status", is_good=None)
+        assert "endpoint" in told, told
+        return "status: " + next(line.strip() for line in told.splitlines() if "endpoint" in line)
+
+    def enrolled(self):
+        """waypost enroll: places are collected and arrive, without a restart"""
+        pid = service("MainPID")
+        file = CONFIGURATION / "waypost.toml"
+        file.write_text(file.read_text().replace(
+            "[location]", f'[location]\ngpsd = "{self.walk.address}"\ninterval = "1s"').replace(
+            "[upload]", '[upload]\ninterval = "1s"'))
+        self.server.start()
+        token = pathlib.Path("/root/token")
+        token.write_text(TOKEN + "\n")
+        token.chmod(0o600)
+        run("waypost", "enroll", "--endpoint", f"http://{self.server.address}/api/ingest", "--token-file", str(token))
+        collects()
+        wait("a place at the server", lambda: self.server.places(), LIMIT)
+        assert service("MainPID") == pid, "it was started again"
+        assert file.group() == "waypost" and file.stat().st_mode & 0o777 == 0o640, "others can read the configuration"
+        return f"{len(self.server.places())} places arrived"
+
+    def upgraded(self):
+        """upgrade while it collects and the server is away: queue, ids, configuration kept, all arrives once"""
+        self.server.stop()
+        wait("pending places", lambda: count("pending") >= 10, LIMIT)
+        kept = self.kept()
+        pending, began = count("pending"), time.monotonic()
+        install("now")
+        took = time.monotonic() - began
+        assert status()["version"] == version("now")
+        assert self.kept() == kept, "configuration, token or device id changed"
+        assert count("pending") >= pending, f"{count('pending')} places are pending, {pending} were"
+        collects()
+        self.server.start()
+        wait("an empty queue", lambda: count("pending") == 0 and count("uploaded"), LIMIT)
+        places = self.server.places()
+        same_id, same_content = records.twice(places)
+        assert not same_id and not same_content, f"{same_id} ids and {same_content} places twice"
+        rows = sorted(map(records.row_of, places))
+        assert rows == list(range(1, len(rows) + 1)), f"rows with holes: {rows}"
+        return f"{pending} were pending; {took:.1f} s in all; {len(places)} arrived, none twice, none missing"
+
+    def kept(self):
+        """What no upgrade may change."""
+        return [path.read_bytes() for path in
+                (CONFIGURATION / "waypost.toml", CONFIGURATION / "token", STATE / "device_id")]
+
+    def downgrade_refused(self):
+        """an older version: refused in words, the newer one goes on collecting"""
+        pid = service("MainPID")
+        words = install("before", "--allow-downgrades", is_good=False)
+        assert "its data may be in a form" in words, words
+        assert run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Status}", "waypost") == f"{version('now')} installed"
+        assert run("dpkg", "--audit") == ""
+        collects()
+        return "collecting, " + ("the same process" if service("MainPID") == pid else "started again")
+
+    def downgrade_permitted(self):
+        """WAYPOST_DOWNGRADE=yes: the older one, and back"""
+        kept = self.kept()
+        install("before", "--allow-downgrades", environment={"WAYPOST_DOWNGRADE": "yes"})
+        assert status()["version"] == version("before")
+        collects()
+        install("now")
+        collects()
+        assert self.kept() == kept
+        return "collecting with each"
+
+    def wrong_configuration(self):
+        """upgrade with a wrong configuration: the upgrade is done, the service stays down and is not tried again"""
+        file = CONFIGURATION / "waypost.toml"
+        good = file.read_text()
+        file.write_text(good + "\n[beacon]\n")
+        install("now", "--reinstall")
+        assert (service("ActiveState"), service("ExecMainStatus")) == ("failed", "78"), service("ActiveState")
+        assert service("NRestarts") == "0"
+        words = run("waypost", "config", "check", is_good=False)
+        file.write_text(good)
+        run("systemctl", "start", "waypost")
+        collects()
+        return "exit 78; config check: " + words.strip().splitlines()[0]
+
+    def disabled(self):
+        """systemctl disable --now, then an upgrade: it stays off"""
+        run("systemctl", "disable", "--now", "waypost")
+        install("now", "--reinstall")
+        assert service("ActiveState") == "inactive"
+        assert run("systemctl", "is-enabled", "waypost", is_good=False).strip() == "disabled"
+        run("systemctl", "enable", "--now", "waypost")
+        collects()
+        return "off until enabled"
+
+    def removed(self):
+        """apt remove while it collects: data and configuration stay; installed again it goes on as the same device"""
+        kept, before = self.kept(), len(self.server.places())
+        run("apt-get", "remove", "-y", "-q", "waypost")
+        assert not pathlib.Path("/usr/bin/waypost").exists() and service("ActiveState") == "inactive"
+        assert self.kept() == kept and (STATE / "queue.sqlite").exists()
+        install("now")
+        collects()
+        wait("new places at the server", lambda: len(self.server.places()) > before, LIMIT)
+        same_id, _ = records.twice(self.server.places())
+        assert same_id == 0, f"{same_id} ids twice"
+        return f"{len(self.server.places())} arrived, none twice"
+
+    def purged(self):
+        """apt purge while it collects: nothing of it is left"""
+        run("apt-get", "purge", "-y", "-q", "waypost")
+        run("apt-get", "autoremove", "--purge", "-y", "-q")
+        assert service("LoadState") == "not-found"
+        for base, name in ((pwd.getpwall, "user"), (grp.getgrall, "group")):
+            assert not any(entry[0] == "waypost" for entry in base()), f"the {name} is left"
+        left = sorted(files() - self.before)
+        assert not left, f"left: {left}"
+        return "files as before it was installed, no user, no group"
+
+
+# What apt, dpkg, logs and any run of a system leave.
+OTHERS = "/(var/(lib/(dpkg|apt|misc|systemd/timers)|cache|log|tmp)|tmp|run|proc|sys|dev|root|check|packages|tests)"
+
+
+def files():
+    """Every path of this system but OTHERS."""
+    found = run("find", "/", "-xdev", "-regextype", "egrep", "-regex", OTHERS, "-prune", "-o", "-print")
+    return set(found.splitlines()) | {str(path) for path in (CONFIGURATION, STATE, RUN) if path.exists()}
+
+
+def main():
+    check, failed = Check(), 0
+    steps = check.all()
+    for step in steps:
+        try:
+            print(f"ok      {step.__doc__}\n        {step()}", flush=True)
+        except Exception as error:
+            failed += 1
+            print(f"FAILED  {step.__doc__}\n        {error}", flush=True)
+            if not isinstance(error, AssertionError):
+                traceback.print_exc()
+            # Each step goes on from where the last one ended.
+            break
+    print(run("journalctl", "-u", "waypost", "-n", "40", "--no-pager") if failed else f"{len(steps)} of {len(steps)}", flush=True)
+    pathlib.Path("/check/exit").write_text(f"{failed}\n")
+
+
+if __name__ == "__main__":
+    main()

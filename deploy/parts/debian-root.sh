@@ -1,0 +1,87 @@
+# A Debian 13 root to build packages in. Sourced by deploy/package, not run.
+# shellcheck shell=bash disable=SC2016
+
+# in_root ROOT [--net] COMMAND…: runs it there; with --net without a network. What is mounted ends with it.
+in_root() {
+    local root=$1 spaces=(--mount --pid --fork --kill-child)
+    shift
+    if [ "$1" = --net ]; then spaces+=(--net); shift; fi
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    unshare "${spaces[@]}" sh -ec 'mount -t proc proc "$1/proc"
+        mount -t tmpfs tmpfs "$1/dev/shm"
+        mount -t devpts -o newinstance,ptmxmode=666 devpts "$1/dev/pts"
+        exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+            LANG=C.UTF-8 TERM=dumb DEBIAN_FRONTEND=noninteractive ${TZ:+TZ="$TZ"} chroot "$@"' sh "$root" "$@"
+}
+
+# make_root ROOT ARCH: a root of this machine's architecture that can have packages of ARCH, too.
+make_root() {
+    [ ! -e "$1/build-root" ] || return 0
+    install_packages mmdebstrap
+    say "making a Debian 13 root in $1 (a minute)"
+    rm -rf "$1"
+    mkdir -p "$(dirname "$1")"
+    local architectures
+    architectures=$(dpkg --print-architecture)
+    [ "$2" = "$architectures" ] || architectures+=,$2
+    # No manual pages: of some packages they differ between two architectures, which cannot both be installed then.
+    mmdebstrap --quiet --mode=root --variant=buildd --architectures="$architectures" --include=debhelper,lintian \
+        --aptopt='APT::Install-Recommends "false"' --dpkgopt='path-exclude=/usr/share/man/*' trixie "$1"
+    touch "$1/build-root"
+}
+
+# install_build_dependencies ROOT ARCH: what /build/waypost/debian/control asks for.
+install_build_dependencies() {
+    local cross=() compiler=
+    if [ "$2" != "$(dpkg --print-architecture)" ]; then
+        cross=(--host-architecture "$2" --build-profiles cross)
+        compiler=crossbuild-essential-$2
+    fi
+    cp -L /etc/resolv.conf "$1/etc/"
+    say "installing what the build needs (some minutes the first time)"
+    in_root "$1" sh -ec 'cd /build/waypost
+        exec >/var/log/build-dep
+        compiler=$1
+        shift
+        apt-get -qq update
+        if [ -n "$compiler" ]; then apt-get -qq -y install "$compiler"; fi
+        apt-get -qq -y build-dep "$@" .' sh "$compiler" "${cross[@]}" ||
+        { tail -n 20 "$1/var/log/build-dep"; fail "the build's packages cannot be installed"; }
+    if [ ${#cross[@]} -gt 0 ] && [ ! -e "$1/opt/swift-$2" ]; then unpack_swift "$1" "$2"; fi
+}
+
+# The other architecture's Swift library: its package and this machine's cannot both be installed.
+unpack_swift() {
+    in_root "$1" sh -ec 'cd /var/cache/apt/archives
+        apt-get -qq -o APT::Sandbox::User=root download "swiftlang:$1"
+        mkdir -p "/opt/swift-$1.part"
+        dpkg-deb --fsys-tarfile swiftlang_*_"$1".deb |
+            tar -x -C "/opt/swift-$1.part" --strip-components=5 ./usr/libexec/swift/lib/swift_static ./usr/libexec/swift/lib/clang
+        rm swiftlang_*_"$1".deb
+        mv "/opt/swift-$1.part" "/opt/swift-$1"' sh "$2"
+}
+
+# weigh ROOT ARCH: what apt would install for /build/out on a Debian 13 of priority "important", and how big it is.
+weigh() {
+    in_root "$1" sh -ec '
+        deb=$(echo /build/out/waypost_*.deb)
+        apt="apt-get -s -o Dir::State::status=/dev/null -o APT::Architecture=$1 -o APT::Architectures=$1"
+        base="?or(?priority(required),?priority(important),?essential)"
+        brings() { $apt install "$base" "$@" | sed -n "s/^Inst \([^ ]*\) (\([^ ]*\).*/\1 \2/p" | sort; }
+        brings --no-install-recommends >/tmp/base
+        size() { while read -r name version; do
+            if [ "$name" = waypost ]; then dpkg-deb -f "$deb" Installed-Size
+            else apt-cache show "$name:$ARCH=$version" "$name:all=$version" 2>/dev/null | sed -n "s/^Installed-Size: //p" | head -n 1
+            fi; done |
+            awk "{ kB += \$1 } END { printf \"%d packages, %.1f MB installed\", NR, kB / 1000 }"; }
+        ARCH=$1
+        for package in /build/out/waypost_*.deb /build/out/waypost-receiver_*.deb; do
+            printf "%s: %.1f MB, %.1f MB installed\n" "$(basename "$package")" "$(stat -c %s "$package" | awk "{print \$1 / 1e6}")" \
+                "$(dpkg-deb -f "$package" Installed-Size | awk "{print \$1 / 1000}")"
+        done
+        brings --no-install-recommends "$deb" >/tmp/more
+        echo "waypost and what it depends on: $(comm -13 /tmp/base /tmp/more | size) (goal: 40 MB)"
+        brings -o APT::Install-Recommends=true >/tmp/base
+        brings -o APT::Install-Recommends=true "$deb" >/tmp/more
+        echo "with what it recommends:        $(comm -13 /tmp/base /tmp/more | size)"' sh "$2"
+}
