@@ -17,6 +17,10 @@ CONTENT = {1: ("latitude", "longitude"), 2: ("duration", "sample_rate"), 3: ("ki
            4: ("kind", "source", "detail"), 5: ("name",)}
 
 
+# What SQLite says of a damaged database may quote its bytes, which need be no text.
+UNREADABLE = (records.sqlite3.Error, UnicodeDecodeError)
+
+
 def content(stream, record):
     return json.dumps([record.get(key) for key in CONTENT[stream]], sort_keys=True)
 
@@ -29,7 +33,7 @@ def seeds_in(path):
         for stream in records.TABLES:
             try:
                 seeds.read(connection, stream)
-            except records.sqlite3.Error:
+            except UNREADABLE:
                 seeds.of[stream] = []
     finally:
         connection.close()
@@ -162,7 +166,7 @@ class Corruption:
         except NeverStarted as error:
             self.row.start_failures += 1
             self.row.problem(f"{name}: {error}")
-        except records.sqlite3.Error as error:
+        except UNREADABLE as error:
             self.row.problem(f"{name}: the database cannot be read afterwards: {error}")
         finally:
             if receiver:
