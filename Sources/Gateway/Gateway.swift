@@ -9,28 +9,6 @@ internal import Queue
 internal import Streams
 internal import Upload
 
-/// What a gateway is started with.
-package struct GatewaySettings: Sendable {
-    package var configuration: Configuration
-    package var environment: [String: String]
-    package var version: String
-    package var log: Log
-    /// Without a sign of life for so long a thread hangs; for ten times as long, and systemd restarts us.
-    package var patience = Duration.seconds(30)
-
-    package init(
-        configuration: Configuration,
-        environment: [String: String],
-        version: String,
-        log: Log
-    ) {
-        self.configuration = configuration
-        self.environment = environment
-        self.version = version
-        self.log = log
-    }
-}
-
 /// One gateway, from its directories to its health timer.
 package final class Gateway: Sendable {
     let settings: GatewaySettings

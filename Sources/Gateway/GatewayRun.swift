@@ -3,18 +3,6 @@ internal import CLinux
 internal import Glibc
 package import Host
 
-/// What other threads want of the main thread, and it of them.
-struct GatewaySignals: Sendable {
-    let wantsReload: Wakeup
-    /// All parts were judged, and none is lost: the watchdog may be told so.
-    let isWell: Wakeup
-
-    init() throws {
-        wantsReload = try Wakeup()
-        isWell = try Wakeup()
-    }
-}
-
 /// A gateway from its start to its end, as a process.
 package final class GatewayRun {
     /// What a stop may take in all; systemd and people are promised 5 s.

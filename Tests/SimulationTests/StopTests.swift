@@ -13,8 +13,9 @@ import Testing
         wall: WallTime(milliseconds: 1_790_000_000_000)
     )
 
-    private func queue(_ disk: SimulatedDisk) throws -> Queue {
+    private func queue(_ disk: SimulatedDisk, memory: Int = 1000) throws -> Queue {
         var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
+        settings.memoryLimit = memory
         settings.disk = DiskAdapter(disk: disk)
         settings.clock = ManualClock(start)
         settings.isTurnedByHand = true
@@ -60,5 +61,27 @@ import Testing
         try after.flushed()
         #expect(try after.losses().first { $0.stream == .events }?.records == 6)
         #expect(after.close().isEmpty)
+    }
+
+    /// Memory has room for two of five segments, and none comes after them that would show the hole.
+    @Test func segmentsWithoutRoom_areAmongWhatAStopReturns() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk, memory: 2)
+        disk.isReadOnly = true
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 10,
+            device: "d",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        for _ in 0..<5 {
+            queue.accept(Segment(run: run.id, frames: 10, start: start, meanSquare: 0, data: [1]))
+        }
+        queue.end(run: run.id)
+        queue.turn()
+        #expect(queue.close().first { $0.stream == .audio }?.records == 5)
     }
 }

@@ -1,5 +1,6 @@
 // The programs say the version that their packages have.
 import Foundation
+import Support
 import Testing
 
 @Suite struct VersionTests {
@@ -15,8 +16,7 @@ import Testing
     @Test(arguments: ["waypost", "waypost-receiver"])
     func version_isTheChangelogs(name: String) throws {
         let output = Pipe()
-        let program = DaemonTests.program.deletingLastPathComponent().appendingPathComponent(name)
-        let process = try Process.started(program.path, ["--version"], output: output)
+        let process = try Process.started(Tree.program(name), ["--version"], output: output)
         let said = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         #expect(try String(decoding: said, as: UTF8.self) == Self.changelogVersion() + "\n")

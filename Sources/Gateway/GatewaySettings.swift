@@ -1,0 +1,36 @@
+// What a gateway is started with, and how its main thread is called.
+internal import Host
+
+/// What a gateway is started with.
+package struct GatewaySettings: Sendable {
+    package var configuration: Configuration
+    package var environment: [String: String]
+    package var version: String
+    package var log: Log
+    /// Without a sign of life for so long a thread hangs; for ten times as long, and systemd restarts us.
+    package var patience = Duration.seconds(30)
+
+    package init(
+        configuration: Configuration,
+        environment: [String: String],
+        version: String,
+        log: Log
+    ) {
+        self.configuration = configuration
+        self.environment = environment
+        self.version = version
+        self.log = log
+    }
+}
+
+/// What other threads want of the main thread, and it of them.
+struct GatewaySignals: Sendable {
+    let wantsReload: Wakeup
+    /// All parts were judged, and none is lost: the watchdog may be told so.
+    let isWell: Wakeup
+
+    init() throws {
+        wantsReload = try Wakeup()
+        isWell = try Wakeup()
+    }
+}
