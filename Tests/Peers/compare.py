@@ -14,7 +14,7 @@ import sys
 
 # No compiled files among the sources; before the import of our own.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "torture"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Torture"))
 
 import records as queue
 
