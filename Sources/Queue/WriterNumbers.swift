@@ -67,6 +67,7 @@ extension Writer {
         var found: [String: (number: Int, wire: String?)] = [:]
         while try rows.step() {
             let wire = rows.text(2)
+            try check(Stream(Int(rows.required(1)), rows.text(0)))
             found[rows.text(0)] = (Int(rows.required(1)), wire.isEmpty ? nil : wire)
         }
         for kind in settings.moreStreams { found[kind.stream.name] = nil }
@@ -102,6 +103,7 @@ extension Writer {
         var partitions: [Partition] = []
         while try rows.step() {
             let stream = Stream(Int(rows.required(1)), rows.text(2))
+            try check(stream)
             partitions.append(Partition(stream, of: rows.required(0)))
         }
         // Not unique in a table that is damaged.

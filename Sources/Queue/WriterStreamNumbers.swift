@@ -28,9 +28,9 @@ extension Writer {
 
     /// The live stream that has the name of one in an older database, which may have another number there.
     ///
-    /// nil for what damage left of a name: it declares nothing.
+    /// nil for what damage left of a name or of a number: it declares nothing.
     func claim(_ stream: Stream) throws -> Stream? {
-        guard isOfUser(stream) else { return stream }
+        guard isOfUser(stream) else { return streams[number: stream.number]?.stream }
         let isName = stream.name.utf8.allSatisfy {
             (97...122).contains($0) || (48...57).contains($0) || $0 == 95
         }
@@ -42,6 +42,14 @@ extension Writer {
         // Its own number, unless that is taken.
         try declare(user: user + [new], numbers: [stream.name: stream.number])
         return streams[name: stream.name]?.stream
+    }
+
+    /// Throws damage for a number of the live database that no stream has.
+    func check(_ stream: Stream) throws {
+        let known = StreamList(with: settings.moreStreams)
+        guard !isOfUser(stream), known[number: stream.number] == nil else { return }
+        let message = "\(stream.number) is no stream"
+        throw SQLiteError(code: 11, message: message, statement: "")
     }
 
     private func isOfUser(_ stream: Stream) -> Bool {

@@ -133,4 +133,24 @@ import Testing
         again.close()
         queue.close()
     }
+
+    /// Such a number would be a place outside of every table in memory.
+    @Test(arguments: [-3, 20, 5000])
+    func streamNumberThatCannotBe_isDamage_andItsRecordsWaitForNobody(number: Int) throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        queue.close()
+        let other = try Connection(path: folder.database, access: .readWrite)
+        try other.execute(
+            """
+            INSERT INTO sequences(database, stream, name) VALUES (0, \(number), 'x'), (7, \(number), 'x')
+            """
+        )
+        let again = try folder.queue()
+        #expect(again.setAside.count == 1)
+        try salvaged(again)
+        #expect(try ids(again).count == 10)
+        again.close()
+    }
 }
