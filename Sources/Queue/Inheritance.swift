@@ -120,11 +120,23 @@ extension OlderDatabase {
         guard try row.step() else { throw QueueClosed() }
         self.init(id: id, name: row.text(0), state: row.required(1), settings)
         mark = try CommitMark(of: path, settings.disk)
-        // One that cannot be opened has no boots, and no records that can be read.
-        let file = try? Reader(settings, damaged: path)
+        let stored = try Self.boots(path, settings)
         let known = try live.prepare("SELECT id, boot_id FROM boots")
         var rows: [String: Int64] = [:]
         while try known.step() { rows[known.text(1)] = known.required(0) }
-        for (old, name) in (try? file?.boots()) ?? [:] { boots[old] = rows[name] }
+        for (old, name) in stored { boots[old] = rows[name] }
+    }
+
+    /// Its boots; none of one that cannot be opened, for no records of it can be read.
+    ///
+    /// Throws where the disk did not give them just now: without them its records would be dated otherwise.
+    private static func boots(_ path: String, _ settings: QueueSettings) throws -> [Int64: String] {
+        do {
+            return try Reader(settings, damaged: path).boots()
+        } catch let error as SQLiteError where error.primaryCode == 10 && !error.isDamage {
+            throw error
+        } catch {
+            return [:]
+        }
     }
 }

@@ -90,7 +90,7 @@ extension World {
         disk.kill()
         device.account.isDamaged = true
         // A note of the clock may be gone: what is dated by it is as good as the next one.
-        truth.boots[device.boot].forgetSyncs()
+        truth.boots[device.boot].doubtSyncs()
         // Where the end of the journal is gone, chunks are made of their segments once more.
         server.endsOfCopies.formUnion(device.account.segments)
         switch step.kind {

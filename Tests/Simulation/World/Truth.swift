@@ -38,8 +38,12 @@ struct Boot {
     /// Somebody did, even if that may not have been noted.
     var isVouchedFor = false
 
-    mutating func forgetSyncs() {
+    /// Those whose notes may be gone, or not.
+    var doubtful: [Int64] = []
+
+    mutating func doubtSyncs() {
         isVouchedFor = isVouchedFor || !syncs.isEmpty
+        doubtful += syncs
         syncs = []
     }
 }
@@ -70,7 +74,8 @@ struct Truth {
         guard let first = syncs.first else { return boots[boot].isVouchedFor ? .max : nil }
         let before = syncs.last { $0 <= boottime } ?? first
         // The map keeps one note in six hours of those that agree.
-        let distance = abs(boottime - before) + ClockMap.spacing
+        let furthest = boots[boot].doubtful.map { abs(boottime - $0) }.max() ?? 0
+        let distance = max(abs(boottime - before), furthest) + ClockMap.spacing
         return 1100 + distance / 5000
     }
 }
