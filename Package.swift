@@ -197,7 +197,7 @@ let package = Package(
 
         .target(
             name: "Support",
-            dependencies: ["Host"],
+            dependencies: ["Host", "CLinux"],
             path: "Tests/Support",
             swiftSettings: strict
         ),

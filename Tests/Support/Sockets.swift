@@ -1,11 +1,13 @@
 // Sockets of this machine that tests listen on.
-package import Glibc
+internal import CLinux
+internal import Glibc
 
 /// A bound socket on a port of the loopback that the kernel chose; a stream socket listens.
 package func listening(
-    _ type: __socket_type = SOCK_STREAM,
+    datagrams: Bool = false,
     backlog: Int32 = 8
 ) -> (socket: Int32, port: UInt16) {
+    let type = datagrams ? SOCK_DGRAM : SOCK_STREAM
     let number = socket(AF_INET, Int32(type.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -14,7 +16,7 @@ package func listening(
     withUnsafeMutablePointer(to: &address) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
             _ = bind(number, $0, length)
-            if type == SOCK_STREAM { _ = listen(number, backlog) }
+            if !datagrams { _ = listen(number, backlog) }
             _ = getsockname(number, $0, &length)
         }
     }
@@ -22,8 +24,8 @@ package func listening(
 }
 
 /// A port that nobody listens on now.
-package func freePort(_ type: __socket_type = SOCK_STREAM) -> UInt16 {
-    let (number, port) = listening(type)
+package func freePort(datagrams: Bool = false) -> UInt16 {
+    let (number, port) = listening(datagrams: datagrams)
     close(number)
     return port
 }

@@ -21,7 +21,7 @@ import Testing
         init() throws {
             // The health timer ticks every two seconds.
             manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(4))
-            ports = (freePort(SOCK_STREAM), freePort(SOCK_DGRAM))
+            ports = (freePort(), freePort(datagrams: true))
             try """
             state_directory = "\(folder)/state"
             runtime_directory = "\(folder)/run"
