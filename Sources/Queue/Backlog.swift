@@ -129,8 +129,7 @@ private struct HeldSound {
     /// As the chunks that they would have made.
     var loss: Loss? {
         guard count > 0, let from, let to else { return nil }
-        let share = Int64(max(1, (run?.chunkSegments ?? 1) - (run?.overlapSegments ?? 0)))
-        let chunks = (count + share - 1) / share
+        let chunks = run?.chunks(of: count) ?? count
         return Loss(.dropped, .audio, records: chunks, from: from, to: to)
     }
 }

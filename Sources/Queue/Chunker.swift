@@ -33,6 +33,14 @@ struct ChunkNote: Equatable {
     }
 }
 
+extension AudioRun {
+    /// How many chunks so many segments would have made; what a chunk shares with the one before is not its own.
+    func chunks(of segments: Int64) -> Int64 {
+        let share = Int64(max(1, chunkSegments - overlapSegments))
+        return (segments + share - 1) / share
+    }
+}
+
 /// Gathers the segments of a run and says when a chunk is complete.
 struct Chunker {
     /// The run as it is stored.

@@ -15,18 +15,14 @@ enum DamagedFile {
 
     static func extend(_ path: String, on disk: any QueueDisk) {
         let size = disk.size(path)
-        guard let wanted = wantedBytes(path, disk), wanted.bytes > size else { return }
+        guard let bytes = wantedBytes(path, disk), bytes > size else { return }
         dropHalfPage(path, on: disk)
-        disk.extend(path, to: wanted.bytes)
+        disk.extend(path, to: bytes)
     }
 
     /// As long as the database should be, by its header or by the last commit in its journal.
-    private static func wantedBytes(
-        _ path: String,
-        _ disk: any QueueDisk
-    ) -> (bytes: Int64, page: Int64)? {
-        [header(path, disk), bytesOfJournal(path + "-wal", disk)].compactMap { $0 }
-            .max { $0.bytes < $1.bytes }
+    private static func wantedBytes(_ path: String, _ disk: any QueueDisk) -> Int64? {
+        [header(path, disk)?.bytes, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
     }
 
     /// What the first page says (sqlite.org/fileformat2.html, section 1.3).
@@ -38,14 +34,12 @@ enum DamagedFile {
         guard header.count == 100, Array(header.prefix(16)) == Array("SQLite format 3\0".utf8)
         else { return nil }
         let size = Int64(header[16]) << 8 | Int64(header[17])
-        return sane(size == 1 ? 65_536 : size, pages: big(header, 28))
+        let page = size == 1 ? 65_536 : size
+        return sane(page, pages: big(header, 28)).map { ($0, page) }
     }
 
     /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).
-    private static func bytesOfJournal(
-        _ path: String,
-        _ disk: any QueueDisk
-    ) -> (bytes: Int64, page: Int64)? {
+    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) -> Int64? {
         let header = disk.read(path, at: 0, count: 32)
         guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
         let pageSize = big(header, 8)
@@ -64,9 +58,9 @@ enum DamagedFile {
     }
 
     /// A terabyte is more than any queue has: a damaged number.
-    private static func sane(_ pageSize: Int64, pages: Int64) -> (bytes: Int64, page: Int64)? {
+    private static func sane(_ pageSize: Int64, pages: Int64) -> Int64? {
         let (bytes, overflow) = pageSize.multipliedReportingOverflow(by: pages)
-        return !overflow && bytes <= 1 << 40 && pageSize > 0 ? (bytes, pageSize) : nil
+        return !overflow && bytes <= 1 << 40 && pageSize > 0 ? bytes : nil
     }
 
     private static func big(_ bytes: [UInt8], _ at: Int) -> Int64 {

@@ -61,13 +61,11 @@ extension Writer {
     /// Counts segments that are missing before `index` as the chunks that they would have made.
     private func noteMissing(until index: Int64, at moment: Stamp) throws {
         guard let run = chunker.run, index > chunker.nextIndex else { return }
-        let share = Int64(max(1, run.chunkSegments - run.overlapSegments))
-        let missing = index - chunker.nextIndex
         try note(
             Loss(
                 .dropped,
                 .audio,
-                records: (missing + share - 1) / share,
+                records: run.chunks(of: index - chunker.nextIndex),
                 from: chunker.end ?? moment,
                 to: moment
             )

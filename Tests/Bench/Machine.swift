@@ -1,5 +1,6 @@
 // What the figures were measured on: processor, file system, kind of disk.
 import Glibc
+import Streams
 
 /// The machine, as far as it matters for the figures.
 struct Machine {
@@ -22,6 +23,14 @@ struct Machine {
         guard let mount = Self.mount(of: folder) else { return }
         fileSystem = mount.type
         disk = Self.disk(mount)
+    }
+
+    /// Its fields, among those of an object.
+    func write(to json: inout JSONText) {
+        json.field("cpu", cpu)
+        json.field("cores", Int64(cores))
+        json.field("file_system", fileSystem)
+        json.field("disk", disk)
     }
 
     private struct Mount {

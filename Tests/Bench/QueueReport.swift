@@ -93,10 +93,7 @@ extension QueueReport {
         var json = JSONText()
         json.object {
             $0.field("bench", "queue")
-            $0.field("cpu", machine.cpu)
-            $0.field("cores", Int64(machine.cores))
-            $0.field("file_system", machine.fileSystem)
-            $0.field("disk", machine.disk)
+            machine.write(to: &$0)
             $0.field("rows", Int64(rows))
             $0.field("rounds", Int64(rounds))
             $0.field("bytes_figure", bytesFigure)

@@ -149,10 +149,7 @@ extension UploadResult {
         var json = JSONText()
         json.object {
             $0.field("bench", "upload")
-            $0.field("cpu", machine.cpu)
-            $0.field("cores", Int64(machine.cores))
-            $0.field("file_system", machine.fileSystem)
-            $0.field("disk", machine.disk)
+            machine.write(to: &$0)
             $0.field("rounds", Int64(rounds))
             $0.field("batch_mib", Int64(batch))
             $0.field("link_mbit", Int64(link))

@@ -8,20 +8,6 @@ import Testing
 
 /// What stands beside the records is damaged: declarations, the ledger, the random numbers of ids, boots.
 @Suite struct DamagedBooksTests {
-    private func damage(_ queue: Queue) throws {
-        let before = queue.generation
-        queue.reportDamage("for the test", generation: before)
-        try waitUntil("a new database") { queue.generation > before }
-        try salvaged(queue)
-    }
-
-    private func salvaged(_ queue: Queue) throws {
-        try waitUntil("the salvage is over") {
-            let known = try queue.perform { try $0.olderDatabases() }
-            return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
-        }
-    }
-
     /// Ids of all sightings that wait, in the order in which they would go out.
     private func ids(_ queue: Queue) throws -> [String] {
         var found: [String] = []

@@ -20,21 +20,6 @@ import Testing
         return settings
     }
 
-    /// Has the database set aside, and waits until the salvage of all that were is over.
-    private func damage(_ queue: Queue) throws {
-        let before = queue.generation
-        queue.reportDamage("for the test", generation: before)
-        try waitUntil("a new database") { queue.generation > before }
-        try salvaged(queue)
-    }
-
-    private func salvaged(_ queue: Queue) throws {
-        try waitUntil("the salvage is over") {
-            let known = try queue.perform { try $0.olderDatabases() }
-            return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
-        }
-    }
-
     /// Uploads what waits of a stream in older databases; returns how much that was.
     private func drain(_ queue: Queue, _ stream: Streams.Stream) throws -> Int {
         var records = 0

@@ -107,3 +107,18 @@ func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
         #expect(Int(rows) == stream.pending + stream.quarantined, "\(stream)")
     }
 }
+
+/// Has the database set aside, and waits until the salvage of all that were is over.
+func damage(_ queue: Queue) throws {
+    let before = queue.generation
+    queue.reportDamage("for the test", generation: before)
+    try waitUntil("a new database") { queue.generation > before }
+    try salvaged(queue)
+}
+
+func salvaged(_ queue: Queue) throws {
+    try waitUntil("the salvage is over") {
+        let known = try queue.perform { try $0.olderDatabases() }
+        return known.count == queue.setAside.count && known.allSatisfy { $0.state != .adopted }
+    }
+}

@@ -9,6 +9,7 @@ import time
 
 import records
 from bench import Bench, ENDS_WITH_US, NeverStarted, wait
+from listening import Listening
 from report import Row
 
 PLACE = "4627.6180,N,00650.5800,E"
@@ -108,21 +109,12 @@ class Daemon:
             self.receiver.end()
 
 
-class Liar:
+class Liar(Listening):
     """Stands on gpsd's port and says what no gpsd would."""
 
     def __init__(self, port, lines):
         self.lines = lines
-        self.listener = socket.create_server(("127.0.0.1", port))
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+        super().__init__(port)
 
     def serve(self, client):
         try:
