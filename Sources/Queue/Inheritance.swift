@@ -36,25 +36,28 @@ struct Inheritance: Sendable {
     var losses: [InheritedLoss] = []
     var traffic: [DayTraffic] = []
 
-    /// Throws where its mark cannot be read now.
-    init(_ path: String, _ settings: QueueSettings) throws {
+    /// Throws what the disk does not give now, as long as there is patience.
+    init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
         let mark = try CommitMark(of: path, settings.disk)
-        guard let file = try? Reader(settings, damaged: path, mark: mark) else { return }
+        let opened = try patience.read {
+            try Reader(settings, damaged: path, patience, mark: mark)
+        }
+        guard let file = opened else { return }
         // Without its ids nobody could tell what the server has: rather lost than twice.
-        guard file.hasIDs else {
+        guard try patience.read({ try file.ids(.beacons, 1...1) }) != nil else {
             isComplete = false
             return
         }
         isReadable = true
-        boots = (try? file.boots()) ?? [:]
-        let entries = try? file.clockEntries()
+        boots = try patience.read(file.boots) ?? [:]
+        let entries = try patience.read(file.clockEntries)
         clock = entries ?? []
         let rows = max(1, settings.disk.size(path) / 8)
-        let files = (try? file.olderFiles()) ?? [:]
-        finished = (try? file.finishedFiles()) ?? []
-        traffic = (try? file.inheritedTraffic()) ?? []
-        let partitions = partitions(file, settings)
-        losses = (try? file.inheritedLosses(partitions.map(\.stream))) ?? []
+        let files = try patience.read(file.olderFiles) ?? [:]
+        finished = try patience.read(file.finishedFiles) ?? []
+        traffic = try patience.read(file.inheritedTraffic) ?? []
+        let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
+        losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
         for partition in partitions {
             var line = Line(
                 file: files[partition.database],
@@ -64,15 +67,14 @@ struct Inheritance: Sendable {
                 batches: []
             )
             guard partition.isLive || line.file != nil else { continue }
-            read(&line, partition, file, atMost: rows)
+            try read(&line, partition, file, patience, atMost: rows)
             // Without its clock map no batch comes out the same: its records wait again, for another batch.
             if entries == nil { line.batches = [] }
             lines.append(line)
         }
     }
 
-    private mutating func partitions(_ file: Reader, _ settings: QueueSettings) -> [Partition] {
-        if let known = try? file.partitions() { return known }
+    private mutating func guessedPartitions(_ settings: QueueSettings) -> [Partition] {
         isComplete = false
         return StreamList(with: settings.moreStreams).streams.map { Partition($0) }
     }
@@ -81,15 +83,17 @@ struct Inheritance: Sendable {
         _ line: inout Line,
         _ partition: Partition,
         _ file: Reader,
+        _ patience: Patience,
         atMost rows: Int64
-    ) {
-        let judged = try? file.settledRanges(partition)
+    ) throws {
+        let judged = try patience.read { try file.settledRanges(partition) }
         line.settled = judged ?? []
-        line.batches = (try? file.openBatches(partition)) ?? []
+        line.batches = try patience.read { try file.openBatches(partition) } ?? []
         if judged == nil { isComplete = false }
         if let told = file.toldNext(partition) { return line.end(at: told) }
-        let newest = partition.isLive ? (try? file.newest(partition.stream)) ?? nil : nil
-        let stored = (try? file.storedNext(partition)) ?? nil
+        let newest =
+            partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
+        let stored = try patience.read { try file.storedNext(partition) } ?? nil
         // What no record had cannot be over: such a range would hide those that wait.
         if let stored {
             let end = max(stored, (newest ?? 0) + 1)
@@ -120,23 +124,5 @@ extension OlderDatabase {
         guard try row.step() else { throw QueueClosed() }
         self.init(id: id, name: row.text(0), state: row.required(1), settings)
         mark = try CommitMark(of: path, settings.disk)
-        let stored = try Self.boots(path, settings)
-        let known = try live.prepare("SELECT id, boot_id FROM boots")
-        var rows: [String: Int64] = [:]
-        while try known.step() { rows[known.text(1)] = known.required(0) }
-        for (old, name) in stored { boots[old] = rows[name] }
-    }
-
-    /// Its boots; none of one that cannot be opened, for no records of it can be read.
-    ///
-    /// Throws where the disk did not give them just now: without them its records would be dated otherwise.
-    private static func boots(_ path: String, _ settings: QueueSettings) throws -> [Int64: String] {
-        do {
-            return try Reader(settings, damaged: path).boots()
-        } catch let error as SQLiteError where error.primaryCode == 10 && !error.isDamage {
-            throw error
-        } catch {
-            return [:]
-        }
     }
 }

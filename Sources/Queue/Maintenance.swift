@@ -69,7 +69,7 @@ final class Maintenance: Sendable {
             stopSignal.life.during("quick_check", for: Self.inspectionLimit) {
                 inspectNow(generation)
             }
-        case .salvage: salvaging.withLock { $0 = Salvage(core) }
+        case .salvage: salvaging.withLock { $0 = Salvage(core, refusals: $0?.refusals ?? 0) }
         case .stop: break
         }
     }
@@ -81,9 +81,9 @@ final class Maintenance: Sendable {
         guard var salvage = salvaging.withLock({ $0 }) else { return false }
         // A step reads a page or two of records, and waits for the writer.
         stopSignal.life.enters("salvage", for: .seconds(10))
-        guard let hasMore = try? salvage.step() else { return false }
-        salvaging.withLock { $0 = hasMore ? salvage : nil }
-        return hasMore
+        let hasMore = try? salvage.step()
+        salvaging.withLock { $0 = hasMore == false ? nil : salvage }
+        return hasMore ?? false
     }
 
     private func inspectNow(_ generation: Int) {

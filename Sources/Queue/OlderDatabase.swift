@@ -16,8 +16,6 @@ struct OlderDatabase: Sendable {
     var path: String
     /// How far it was at its last commit, where it was set aside by the program that wrote it.
     var mark: CommitMark?
-    /// From its rows of `boots` to those of the live database.
-    var boots: [Int64: Int64] = [:]
 
     init(id: Int64, name: String, state: Int64, _ settings: QueueSettings) {
         self.id = id

@@ -34,7 +34,8 @@ package final class Reader {
     private let live: LiveDatabase?
     /// The numbers that a database which was set aside gave to the streams of the user.
     private let userNumbers: [String: Int]
-    private let liveBoots: [Int64: Int64]
+    /// From its rows of `boots` to those of the live database.
+    private var liveBoots: [Int64: Int64] = [:]
     let kinds: StreamList
     /// Of its schema.
     let version: Int64
@@ -53,7 +54,7 @@ package final class Reader {
 
     /// Opens the live database.
     package convenience init(_ settings: QueueSettings) throws {
-        try self.init(settings, path: settings.path, live: nil, boots: [:])
+        try self.init(settings, path: settings.path, live: nil, .waits)
     }
 
     /// Opens a live database for looking only.
@@ -64,45 +65,50 @@ package final class Reader {
     }
 
     /// Opens a database that was set aside and that the live one knows.
-    convenience init(_ settings: QueueSettings, older: OlderDatabase) throws {
-        try self.init(
-            settings,
-            path: older.path,
-            live: LiveDatabase(try settings.connect(nil, .readOnly)),
-            boots: older.boots,
-            mark: older.mark
-        )
-        tail = try? soundWithoutChunk()
+    convenience init(
+        _ settings: QueueSettings,
+        older: OlderDatabase,
+        _ patience: Patience = .waits
+    ) throws {
+        let live = LiveDatabase(try settings.connect(nil, .readOnly))
+        DamagedFile.extend(older.path, on: settings.disk)
+        try self.init(settings, path: older.path, live: live, patience, mark: older.mark)
+        tail = try patience.read(soundWithoutChunk) ?? nil
+        let known = try live.connection.prepare("SELECT id, boot_id FROM boots")
+        var rows: [String: Int64] = [:]
+        while try known.step() { rows[known.text(1)] = known.required(0) }
+        // Never without those that the disk does not give just now: records would be dated otherwise at another try.
+        liveBoots = try patience.read(boots)?.compactMapValues { rows[$0] } ?? [:]
     }
 
     /// Opens a database that was set aside, to see what is in it.
     convenience init(
         _ settings: QueueSettings,
         damaged path: String,
+        _ patience: Patience,
         mark: CommitMark? = nil
     ) throws {
         // Again each time: what it was extended by is not synced.
         DamagedFile.extend(path, on: settings.disk)
-        try self.init(settings, path: path, live: nil, boots: [:], mark: mark)
-        tail = try? soundWithoutChunk()
+        try self.init(settings, path: path, live: nil, patience, mark: mark)
+        tail = try patience.read(soundWithoutChunk) ?? nil
     }
 
     private init(
         _ settings: QueueSettings,
         path: String,
         live: LiveDatabase?,
-        boots: [Int64: Int64],
+        _ patience: Patience,
         mark: CommitMark? = nil
     ) throws {
         self.mark = mark
         isAside = live != nil
         connection = try settings.connect(path, .readOnly)
         self.live = live
-        liveBoots = boots
         kinds = StreamList(with: settings.moreStreams)
         try connection.execute("PRAGMA cache_size=-256")
         version = try connection.integer("PRAGMA user_version") ?? 0
-        userNumbers = live == nil ? [:] : Self.userNumbers(connection)
+        userNumbers = live == nil ? [:] : try Self.userNumbers(connection, patience)
         sightings = try connection.prepare(
             "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id"
         )
@@ -119,11 +125,16 @@ package final class Reader {
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
     }
 
-    private static func userNumbers(_ connection: borrowing Connection) -> [String: Int] {
+    private static func userNumbers(
+        _ connection: borrowing Connection,
+        _ patience: Patience
+    ) throws -> [String: Int] {
         var numbers: [String: Int] = [:]
         let names = "SELECT name, stream FROM sequences WHERE database=0 AND stream>=64"
-        guard let rows = try? connection.prepare(names) else { return [:] }
-        while (try? rows.step()) == true { numbers[rows.text(0)] = Int(rows.required(1)) }
+        _ = try patience.read {
+            let rows = try connection.prepare(names)
+            while try rows.step() { numbers[rows.text(0)] = Int(rows.required(1)) }
+        }
         return numbers
     }
 
@@ -160,9 +171,6 @@ package final class Reader {
         guard try row.step() else { return ids.trusted(from: 1, before: 1) }
         return ids.trusted(from: row.required(0), before: row.required(1) + (hasTail ? 1 : 0))
     }
-
-    /// Whether it tells how ids are made.
-    var hasIDs: Bool { (try? ids(.beacons, 1...1)) != nil }
 
     /// Of a database before version 5: one random number, and those of the databases it took records from.
     private func legacySeeds(_ stream: Stream) throws -> [RecordIDs.Seed] {

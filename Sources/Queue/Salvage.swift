@@ -19,15 +19,34 @@ struct Salvage: Sendable {
         var ranges: [(stream: Stream, range: ClosedRange<Int64>)]
     }
 
+    /// How often the disk may refuse in a row; a try is made each minute.
+    private static let refusalLimit = 60
+
     private let core: QueueCore
     private var vetting: Vetting?
+    private(set) var refusals: Int
+    private var patience: Patience { refusals < Self.refusalLimit ? .waits : .isOver }
 
-    init(_ core: QueueCore) { self.core = core }
+    init(_ core: QueueCore, refusals: Int = 0) {
+        self.core = core
+        self.refusals = refusals
+    }
 
     /// Does one step; false when all databases are done.
     ///
-    /// Throws what the live database does: it is tried again then.
+    /// Throws what the live database does, or the disk: it is tried again then.
     mutating func step() throws -> Bool {
+        do {
+            let hasMore = try next()
+            refusals = 0
+            return hasMore
+        } catch let error as Refusal {
+            refusals += 1
+            throw error
+        }
+    }
+
+    private mutating func next() throws -> Bool {
         if let current = vetting { return try vet(current) }
         let settings = core.settings
         let known = try core.perform { try $0.olderDatabases() }
@@ -56,8 +75,17 @@ struct Salvage: Sendable {
     }
 
     private func adopt(_ path: String, _ name: String) throws {
-        let inheritance = try Inheritance(path, core.settings)
+        let inheritance = try reading { try Inheritance(path, core.settings, patience) }
         try core.perform { try $0.adopt(inheritance, name: name) }
+    }
+
+    /// What the disk refuses of a database that was set aside; an error of the live one says nothing of it.
+    private struct Refusal: Error {}
+
+    private func reading<Value>(_ body: () throws -> Value) throws -> Value {
+        do { return try body() } catch let error as SQLiteError where error.isRefusal {
+            throw Refusal()
+        }
     }
 
     private mutating func begin(_ database: Int64) throws {
@@ -85,8 +113,10 @@ struct Salvage: Sendable {
         let page = next.range.lowerBound...end
         let partition = Partition(next.stream, of: current.database)
         let older = try OlderDatabase(current.database, core.settings)
-        let reader = try? Reader(core.settings, older: older)
-        let lost = unreadable(page, of: next.stream, reader)
+        let lost = try reading {
+            let reader = try patience.read { try Reader(core.settings, older: older, patience) }
+            return try unreadable(page, of: next.stream, reader)
+        }
         try core.perform { writer in
             for range in lost { try writer.lose(partition, range) }
         }
@@ -104,17 +134,20 @@ struct Salvage: Sendable {
         _ range: ClosedRange<Int64>,
         of stream: Stream,
         _ reader: Reader?
-    ) -> [ClosedRange<Int64>] {
+    ) throws -> [ClosedRange<Int64>] {
         guard let reader else { return [range] }
-        if (try? reader.check(stream, range)) != nil { return [] }
+        func isReadable(_ range: ClosedRange<Int64>) throws -> Bool {
+            return try patience.read { try reader.check(stream, range) } != nil
+        }
+        if try isReadable(range) { return [] }
         guard range.count > 1 else { return [range] }
         let middle = range.lowerBound + Int64(range.count / 2) - 1
         // Three rows of a large range tell whether it is worth trying each.
         let probes = [range.lowerBound, middle, range.upperBound]
-        if range.count > 64, probes.allSatisfy({ (try? reader.check(stream, $0...$0)) == nil }) {
+        if range.count > 64, try !probes.contains(where: { try isReadable($0...$0) }) {
             return [range]
         }
-        return unreadable(range.lowerBound...middle, of: stream, reader)
+        return try unreadable(range.lowerBound...middle, of: stream, reader)
             + unreadable((middle + 1)...range.upperBound, of: stream, reader)
     }
 }

@@ -6,19 +6,32 @@ internal import SQLite
 /// Changed bytes can hit the text that a table was declared with. SQLite's own check passes over that: the rows are
 /// sound, and a column has another name. What names it then fails at each try, for ever.
 enum SchemaCheck {
-    /// Tables and indexes of a new database, with their columns.
-    private static let expected: Set<String> = {
+    /// Tables and indexes of a new database: their declarations, and their columns.
+    private static let expected: (declarations: Set<String>, shape: Set<String>) = {
         guard let fresh = try? Connection(path: ":memory:", access: .readWrite),
             (try? Schema.migrate(fresh)) != nil
-        else { return [] }
-        return (try? shape(of: fresh)) ?? []
+        else { return ([], []) }
+        return ((try? declarations(of: fresh)) ?? [], (try? shape(of: fresh)) ?? [])
     }()
 
     /// Throws damage where one is missing or has other columns.
     static func check(_ connection: borrowing Connection) throws {
-        let missing = expected.subtracting(try shape(of: connection))
+        // The same text is the same table; one that came from an older version may say it otherwise.
+        if try declarations(of: connection).isSuperset(of: expected.declarations) { return }
+        let missing = expected.shape.subtracting(try shape(of: connection))
         guard let first = missing.min() else { return }
         throw SQLiteError(code: 11, message: "not as it was made: \(first)", statement: "")
+    }
+
+    private static func declarations(of connection: borrowing Connection) throws -> Set<String> {
+        let rows = try connection.prepare(
+            """
+            SELECT type || ' ' || name || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema
+            """
+        )
+        var found: Set<String> = []
+        while try rows.step() { found.insert(rows.text(0)) }
+        return found
     }
 
     private static func shape(of connection: borrowing Connection) throws -> Set<String> {

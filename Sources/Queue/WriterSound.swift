@@ -12,6 +12,8 @@ extension Writer {
         stored.id = memory.numbers.runs
         memory.numbers.runs += 1
         try insertRun(stored)
+        // Should this database be set aside before the first chunk, its segments become one that needs an id.
+        if !memory[Partition(.audio)].hasSeed { try storeSeed(.audio) }
         chunker.begin(stored, token: run.id, from: index)
     }
 

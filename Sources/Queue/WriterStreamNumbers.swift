@@ -15,7 +15,7 @@ extension Writer {
         guard own == nil else { return [:] }
         var numbers = known
         for path in DatabaseFile.setAside(settings).reversed() {
-            guard let file = try? Reader(settings, damaged: path) else { continue }
+            guard let file = try? Reader(settings, damaged: path, .isOver) else { continue }
             for partition in (try? file.partitions()) ?? [] {
                 let stream = partition.stream
                 let isTaken = numbers.values.contains(stream.number)

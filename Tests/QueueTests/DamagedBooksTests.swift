@@ -96,7 +96,7 @@ import Testing
             """
         )
         let settings = QueueSettings(path: folder.database, bootID: "now", appVersion: "test")
-        let reader = try Reader(settings, damaged: folder.database)
+        let reader = try Reader(settings, damaged: folder.database, .waits)
         #expect(try reader.boots().isEmpty)
     }
 

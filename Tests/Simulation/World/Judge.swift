@@ -28,6 +28,10 @@ extension World {
             return presence
         }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
+        // A disk that fails for a moment is no damage.
+        guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync else {
+            throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
+        }
         if isStart {
             device.account.ambiguous.formUnion(presence.ready.intersection(server.serials))
         }

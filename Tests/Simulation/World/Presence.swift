@@ -9,6 +9,8 @@ struct Presence {
     var segments: Set<Int> = []
     /// Records in the ledger, by the number of the stream.
     var ledger: [Int: Int] = [:]
+    /// Records that were given up, as they could not be read.
+    var givenUp = 0
     /// Records in batches that are frozen and not judged.
     var ready: Set<Int> = []
     /// A database that was set aside is there, and not done with.
@@ -76,6 +78,8 @@ struct Presence {
     private mutating func readLedger(_ live: borrowing Connection) throws {
         let rows = try live.prepare("SELECT stream, sum(records) FROM losses GROUP BY stream")
         while try rows.step() { ledger[Int(rows.required(0))] = Int(rows.required(1)) }
+        let unread = "SELECT sum(records) FROM losses WHERE kind='corrupt'"
+        givenUp = Int(try live.integer(unread) ?? 0)
     }
 
     /// Of the live database only what is neither gone nor uploaded counts.
