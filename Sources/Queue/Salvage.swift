@@ -137,7 +137,7 @@ struct Salvage: Sendable {
     ) throws -> [ClosedRange<Int64>] {
         guard let reader else { return [range] }
         func isReadable(_ range: ClosedRange<Int64>) throws -> Bool {
-            return try patience.read { try reader.check(stream, range) } != nil
+            try patience.read { try reader.check(stream, range) } != nil
         }
         if try isReadable(range) { return [] }
         guard range.count > 1 else { return [range] }

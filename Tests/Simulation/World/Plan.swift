@@ -58,6 +58,22 @@ package struct Plan {
         if chance.isOne(in: 2) {
             steps.insert(contentsOf: Self.replacement(&chance), at: chance.number(0...steps.count))
         }
+        if seed % 8 == 3 {
+            let place = chance.number(0...steps.count)
+            steps.insert(contentsOf: Self.mishap(&chance), at: place)
+        }
+    }
+
+    /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
+    /// aside, a disk that fails just as one is read, or at the start.
+    private static func mishap(_ chance: inout Chance) -> [Step] {
+        let records: [Step.Kind] = [.faultsEnd, .soundStart, .sound, .put, .sightings, .fixes]
+        let faults: [[Step.Kind]] = [
+            [.stop, .cut], [.wait, .powerOff, .replace], [.wait, .failReads, .replace],
+            [.wait, .failReads, .reboot],
+        ]
+        let kinds = records + chance.one(of: faults) + [.wait, .wait, .faultsEnd, .sync]
+        return kinds.map { Step($0, amount: chance.number(0...20), draw: chance.next()) }
     }
 
     /// A database that is set aside with all that is in it, perhaps while the disk refuses a commit: nothing may be

@@ -86,7 +86,8 @@ enum Serial {
 
     static func bytes(_ serial: Int, padding: Int = 0) -> [UInt8] {
         let head = [16, 8, 0].map { UInt8(truncatingIfNeeded: serial >> $0) }
-        return [mark] + head + [UInt8](repeating: UInt8(truncatingIfNeeded: serial), count: padding)
+        return [mark] + head
+            + [UInt8](repeating: UInt8(truncatingIfNeeded: serial | 1), count: padding)
     }
 
     static func read(_ bytes: some Sequence<UInt8>) -> Int? {
