@@ -34,16 +34,7 @@ struct CommitMark: Sendable, Equatable {
     /// Throws where it is there and cannot be read now. One that was not written to its end is of a program that ended
     /// before it wrote anything to the next database: then what landed counts.
     init?(of path: String, _ disk: any QueueDisk) throws {
-        let size = disk.size(path + Self.suffix)
-        guard size > 0 else { return nil }
-        let bytes = disk.read(path + Self.suffix, at: 0, count: Int(min(size, 1 << 16)))
-        guard !bytes.isEmpty else {
-            throw SQLiteError(
-                code: 10,
-                message: "\(path + Self.suffix) cannot be read",
-                statement: ""
-            )
-        }
+        let bytes = try disk.read(path + Self.suffix, at: 0, count: 1 << 16)
         self.init(String(decoding: bytes, as: UTF8.self))
     }
 

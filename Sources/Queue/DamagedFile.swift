@@ -7,30 +7,30 @@ enum DamagedFile {
     /// Cuts a page that is there in part: SQLite takes zeros for the rest, and a row of it would say something else.
     ///
     /// After a power cut the journal has it once more; where nothing has it, it is missing, and that is seen.
-    static func dropHalfPage(_ path: String, on disk: any QueueDisk) {
+    static func dropHalfPage(_ path: String, on disk: any QueueDisk) throws {
         let size = disk.size(path)
-        guard let page = header(path, disk)?.page, size > page, size % page != 0 else { return }
+        guard let page = try header(path, disk)?.page, size > page, size % page != 0 else { return }
         disk.extend(path, to: size - size % page)
     }
 
-    static func extend(_ path: String, on disk: any QueueDisk) {
+    static func extend(_ path: String, on disk: any QueueDisk) throws {
         let size = disk.size(path)
-        guard let bytes = wantedBytes(path, disk), bytes > size else { return }
-        dropHalfPage(path, on: disk)
+        guard let bytes = try wantedBytes(path, disk), bytes > size else { return }
+        try dropHalfPage(path, on: disk)
         disk.extend(path, to: bytes)
     }
 
     /// As long as the database should be, by its header or by the last commit in its journal.
-    private static func wantedBytes(_ path: String, _ disk: any QueueDisk) -> Int64? {
-        [header(path, disk)?.bytes, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
+    private static func wantedBytes(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
+        try [header(path, disk)?.bytes, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
     }
 
     /// What the first page says (sqlite.org/fileformat2.html, section 1.3).
     private static func header(
         _ path: String,
         _ disk: any QueueDisk
-    ) -> (bytes: Int64, page: Int64)? {
-        let header = disk.read(path, at: 0, count: 100)
+    ) throws -> (bytes: Int64, page: Int64)? {
+        let header = try disk.read(path, at: 0, count: 100)
         guard header.count == 100, Array(header.prefix(16)) == Array("SQLite format 3\0".utf8)
         else { return nil }
         let size = Int64(header[16]) << 8 | Int64(header[17])
@@ -39,8 +39,8 @@ enum DamagedFile {
     }
 
     /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).
-    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) -> Int64? {
-        let header = disk.read(path, at: 0, count: 32)
+    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
+        let header = try disk.read(path, at: 0, count: 32)
         guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
         let pageSize = big(header, 8)
         guard (512...65_536).contains(pageSize) else { return nil }
@@ -48,7 +48,7 @@ enum DamagedFile {
         var pages: Int64 = 0
         var place: Int64 = 32
         while true {
-            let frame = disk.read(path, at: place, count: 24)
+            let frame = try disk.read(path, at: place, count: 24)
             // Frames with other salts are of a run of the journal before this one.
             guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { break }
             if big(frame, 4) > 0 { pages = big(frame, 4) }

@@ -27,7 +27,7 @@ enum DatabaseFile {
     ) throws -> Opened {
         let disk = settings.disk
         try finishMove(settings)
-        DamagedFile.dropHalfPage(settings.path, on: disk)
+        try DamagedFile.dropHalfPage(settings.path, on: disk)
         // A file without a byte is what a power cut leaves of one that was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
             try isAside(try moveAside(settings))

@@ -2,11 +2,13 @@
 internal import CLinux
 internal import Glibc
 internal import Host
+internal import SQLite
 
 /// What the queue does with files by itself.
 package protocol QueueDisk: Sendable {
     /// The name of SQLite's file system layer for it; nil for SQLite's own.
     var vfs: String? { get }
+    /// Also of one that cannot be looked at now.
     func exists(_ path: String) -> Bool
     /// Bytes of a file, 0 without one.
     func size(_ path: String) -> Int64
@@ -16,8 +18,10 @@ package protocol QueueDisk: Sendable {
     @discardableResult func remove(_ path: String) -> Bool
     /// Names of the files in a folder.
     func names(in folder: String) -> [String]
-    /// At most `count` bytes from a place on; fewer at the end.
-    func read(_ path: String, at place: Int64, count: Int) -> [UInt8]
+    /// At most `count` bytes from a place on; fewer at the end, none where there is no such file.
+    ///
+    /// Throws SQLiteError as SQLite's own reads do.
+    func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8]
     /// Writes a small file anew, and waits until it is on the disk. Throws.
     func write(_ path: String, _ bytes: [UInt8]) throws
     /// Makes a file that long: zeros at its end, or cut.
@@ -34,7 +38,7 @@ package struct SystemDisk: QueueDisk {
 
     package init() {}
 
-    package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+    package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 || errno != ENOENT }
 
     package func size(_ path: String) -> Int64 { FileSpace.size(path) }
 
@@ -60,13 +64,17 @@ package struct SystemDisk: QueueDisk {
         return names
     }
 
-    package func read(_ path: String, at place: Int64, count: Int) -> [UInt8] {
+    package func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
         let number = open(path, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { return [] }
+        guard number >= 0 else {
+            if errno == ENOENT { return [] }
+            throw SQLiteError.refused(path)
+        }
         let file = Descriptor(owning: number)
         var bytes = [UInt8](repeating: 0, count: count)
         let got = pread(file.number, &bytes, count, Int(place))
-        return Array(bytes.prefix(max(0, got)))
+        guard got >= 0 else { throw SQLiteError.refused(path) }
+        return Array(bytes.prefix(got))
     }
 
     package func write(_ path: String, _ bytes: [UInt8]) throws {

@@ -71,7 +71,7 @@ package final class Reader {
         _ patience: Patience = .waits
     ) throws {
         let live = LiveDatabase(try settings.connect(nil, .readOnly))
-        DamagedFile.extend(older.path, on: settings.disk)
+        try DamagedFile.extend(older.path, on: settings.disk)
         try self.init(settings, path: older.path, live: live, patience, mark: older.mark)
         tail = try patience.read(soundWithoutChunk) ?? nil
         let known = try live.connection.prepare("SELECT id, boot_id FROM boots")
@@ -89,7 +89,7 @@ package final class Reader {
         mark: CommitMark? = nil
     ) throws {
         // Again each time: what it was extended by is not synced.
-        DamagedFile.extend(path, on: settings.disk)
+        try DamagedFile.extend(path, on: settings.disk)
         try self.init(settings, path: path, live: nil, patience, mark: mark)
         tail = try patience.read(soundWithoutChunk) ?? nil
     }

@@ -195,6 +195,11 @@ bool disk_begin(waypost_disk *disk, unsigned kind) {
     return !disk->is_off && !has_fault(disk, kind);
 }
 
+bool disk_begin_read(waypost_disk *disk, const char *name) {
+    bool is_older = name != NULL && strstr(name, ".corrupt-") != NULL;
+    return disk_begin(disk, WAYPOST_DISK_READS | (is_older ? WAYPOST_DISK_OLDER_READS : 0));
+}
+
 int disk_end(waypost_disk *disk, const char *verb, const char *name, int64_t offset, int64_t length, int code) {
     if (disk->trace == NULL) return code;
     char line[640];

@@ -63,6 +63,9 @@ struct waypost_disk {
 
 /// Counts an operation; false when it has to fail.
 bool disk_begin(waypost_disk *disk, unsigned kind);
+
+/// The same for a read of a file, or for opening it.
+bool disk_begin_read(waypost_disk *disk, const char *name);
 /// Notes how it went, and gives the code back.
 int disk_end(waypost_disk *disk, const char *verb, const char *name, int64_t offset, int64_t length, int code);
 void disk_disown(waypost_disk *disk);

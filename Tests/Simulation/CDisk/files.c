@@ -68,7 +68,7 @@ int waypost_disk_read(
     waypost_disk *disk, const char *name, int64_t offset, void *bytes, int64_t room, int64_t *length) {
     const content *file = tree_find(&disk->tree, name);
     int64_t left = file != NULL && file->now.size > offset ? file->now.size - offset : 0;
-    int code = !disk_begin(disk, WAYPOST_DISK_READS) ? EIO : file == NULL ? ENOENT : 0;
+    int code = !disk_begin_read(disk, name) ? EIO : file == NULL ? ENOENT : 0;
     *length = code != 0 ? 0 : left < room ? left : room;
     if (*length > 0) memcpy(bytes, file->now.bytes + offset, (size_t)*length);
     return disk_end(disk, "read", name, offset, room, code);

@@ -29,7 +29,7 @@ static int close_file(sqlite3_file *file) {
 static int read_file(sqlite3_file *file, void *bytes, int length, sqlite3_int64 offset) {
     handle *self = (handle *)file;
     if (self->file == NULL) return SQLITE_IOERR;
-    bool goes = disk_begin(self->disk, WAYPOST_DISK_READS);
+    bool goes = disk_begin_read(self->disk, self->name);
     if (!goes) return disk_end(self->disk, "read", self->name, offset, length, SQLITE_IOERR_READ);
     int64_t left = self->file->now.size > offset ? self->file->now.size - offset : 0;
     int64_t got = left < length ? left : length;
@@ -154,7 +154,7 @@ static void attach(handle *self, waypost_disk *disk, content *file, const char *
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *out_flags) {
     waypost_disk *disk = disk_of(vfs);
     memset(file, 0, sizeof(handle));
-    bool goes = disk_begin(disk, WAYPOST_DISK_READS);
+    bool goes = disk_begin_read(disk, name);
     content *found = goes ? find(disk, name, &flags) : NULL;
     int code = found != NULL ? SQLITE_OK : SQLITE_CANTOPEN;
     if (found != NULL) attach((handle *)file, disk, found, name, flags);

@@ -153,6 +153,8 @@ extension SimulatedDisk {
         /// Writes, changes of size, names that come and go.
         package static let writes = Operations(rawValue: 2)
         package static let syncs = Operations(rawValue: 4)
+        /// The same of databases that were set aside.
+        package static let olderReads = Operations(rawValue: 8)
         package static let all: Operations = [.reads, .writes, .syncs]
     }
 

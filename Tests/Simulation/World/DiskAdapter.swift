@@ -1,5 +1,6 @@
 // The simulated disk as the queue sees it.
 internal import Queue
+internal import SQLite
 internal import SimulatedDisk
 
 /// What the queue does with files beside SQLite, done on a simulated disk.
@@ -22,8 +23,11 @@ struct DiskAdapter: QueueDisk {
 
     func names(in folder: String) -> [String] { disk.names(in: folder) }
 
-    func read(_ path: String, at place: Int64, count: Int) -> [UInt8] {
-        (try? disk.read(path, at: place, count: count)) ?? []
+    func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
+        guard disk.size(path) != nil else { return [] }
+        do { return try disk.read(path, at: place, count: count) } catch {
+            throw SQLiteError(code: 10, message: "\(path) cannot be read", statement: "")
+        }
     }
 
     func write(_ path: String, _ bytes: [UInt8]) throws {

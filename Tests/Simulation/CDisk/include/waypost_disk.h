@@ -15,6 +15,8 @@ enum {
     /// Writes, changes of size, names that come and go.
     WAYPOST_DISK_WRITES = 2,
     WAYPOST_DISK_SYNCS = 4,
+    /// Those of the first kind that are of databases that were set aside.
+    WAYPOST_DISK_OLDER_READS = 8,
 };
 
 typedef struct {
