@@ -16,9 +16,9 @@ extension World {
         case .failSyncs:
             device.account.hasFailedSync = true
             disk.fail(.syncs, after: chance.scale(0...6), times: chance.scale(1...4))
-        case .failReads:
-            let (after, times) = (chance.scale(0...60), chance.scale(1...10))
-            disk.fail(chance.isOne(in: 4) ? .olderReads : .reads, after: after, times: times)
+        case .failReads: disk.fail(.reads, after: chance.scale(0...60), times: chance.scale(1...10))
+        case .failOlderReads:
+            disk.fail(.olderReads, after: chance.scale(0...60), times: chance.scale(1...10))
         case .readOnly: disk.isReadOnly = true
         case .faultsEnd:
             disk.clearFaults()

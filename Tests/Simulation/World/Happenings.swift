@@ -19,7 +19,8 @@ extension World {
         case .surveyStart, .surveyStop: takeSurvey(step, device, &chance)
         case .sync, .health, .maintain, .requeue, .drop, .limits, .declare, .stop, .kill, .reboot:
             try takeCommand(step, device, &chance)
-        case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .readOnly,
+        case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
+            .readOnly,
             .faultsEnd,
             .damage, .cut, .empty, .snapshot, .rollback, .copy, .replace:
             try takeFault(step, device, &chance)

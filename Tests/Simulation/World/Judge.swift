@@ -29,7 +29,8 @@ extension World {
         }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
         // A disk that fails for a moment is no damage.
-        guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync else {
+        guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync
+        else {
             throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
         }
         if isStart {

@@ -69,8 +69,8 @@ package struct Plan {
     private static func mishap(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.faultsEnd, .soundStart, .sound, .put, .sightings, .fixes]
         let faults: [[Step.Kind]] = [
-            [.stop, .cut], [.wait, .powerOff, .replace], [.wait, .failReads, .replace],
-            [.wait, .failReads, .reboot],
+            [.stop, .cut], [.wait, .powerOff, .replace], [.failOlderReads, .replace],
+            [.wait, .failReads, .reboot], [.wait, .failSyncs, .reboot],
         ]
         let kinds = records + chance.one(of: faults) + [.wait, .wait, .faultsEnd, .sync]
         return kinds.map { Step($0, amount: chance.number(0...20), draw: chance.next()) }

@@ -14,7 +14,8 @@ package struct Step: Equatable, CustomStringConvertible {
         case sync, health, maintain, requeue, drop, limits, declare
         case stop, kill, reboot
         // The disk.
-        case powerCut, powerOff, full, failWrites, failSyncs, failReads, readOnly, faultsEnd
+        case powerCut, powerOff, full, failWrites, failSyncs, failReads, failOlderReads, readOnly,
+            faultsEnd
         case damage, cut, empty, snapshot, rollback, copy
         // The program takes its database for damaged, and it is not.
         case replace
