@@ -18,7 +18,7 @@ extension World {
             disk.fail(.syncs, after: chance.scale(0...6), times: chance.scale(1...4))
         case .failReads: disk.fail(.reads, after: chance.scale(0...60), times: chance.scale(1...10))
         case .failOlderReads:
-            disk.fail(.olderReads, after: chance.scale(0...60), times: chance.scale(1...10))
+            disk.fail(.olderReads, after: chance.number(0...100), times: chance.scale(1...10))
         case .readOnly: disk.isReadOnly = true
         case .faultsEnd:
             disk.clearFaults()
