@@ -70,7 +70,8 @@ package struct Plan {
         let records: [Step.Kind] = [.faultsEnd, .soundStart, .sound, .put, .sightings, .fixes]
         let faults: [[Step.Kind]] = [
             [.stop, .cut], [.wait, .powerOff, .replace], [.failOlderReads, .replace],
-            [.wait, .failReads, .reboot], [.wait, .failSyncs, .reboot],
+            [.wait, .failReads, .reboot],
+            [.failSyncs, .reboot, .faultsEnd, .sightings, .reboot, .clockSync],
         ]
         let kinds = records + chance.one(of: faults) + [.wait, .wait, .faultsEnd, .sync]
         return kinds.map { Step($0, amount: chance.number(0...20), draw: chance.next()) }
