@@ -45,6 +45,24 @@ package struct OwnThread: ~Copyable, Sendable {
     }
 }
 
+/// The processor time of one thread: a thread that hangs in a call uses none.
+package struct ThreadTime: Sendable {
+    private let clock: clockid_t
+
+    /// Of the calling thread, which must outlive it.
+    package init() {
+        var clock = clockid_t()
+        pthread_getcpuclockid(pthread_self(), &clock)
+        self.clock = clock
+    }
+
+    package var used: Duration {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}
+
 private final class ThreadStart: Sendable {
     let name: String
     let body: @Sendable () -> Void

@@ -66,9 +66,7 @@ final class Maintenance: Sendable {
     private func start(_ task: Task) {
         switch task {
         case .inspect(let generation):
-            stopSignal.life.during("quick_check", for: Self.inspectionLimit) {
-                inspectNow(generation)
-            }
+            stopSignal.life.during("quick_check") { inspectNow(generation) }
         case .salvage: salvaging.withLock { $0 = Salvage(core, refusals: $0?.refusals ?? 0) }
         case .stop: break
         }

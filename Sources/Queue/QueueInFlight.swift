@@ -12,8 +12,9 @@ extension Queue {
 
     /// Enters what of it did not reach this database, in which a later start of the program has it.
     package func note(lost records: RecordsInFlight, from: Stamp, to: Stamp) {
-        let landed = min(records.count, max(0, newest(records.stream) - records.after))
-        guard records.count > landed else { return }
+        let landed = newest(records.stream) - records.after
+        // Below zero: this database took the place of a damaged one meanwhile, and got what was in memory.
+        guard landed >= 0, landed < records.count else { return }
         note(Loss(.dropped, records.stream, records: records.count - landed, from: from, to: to))
     }
 }

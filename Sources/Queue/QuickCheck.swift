@@ -45,11 +45,14 @@ private struct CheckLimit: Sendable {
         now >= deadline || stop?.isRaised ?? false || FileSpace.size(journal) > journalLimit
     }
 
-    /// Interrupts the check when it is over, until it is `done`.
-    func watch(_ check: Interrupter, until done: StopSignal) {
+    /// Interrupts the check when it is over, until it is `done`; `time`: of its thread, which uses some for each page.
+    func watch(_ check: Interrupter, _ time: ThreadTime, until done: StopSignal) {
+        var used = Duration.zero
         while !done.isRaised {
             let now = SystemClock().now()
             if isOver(now) { check.interrupt() }
+            if time.used > used { stop?.life.enters("quick_check") }
+            used = time.used
             _ = done.sleep(for: min(.milliseconds(100), max(.milliseconds(1), deadline - now)))
         }
     }
@@ -58,8 +61,8 @@ private struct CheckLimit: Sendable {
 extension Connection {
     /// Runs `PRAGMA quick_check` (sqlite.org/pragma.html) for at most `limit`.
     ///
-    /// Interrupted from another thread: SQLite 3.40 asks its progress handler only between statements of
-    /// its own machine, and walking all pages of the database is a single one of them.
+    /// `stop` ends it, and hears that it goes on. Interrupted from another thread: SQLite 3.40 asks its progress
+    /// handler only between statements of its own machine, and walking all pages is a single one of them.
     borrowing func quickCheck(
         limit: Duration,
         journal: String,
@@ -72,9 +75,12 @@ extension Connection {
             journal: journal,
             journalLimit: journalLimit
         )
-        let interrupter = interrupter
+        let (interrupter, time) = (interrupter, ThreadTime())
         guard let done = try? StopSignal(),
-            let watch = try? OwnThread("check-limit", { limit.watch(interrupter, until: done) })
+            let watch = try? OwnThread(
+                "check-limit",
+                { limit.watch(interrupter, time, until: done) }
+            )
         else { return .unfinished }
         let result = quickCheck()
         done.raise()

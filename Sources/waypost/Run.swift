@@ -19,8 +19,10 @@ struct Run: ParsableCommand {
     mutating func run() throws {
         // Before any thread is started, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
-        let configuration = try options.values()
+        let loaded = try options.load(warns: false)
+        let configuration = loaded.values
         let log = Log(level: configuration.logLevel)
+        for warning in loaded.warnings { log.warning("configuration", ["why": "\(warning)"]) }
         do {
             var settings = GatewaySettings(
                 configuration: configuration,

@@ -47,7 +47,7 @@ class Scenarios:
 
     def all(self):
         for name in ("root", "user", "extended", "forbidden", "down_at_start", "down", "reset", "rfkill", "removed",
-                     "other_number", "scan_off", "crash", "overrun", "shared", "restarted", "their_scan"):
+                     "other_number", "hung", "scan_off", "crash", "overrun", "shared", "restarted", "their_scan"):
             yield name, getattr(self, name)
 
     def end(self):
@@ -180,6 +180,25 @@ class Scenarios:
                 self.air.ask("close")
                 self.adapter()
             gateway.recovers(row, move, back)
+
+    def hung(self, row):
+        """the adapter is down, and the call that brings it up never returns: told in 60 s; once it returns: collecting"""
+        with self.gateway("hung") as gateway:
+            self.hci("down")
+            switch = gateway.folder / "hang"
+            switch.touch()
+            gateway.start(limit=60, environment={
+                "LD_PRELOAD": "/bench/hangs.so", "HANGS_WHILE": str(switch), "HANGS_CALLS": "HCIDEVUP"})
+            row.detected = wait_for(lambda: "HCIDEVUP" in gateway.words(), 90)
+            row.see(f"says “{gateway.words()}”")
+            row.check(is_prompt(row.detected, 60), "not told in 60 s")
+            switch.unlink()
+            row.recovered = gateway.collects(120)
+            row.check(row.recovered is not None, f"not collecting after it: {gateway.words()}")
+            # A run that was started anew is believed after a minute.
+            well = wait_for(lambda: gateway.is_well, 120)
+            row.check(well is not None, f"not well after it: {gateway.words()}")
+            gateway.finish(row)
 
     def scan_off(self, row):
         """SIGTERM: the scan is off, the adapter still up"""

@@ -9,6 +9,7 @@ import pathlib
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -93,6 +94,9 @@ def boot(arguments, folder, wanted, has_systemd):
         limit=LIMIT, guest=shlex.quote(str(PARTS / "guest.py")), pace=pace(), only=shlex.quote(",".join(wanted)),
         programs=shlex.quote(str(pathlib.Path(arguments.programs).resolve())),
         bumble=shlex.quote(str(pathlib.Path(".build/tools/bin/python3").absolute())))
+    # Its calls hang where a scenario wants that (bluetooth.hung).
+    source = PARTS.parent / "FieldFaults/hangs.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", str(folder / "hangs.so"), str(source), "-ldl"], check=True)
     began = time.monotonic()
     print(f"    0 s  booting {arguments.version} for {', '.join(wanted)}; logs in {folder}", flush=True)
     machine = Machine(arguments.kernel, arguments.version, folder, start, arguments.kvm, has_systemd)

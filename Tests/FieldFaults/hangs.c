@@ -5,10 +5,12 @@
 //
 // HANGS_CALLS   of getaddrinfo, HCIDEVUP, fsync (fdatasync, too), pread, pwrite, snd_pcm_open, snd_pcm_readi.
 // HANGS_HOST    only lookups of this name hang; it is 127.0.0.1.
+// HANGS_THREAD  only calls of the threads with this name hang.
+// HANGS_SLOW_MS every pread of a file below a folder `state` takes so long, whatever hangs.
 //
 // A call that hangs first makes an empty file, HANGS_WHILE with its name at the end (`/file.fsync`), so that
-// a test can wait for it. Of files only those below a folder `state` hang. With HCIDEVUP there is a Bluetooth socket
-// where the kernel has none.
+// a test can wait for it; it uses no processor time. Of files only those below a folder `state` hang. With HCIDEVUP there
+// is a Bluetooth socket where the kernel has none.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,13 +36,23 @@ static int is_wanted(const char *call) {
     return calls && strstr(calls, call) != 0;
 }
 
+static int is_wanted_here(void) {
+    const char *only = getenv("HANGS_THREAD");
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    return !only || strcmp(only, name) == 0;
+}
+
 static void hang(const char *call) {
     const char *file = getenv("HANGS_WHILE");
     char mark[PATH_MAX];
-    if (!file || !is_wanted(call) || access(file, F_OK) != 0) return;
+    if (!file || !is_wanted(call) || !is_wanted_here() || access(file, F_OK) != 0) return;
+    int watch = inotify_init1(IN_CLOEXEC);
+    int is_there = inotify_add_watch(watch, file, IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF) >= 0;
     snprintf(mark, sizeof mark, "%s.%s", file, call);
     close(open(mark, O_WRONLY | O_CREAT, 0644));
-    while (access(file, F_OK) == 0) nanosleep(&(struct timespec){.tv_nsec = 20000000}, 0);
+    while (is_there && access(file, F_OK) == 0 && read(watch, mark, sizeof mark) > 0) {}
+    close(watch);
 }
 
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list) {
@@ -64,15 +78,19 @@ int ioctl(int fd, unsigned long request, ...) {
 
 int socket(int domain, int type, int protocol) {
     REAL(socket);
-    if (domain == AF_BLUETOOTH && is_wanted("HCIDEVUP")) return real(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return real(domain, type, protocol);
+    int number = real(domain, type, protocol);
+    if (number >= 0 || domain != AF_BLUETOOTH || !is_wanted("HCIDEVUP")) return number;
+    return real(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 static void hang_disk(int fd, const char *call) {
     char link[32], path[PATH_MAX] = "";
     if (!is_wanted(call)) return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/state/")) hang(call);
+    if (readlink(link, path, sizeof path - 1) <= 0 || !strstr(path, "/state/")) return;
+    const char *slow = getenv("HANGS_SLOW_MS");
+    if (slow && strcmp(call, "pread") == 0) usleep(1000 * atoi(slow));
+    hang(call);
 }
 
 int fsync(int fd) {

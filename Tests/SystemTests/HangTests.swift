@@ -1,6 +1,7 @@
 // The real program with a thread in a call that never returns: told by the call's name, and ended in time.
 import Foundation
 import Glibc
+import Queue
 import Support
 import Testing
 
@@ -32,7 +33,7 @@ import Testing
         /// Both ends, so that opening one waits for nobody.
         private var sound: Int32 = -1
 
-        init(_ hang: Hang) throws {
+        init(_ hang: Hang, log: Any = FileHandle.nullDevice, more: [String: String] = [:]) throws {
             self.hang = hang
             try FileManager.default.createDirectory(
                 atPath: folder + "/state",
@@ -59,11 +60,13 @@ import Testing
             """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
             daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
             daemon.arguments = ["run", "--config", folder + "/waypost.toml", "--patience", "2"]
-            daemon.standardError = FileHandle.nullDevice
-            daemon.environment = ProcessInfo.processInfo.environment.merging([
-                "LD_PRELOAD": folder + "/hangs.so", "HANGS_WHILE": folder + "/hang",
-                "HANGS_CALLS": hang.call, "ALSA_CONFIG_PATH": folder + "/asound.conf",
-            ]) { $1 }
+            daemon.standardError = log
+            daemon.environment = ProcessInfo.processInfo.environment.merging(
+                [
+                    "LD_PRELOAD": folder + "/hangs.so", "HANGS_WHILE": folder + "/hang",
+                    "HANGS_CALLS": hang.call, "ALSA_CONFIG_PATH": folder + "/asound.conf",
+                ].merging(more) { $1 }
+            ) { $1 }
         }
 
         deinit {
@@ -99,17 +102,26 @@ import Testing
             """.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
         }
 
+        /// Starts the daemon without a hang, and returns once its parts run.
+        func start() throws {
+            try daemon.run()
+            try waitUntil("a start") { try !status().isEmpty }
+        }
+
+        /// Has it read its configuration again, and say so.
+        func reload() { kill(daemon.processIdentifier, SIGHUP) }
+
         /// Starts the daemon, and returns once it hangs.
         func startAndHang() throws {
             if hang.source != nil { makeHang() }
-            try daemon.run()
             guard hang.source == nil else {
+                try daemon.run()
                 return try waitUntil("the call") {
                     hang.call.isEmpty ? isSilent : exists("hang.\(hang.call)")
                 }
             }
             // A disk that hangs from the start is another matter.
-            try waitUntil("a start") { try !status().isEmpty }
+            try start()
             makeHang()
             try putRecord()
             try waitUntil("the call") { exists("hang.fsync") }
@@ -128,7 +140,7 @@ import Testing
             try input.fileHandleForWriting.close()
         }
 
-        private func makeHang() {
+        func makeHang() {
             _ = FileManager.default.createFile(atPath: folder + "/hang", contents: nil)
         }
 
@@ -219,6 +231,45 @@ import Testing
     @Test func stopOfAStartThatHangs_isObeyed() throws {
         let bench = try Bench(Self.disk)
         try bench.startOnADiskThatHangs()
+        #expect(try bench.stop() == 0)
+    }
+
+    /// The disk is so slow that the check of the database goes on beside everything else.
+    @Test func checkThatHangs_isToldByItsName() throws {
+        let more = ["HANGS_THREAD": "maintenance", "HANGS_SLOW_MS": "150"]
+        let bench = try Bench(Hang(call: "pread", source: nil, reason: "quick_check"), more: more)
+        let path = bench.folder + "/state/queue.sqlite"
+        try Queue(settings: QueueSettings(path: path, bootID: "0", appVersion: "0")).close()
+        bench.makeHang()
+        try bench.start()
+        try waitUntil("its name") {
+            let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+            return errors.contains {
+                ($0["message"] as? String)?.contains("in quick_check") == true
+            }
+        }
+        try bench.endHang()
+        #expect(try bench.stop() == 0)
+    }
+
+    /// As with a journald that has stopped.
+    @Test func standardErrorThatNobodyReads_holdsUpNothing_andWhatItLostIsTold() throws {
+        let log = Pipe()
+        let (input, output) = (log.fileHandleForReading, log.fileHandleForWriting)
+        for end in [input, output] { _ = fcntl(end.fileDescriptor, F_SETFL, O_NONBLOCK) }
+        let page = [UInt8](repeating: 0x2E, count: 4096)
+        while Glibc.write(output.fileDescriptor, page, page.count) > 0 {}
+        _ = fcntl(output.fileDescriptor, F_SETFL, 0)
+        let bench = try Bench(Self.disk, log: log)
+        try bench.start()
+        var text = ""
+        try waitUntil("what was lost") {
+            bench.reload()
+            var block = [UInt8](repeating: 0, count: 1 << 16)
+            let count = read(input.fileDescriptor, &block, block.count)
+            text += String(decoding: block.prefix(max(0, count)), as: UTF8.self)
+            return text.contains("log lines lost")
+        }
         #expect(try bench.stop() == 0)
     }
 }
