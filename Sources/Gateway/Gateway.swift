@@ -136,8 +136,8 @@ package final class Gateway: Sendable {
 
     // MARK: Start and stop
 
-    /// Sets everything to work; `reload` is called for a new configuration on a thread of its own (nil: keep the old).
-    func start(_ life: LifeSign, _ reload: @escaping @Sendable () -> Configuration?) throws {
+    /// Sets everything to work; `reload` is called for a new configuration on a thread of its own.
+    func start(_ life: LifeSign, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
         accept(.started, ["version": settings.version])
@@ -172,7 +172,7 @@ package final class Gateway: Sendable {
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
 
     private func startReloader(
-        _ reload: @escaping @Sendable () -> Configuration?
+        _ reload: @escaping @Sendable () throws -> Configuration
     ) throws -> StoppableThread {
         let reloader = Reloader(
             services: services,
@@ -180,6 +180,7 @@ package final class Gateway: Sendable {
             queue: queue,
             service: service,
             board: board,
+            clock: clock,
             log: settings.log,
             read: reload
         )

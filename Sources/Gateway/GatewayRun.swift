@@ -30,14 +30,14 @@ package final class GatewayRun {
         door = try FrontDoor(settings, clock: clock, start: life)
     }
 
-    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (nil: keep the old one).
+    /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (it throws: the old one stays).
     ///
     /// `signals` is a descriptor of `waypost_take_signals`; `reload` is called on a thread of its own. False when
     /// some thread hangs that could not be ended: the process is to be left by `_exit`. Throws a Failure that names
     /// what a start lacks.
     @discardableResult package func run(
         signals descriptor: Int32,
-        reload: @escaping @Sendable () -> Configuration?
+        reload: @escaping @Sendable () throws -> Configuration
     ) throws -> Bool {
         try start(reload)
         var doorOpens: BootInstant? = clock.now() + Self.startLimit
@@ -70,7 +70,7 @@ package final class GatewayRun {
     }
 
     /// On a thread of its own: its disk may hang, and a stop is to be heard all the same.
-    private func start(_ reload: @escaping @Sendable () -> Configuration?) throws {
+    private func start(_ reload: @escaping @Sendable () throws -> Configuration) throws {
         let (settings, clock, signals) = (settings, clock, signals)
         let (door, life, outcome, hasStarted) = (door, life, outcome, hasStarted)
         let thread = try OwnThread("start") {

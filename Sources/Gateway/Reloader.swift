@@ -1,4 +1,5 @@
 // Taking another configuration, on a thread of its own: changes that come in a burst are one.
+internal import Board
 internal import Configuration
 internal import Host
 internal import Queue
@@ -14,9 +15,10 @@ struct Reloader: Sendable {
     let queue: Queue
     let service: ServiceManager
     let board: GatewayBoard
+    let clock: any HostClock
     let log: Log
-    /// nil: it cannot be used, which has been told.
-    let read: @Sendable () -> Configuration?
+    /// Throws what is wrong with it.
+    let read: @Sendable () throws -> Configuration
 
     /// Blocks until `stop` is raised; `wasEnrolled` wakes it to start what had to wait for that.
     func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
@@ -33,9 +35,16 @@ struct Reloader: Sendable {
             guard entries[1].isReady, !stop.sleep(for: Self.burst) else { continue }
             wantsReload.clear()
             service.notify("RELOADING=1")
-            if let configuration = read() { take(configuration, stop.life) }
+            do { take(try read(), stop.life) } catch { refuse(error) }
             service.notify("READY=1")
         }
+    }
+
+    private func refuse(_ error: any Error) {
+        let why = "\(error)".replacing("\n", with: "; ")
+        log.error("configuration not reloaded, the old one stays", ["why": why])
+        let failure = Failure("configuration not reloaded, the old one stays: \(why)")
+        board.errors.add(failure, at: clock.wall())
     }
 
     private func take(_ configuration: Configuration, _ life: LifeSign) {

@@ -16,6 +16,16 @@ package struct Descriptor: ~Copyable, Sendable {
     }
 }
 
+/// Writes all of it, however long that takes; gives up where the other side is gone or takes nothing any more.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        guard count > 0 else { return }
+        rest = rest.dropFirst(count)
+    }
+}
+
 /// One descriptor to wait for, and what came of it.
 package struct PollEntry: Sendable {
     package var descriptor: Int32

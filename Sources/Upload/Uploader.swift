@@ -48,8 +48,8 @@ package final class Uploader: Sendable {
 
     /// The grid's tick.
     ///
-    /// Ticks that come while a sync runs are one.
-    package func tick() { _ = triggers.post(.tick) }
+    /// Where something calls for a sync already it adds nothing: so ticks that come while a sync runs are one.
+    package func tick() { if triggers.count == 0 { _ = triggers.post(.tick) } }
 
     /// A sync at once; `done` is called with what it has come to: nothing known where there is none any more.
     package func sync(_ done: @escaping @Sendable (SyncResult) -> Void) {

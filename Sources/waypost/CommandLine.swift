@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import Host
 
 /// Where the configuration is.
 struct ConfigurationOptions: ParsableArguments {
@@ -69,23 +70,14 @@ enum Output {
     /// Colour only on a terminal and never with NO_COLOR (no-color.org).
     static var isColoured: Bool { isTerminal && (Environment.all["NO_COLOR"] ?? "").isEmpty }
 
-    static func write(_ text: String) { write(Array(text.utf8), to: STDOUT_FILENO) }
+    static func write(_ text: String) { write(Array(text.utf8)) }
 
-    static func write(_ bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
+    static func write(_ bytes: [UInt8]) { writeAll(bytes, to: STDOUT_FILENO) }
 
     /// Without an end of line.
-    static func errorPart(_ text: String) { write(Array(text.utf8), to: STDERR_FILENO) }
+    static func errorPart(_ text: String) { writeAll(Array(text.utf8), to: STDERR_FILENO) }
 
-    static func error(_ text: String) { write(Array("\(text)\n".utf8), to: STDERR_FILENO) }
-
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-        }
-    }
+    static func error(_ text: String) { errorPart("\(text)\n") }
 }
 
 /// Errors in words, exit status 2.

@@ -34,12 +34,7 @@ struct Run: ParsableCommand {
             let gateway = try GatewayRun(settings)
             let path = options.config
             let hasEnded = try gateway.run(signals: signals) {
-                do {
-                    return try Configuration.load(path: path, environment: Environment.all).values
-                } catch {
-                    log.error("configuration not reloaded, the old one stays", ["why": "\(error)"])
-                    return nil
-                }
+                try Configuration.load(path: path, environment: Environment.all).values
             }
             // What runs at the end of a process would pull the libraries from under threads that hang in them.
             if !hasEnded { _exit(0) }

@@ -57,12 +57,14 @@ class Scenarios:
     @contextlib.contextmanager
     def gateway(self, name, radio="mixed", rights=()):
         """An adapter that is there and a gateway that is not started yet."""
-        self.adapter(radio)
-        gateway = Gateway(self.guest, name, "beacons", TABLE, rights)
         try:
-            yield gateway
+            self.adapter(radio)
+            gateway = Gateway(self.guest, name, "beacons", TABLE, rights)
+            try:
+                yield gateway
+            finally:
+                gateway.end()
         finally:
-            gateway.end()
             self.air.ask("close")
 
     def adapter(self, radio="mixed"):

@@ -31,7 +31,7 @@ final class GatewayBench: Sendable {
         patience: Duration = .milliseconds(300),
         signals early: [Int32] = [],
         change: (inout Configuration) -> Void = { _ in },
-        reload: @escaping @Sendable (Configuration) -> Configuration? = { _ in nil }
+        reload: @escaping @Sendable (Configuration) throws -> Configuration = { $0 }
     ) throws {
         var configuration = Configuration()
         configuration.stateDirectory = temporary.path + "/state"
@@ -73,7 +73,7 @@ final class GatewayBench: Sendable {
 
     private func runGateway(
         _ patience: Duration,
-        _ reload: @escaping @Sendable (Configuration) -> Configuration?
+        _ reload: @escaping @Sendable (Configuration) throws -> Configuration
     ) {
         var settings = GatewaySettings(
             configuration: configuration,
@@ -87,7 +87,7 @@ final class GatewayBench: Sendable {
         Thread.detachNewThread {
             do {
                 try GatewayRun(gateway).run(signals: signals.reading) {
-                    reload(gateway.configuration)
+                    try reload(gateway.configuration)
                 }
             } catch {
                 Issue.record(error)

@@ -1,4 +1,5 @@
 // What a reload changes, and what it leaves alone: each start of a source is a new connection to its gpsd.
+import Board
 import CLinux
 import Configuration
 import Foundation
@@ -122,6 +123,16 @@ private final class QuietGPSD: Sendable {
         #expect(bench.log.isOn(.debug))
         try waitUntil("the keys") {
             bench.reasons.contains("restart waypost for device_id, state_directory")
+        }
+        bench.stop()
+    }
+
+    @Test func fileThatCannotBeUsed_isAmongTheErrors() throws {
+        let bench = try GatewayBench(reload: { _ in throw Failure("no such key\nno such value") })
+        try waitUntil("a start") { bench.readies.value >= 1 }
+        bench.signal(SIGHUP)
+        try waitUntil("the error") {
+            bench.errors.contains { $0.hasSuffix("stays: no such key; no such value") }
         }
         bench.stop()
     }

@@ -16,10 +16,10 @@ import Testing
     @Test func threadThatHangs_isToldByItsCall_andTheWatchdogHearsOfUsNoMore_untilItGoesOn() throws
     {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let bench = try GatewayBench(reload: { _ in
+        let bench = try GatewayBench(reload: { configuration in
             isIn.signal()
             _ = mayGo.wait(timeout: .now() + 60)
-            return nil
+            return configuration
         })
         try waitUntil("a sign of life") { bench.beats.value >= 1 }
         bench.signal(SIGHUP)
@@ -39,10 +39,10 @@ import Testing
 
     @Test func stop_isObeyedWhileAReloadHangs() throws {
         let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let bench = try GatewayBench(reload: { _ in
+        let bench = try GatewayBench(reload: { configuration in
             isIn.signal()
             _ = mayGo.wait(timeout: .now() + 120)
-            return nil
+            return configuration
         })
         bench.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)

@@ -5,76 +5,40 @@ import Support
 import Testing
 
 @Suite(.serialized) struct BucketSystemTests {
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
+    private final class Bench: Device {
         let store: ObjectStore
-        private var daemon: Process?
 
         init(faults: [String]) throws {
             store = try ObjectStore(faults: faults)
-            let capture = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../Fixtures/beacons/capture.btsnoop").standardized.path
-            let keys = folder + "/s3"
-            try """
-            [default]
-            aws_access_key_id = \(store.access.id)
-            aws_secret_access_key = \(store.access.secret)
-            """.write(toFile: keys, atomically: true, encoding: .utf8)
-            chmod(keys, 0o600)
-            try """
-            device_id = "pi-1"
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            destination = "s3"
-            bucket_url = "\(store.access.url)"
-            credentials_file = "\(keys)"
-            compression = "zstd"
-            interval = "500ms"
-            [beacons]
-            source = "btsnoop:\(capture)"
-            replay_speed = 0
-            [location]
-            enabled = false
-            [audio]
-            enabled = false
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-        }
-
-        deinit {
-            stop()
-        }
-
-        func start() throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            process.arguments = ["run", "--config", folder + "/waypost.toml"]
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            daemon = process
-        }
-
-        /// As a power cut does.
-        func stop() {
-            guard let daemon else { return }
-            kill(daemon.processIdentifier, SIGKILL)
-            daemon.waitUntilExit()
-            self.daemon = nil
-        }
-
-        func run(_ arguments: String...) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", folder + "/waypost.toml"]
+            try super.init()
+            try write(
+                """
+                [default]
+                aws_access_key_id = \(store.access.id)
+                aws_secret_access_key = \(store.access.secret)
+                """,
+                "s3",
+                mode: 0o600
+            )
+            try configure(
+                """
+                device_id = "pi-1"
+                [upload]
+                destination = "s3"
+                bucket_url = "\(store.access.url)"
+                credentials_file = "\(folder)/s3"
+                compression = "zstd"
+                interval = "500ms"
+                [beacons]
+                source = "btsnoop:\(Tree.path("Tests/Fixtures/beacons/capture.btsnoop"))"
+                replay_speed = 0
+                """
             )
         }
 
         /// Records that the gateway believes to be stored, by stream.
         func uploaded() throws -> [String: Int] {
-            let text = try run("status", "--json").output
-            let json = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-            let streams = json?["streams"] as? [String: [String: Any]] ?? [:]
+            let streams = try status()["streams"] as? [String: [String: Any]] ?? [:]
             return streams.compactMapValues { $0["uploaded"] as? Int }.filter { $0.value > 0 }
         }
 
@@ -88,15 +52,15 @@ import Testing
 
     @Test func killBetweenStoredAndMarked_storesTheSameObjectAgain_eachRecordOnce() throws {
         let bench = try Bench(faults: ["hang"])
-        try bench.start()
+        try bench.launch()
         // Its answer never comes.
         var hung = bench.store.nextPut()
         while !hung.hasPrefix("hang ") { hung = bench.store.nextPut() }
-        bench.stop()
-        try bench.start()
+        bench.killDaemon()
+        try bench.launch()
         try bench.waitForUpload(of: "linux_bluez_beacons")
         let uploaded = try bench.uploaded()
-        bench.stop()
+        bench.killDaemon()
         let contents = try bench.store.contents()
         let key = String(hung.dropFirst("hang ".count))
         #expect(contents.objects[key] == "application/zstd")
@@ -110,7 +74,7 @@ import Testing
 
     @Test func keys_areShownNowhere() throws {
         let bench = try Bench(faults: ["403", "403", "403"])
-        try bench.start()
+        try bench.launch()
         var status = ""
         try waitUntil("E002") {
             status = try bench.run("status", "--json").output

@@ -8,71 +8,44 @@ import Testing
 
 @Suite struct ClockSystemTests {
     /// A daemon that listens to a receiver played by gpsfake.
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private let daemon = Process()
-        private let gpsfake = Process()
+    private final class Bench: Device {
+        private let port = freePort()
 
         init(start: String) throws {
-            let root = Tree.root
-            let port = freePort()
-            _ = try run(
-                "/bin/sh",
-                "-c",
+            let port = port
+            try super.init(
                 """
-                python3 '\(root.path)/Tests/Peers/route.py' --start \(start) --minutes 3 \
-                > '\(folder)/route.nmea'
+                [location]
+                gpsd = "127.0.0.1:\(port)"
+                interval = "1s"
                 """
             )
-            gpsfake.executableURL = URL(fileURLWithPath: "/usr/bin/gpsfake")
-            // Four sentences a second of the walk: its own pace.
-            gpsfake.arguments = ["-q", "-P", "\(port)", "-c", "0.25", folder + "/route.nmea"]
-            gpsfake.standardOutput = FileHandle.nullDevice
-            gpsfake.standardError = FileHandle.nullDevice
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            [beacons]
-            enabled = false
-            [audio]
-            enabled = false
-            [location]
-            gpsd = "127.0.0.1:\(port)"
-            interval = "1s"
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
-            daemon.standardError = FileHandle.nullDevice
+            let walk = ["--start", start, "--minutes", "3"]
+            let route = try Process.run(
+                "/usr/bin/python3",
+                [Tree.path("Tests/Peers/route.py")] + walk
+            )
+            try write(route.output, "route.nmea")
         }
 
+        /// gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
         deinit {
-            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-            // gpsfake has a gpsd of its own, and Process makes a group of the two: all of it goes.
-            if gpsfake.isRunning { kill(-gpsfake.processIdentifier, SIGKILL) }
+            for gpsfake in children where gpsfake.isRunning {
+                kill(-gpsfake.processIdentifier, SIGKILL)
+            }
         }
 
-        /// The daemon first: its clock is unsynced until the receiver is there.
-        func startDaemon() throws { try daemon.run() }
-
-        func startReceiver() throws { try gpsfake.run() }
+        /// After the daemon, whose clock is unsynced until the receiver is there.
+        func startReceiver() throws {
+            // Four sentences a second of the walk: its own pace.
+            let arguments = ["-q", "-P", "\(port)", "-c", "0.25", folder + "/route.nmea"]
+            children.append(try .started("/usr/bin/gpsfake", arguments))
+        }
 
         func clockState() throws -> String {
-            let text = try run(
-                Tree.program("waypost"),
-                "status",
-                "--json",
-                "--config",
-                folder + "/waypost.toml"
-            )
+            let report = try status()
             // Before the daemon's first words there is nothing to read.
-            guard
-                let report = try? JSONSerialization.jsonObject(with: Data(text.utf8))
-                    as? [String: Any],
-                (report["daemon"] as? [String: Any])?["running"] as? Bool == true
-            else {
+            guard (report["daemon"] as? [String: Any])?["running"] as? Bool == true else {
                 return "not running"
             }
             return (report["clock"] as? [String: Any])?["state"] as? String ?? "?"
@@ -88,19 +61,9 @@ import Testing
                 import sqlite3, sys
                 for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print(*row)
                 """
-            let text = try run(
-                "/usr/bin/env",
-                "python3",
-                "-c",
-                script,
-                folder + "/state/queue.sqlite",
-                sql
-            )
+            let arguments = ["python3", "-c", script, folder + "/state/queue.sqlite", sql]
+            let text = try Process.run("/usr/bin/env", arguments).output
             return text.split(separator: "\n").map(String.init)
-        }
-
-        private func run(_ program: String, _ arguments: String...) throws -> String {
-            try Process.run(program, arguments).output
         }
     }
 
@@ -108,7 +71,7 @@ import Testing
     @Test(.enabled(if: !ClockEvidence.systemVouches(stepped: nil)))
     func receiverBehindGpsd_syncsTheBoot_andSaysBy() throws {
         let bench = try Bench(start: "2027-12-24T18:00:00")
-        try bench.startDaemon()
+        try bench.launch()
         try bench.wait(for: "unsynced")
         try bench.startReceiver()
         try bench.wait(for: "synced")

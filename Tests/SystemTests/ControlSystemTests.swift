@@ -4,65 +4,12 @@ import Support
 import Testing
 
 @Suite struct ControlSystemTests {
-    /// A gateway without devices.
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private(set) var daemon = Process()
-        var children: [Process] = []
-
-        init(_ more: String = "") throws {
-            let files = FileManager.default
-            let text = """
-                state_directory = "\(folder)/state"
-                runtime_directory = "\(folder)/run"
-                [upload]
-                required = false
-                \(more)
-                [beacons]
-                enabled = false
-                [location]
-                enabled = false
-                [audio]
-                enabled = false
-
-                """
-            let path = folder + "/waypost.toml"
-            try text.write(toFile: path, atomically: true, encoding: .utf8)
-            // For another user, too: none of it is a secret.
-            for path in [folder, path] {
-                try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
-            }
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", path]
-            daemon.standardError = FileHandle.nullDevice
-            try daemon.run()
-            try waitUntil("the daemon runs") { try run("status", "--json").status != 2 }
-        }
-
-        deinit {
-            for child in children + [daemon] where child.isRunning {
-                kill(child.processIdentifier, SIGKILL)
-            }
-        }
-
-        func run(_ arguments: String...) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", folder + "/waypost.toml"]
-            )
-        }
-
-        /// Starts a command and does not wait for it.
-        func begin(_ arguments: String...) throws -> Process {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            process.arguments = arguments + ["--config", folder + "/waypost.toml"]
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            children.append(process)
-            return process
+    /// A gateway without devices, which another user may look at, too.
+    private final class Bench: Device {
+        init() throws {
+            try super.init()
+            for path in [folder, config] { chmod(path, 0o755) }
+            try start()
         }
 
         func report(_ text: String) throws -> [String: Any] {
@@ -92,8 +39,6 @@ import Testing
 
         /// Another program holds the database as long as the result lives: the writer cannot write.
         func holdDatabase() throws -> Pipe {
-            let holder = Process()
-            holder.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
             let script = """
                 import sqlite3, sys
                 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
@@ -101,14 +46,27 @@ import Testing
                 print("held", flush=True)
                 sys.stdin.read()
                 """
-            holder.arguments = ["-c", script, folder + "/state/queue.sqlite"]
             let (input, output) = (Pipe(), Pipe())
-            holder.standardInput = input
-            holder.standardOutput = output
-            try holder.run()
-            children.append(holder)
+            children.append(
+                try .started(
+                    "/usr/bin/python3",
+                    ["-c", script, folder + "/state/queue.sqlite"],
+                    input: input,
+                    output: output
+                )
+            )
             #expect(!output.fileHandleForReading.availableData.isEmpty)
             return input
+        }
+
+        /// `status --json` as a user without any rights asks; `variables`: all of its environment.
+        func statusOfNobody(_ variables: [String: String]) throws -> Outcome {
+            try Process.run(
+                "/usr/bin/env",
+                ["-i"] + variables.map { "\($0)=\($1)" }
+                    + ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+                    + [Tree.program("waypost"), "status", "--json", "--config", config]
+            )
         }
     }
 
@@ -144,16 +102,14 @@ import Testing
 
     @Test func aDaemonThatDoesNotAnswer_isNotCalledDead() throws {
         let bench = try Bench()
-        let pid = bench.daemon.processIdentifier
-        kill(pid, SIGSTOP)
+        bench.signal(SIGSTOP)
         let silent = try bench.run("status", "--json")
-        kill(pid, SIGCONT)
+        bench.signal(SIGCONT)
         #expect(silent.status == 2)
         #expect(silent.error.contains("does not answer"))
         #expect(try bench.isRunning(silent.output) == true)
 
-        kill(pid, SIGKILL)
-        bench.daemon.waitUntilExit()
+        bench.killDaemon()
         let dead = try bench.run("status", "--json")
         #expect(dead.status == 2)
         #expect(try bench.isRunning(dead.output) == false)
@@ -165,41 +121,18 @@ import Testing
         chmod(bench.folder + "/waypost.toml", 0o600)
         chmod(bench.folder + "/run/control.sock", 0o666)
         for path in [bench.folder, bench.folder + "/run"] { chmod(path, 0o755) }
-        let (output, error) = (Pipe(), Pipe())
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-        process.arguments =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost")]
-            + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
-        process.environment = ["RUNTIME_DIRECTORY": bench.folder + "/run"]
-        process.standardOutput = output
-        process.standardError = error
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        let words = error.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        #expect(process.terminationStatus != 78)
-        #expect(String(decoding: words, as: UTF8.self).contains("may not read it"))
-        #expect(try bench.isRunning(String(decoding: text, as: UTF8.self)) == true)
+        let status = try bench.statusOfNobody(["RUNTIME_DIRECTORY": bench.folder + "/run"])
+        #expect(status.status != 78)
+        #expect(status.error.contains("may not read it"))
+        #expect(try bench.isRunning(status.output) == true)
     }
 
     @Test(.enabled(if: geteuid() == 0))
     func whoHasNoRightToTheSocket_isToldSo() throws {
         let bench = try Bench()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-        process.arguments =
-            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost")]
-            + ["status", "--json", "--config", bench.folder + "/waypost.toml"]
-        let (output, error) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = error
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        let words = error.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 2)
-        #expect(String(decoding: words, as: UTF8.self).contains("group waypost"))
-        #expect(try bench.isRunning(String(decoding: text, as: UTF8.self)) == true)
+        let status = try bench.statusOfNobody([:])
+        #expect(status.status == 2)
+        #expect(status.error.contains("group waypost"))
+        #expect(try bench.isRunning(status.output) == true)
     }
 }

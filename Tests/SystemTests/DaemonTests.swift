@@ -4,16 +4,10 @@ import Testing
 
 /// The real program, run as a person or a service would.
 @Suite struct DaemonTests {
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        var daemon: Process?
-        var environment: [String: String] = [:]
-
+    private final class Bench: Device {
         init(_ more: String = "") throws {
-            let text = """
-                state_directory = "\(folder)/state"
-                runtime_directory = "\(folder)/run"
+            try super.init(
+                """
                 [upload]
                 required = false
                 [beacons]
@@ -22,47 +16,9 @@ import Testing
                 gpsd = "127.0.0.1:1"
                 [audio]
                 device = "nosuchdevice"
-
+                \(more)
                 """
-            try (text + more).write(
-                toFile: folder + "/waypost.toml",
-                atomically: true,
-                encoding: .utf8
             )
-        }
-
-        deinit {
-            if let daemon, daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-        }
-
-        func start() throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            process.arguments = ["run", "--config", folder + "/waypost.toml"]
-            process.standardError = FileHandle.nullDevice
-            process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-            try process.run()
-            daemon = process
-            try waitUntil("the daemon") {
-                guard process.isRunning else { throw NeverHappened(what: "a daemon that runs") }
-                return try run("status", "--json").status != 2
-            }
-        }
-
-        func run(_ arguments: String...) throws -> Outcome {
-            try run(arguments)
-        }
-
-        func run(_ arguments: [String]) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", folder + "/waypost.toml"]
-            )
-        }
-
-        func json() throws -> [String: Any] {
-            let text = try run("status", "--json").output
-            return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] ?? [:]
         }
     }
 
@@ -71,12 +27,12 @@ import Testing
         try bench.start()
         var states: [String: String] = [:]
         try waitUntil("three errors") {
-            let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
+            let sources = try bench.status()["sources"] as? [String: [String: Any]] ?? [:]
             states = sources.compactMapValues { $0["state"] as? String }
             return states.values.filter { $0 == "error" }.count == 3
         }
         #expect(states == ["beacons": "error", "location": "error", "audio": "error"])
-        #expect(bench.daemon?.isRunning == true)
+        #expect(bench.isRunning)
         let screen = try bench.run("status")
         #expect(screen.status == 1)
         let lines = screen.output.split(separator: "\n", omittingEmptySubsequences: false)
@@ -88,7 +44,7 @@ import Testing
     @Test func status_hasEveryFieldOfTheContract() throws {
         let bench = try Bench()
         try bench.start()
-        let report = try bench.json()
+        let report = try bench.status()
         let expected: [String: Set<String>] = [
             "daemon": ["running", "pid", "uptime_s", "rss_bytes", "private_bytes", "cpu_s"],
             "clock": ["state", "boot_id", "offset_s"],
@@ -134,9 +90,7 @@ import Testing
     @Test func sigterm_endsIt_andStatusTellsWhatItLastKnew() throws {
         let bench = try Bench()
         try bench.start()
-        bench.daemon?.terminate()
-        bench.daemon?.waitUntilExit()
-        #expect(bench.daemon?.terminationStatus == 0)
+        #expect(try bench.stop() == 0)
         let after = try bench.run("status", "--json")
         #expect(after.status == 2)
         #expect(after.output.contains(#""running":false"#))
@@ -159,30 +113,20 @@ import Testing
     @Test func sighup_takesTheNewConfiguration_andKeepsTheOldWhenItIsWrong() throws {
         let bench = try Bench()
         try bench.start()
-        let file = bench.folder + "/waypost.toml"
-        let text = try String(contentsOfFile: file, encoding: .utf8)
-        let pid = try #require(bench.daemon?.processIdentifier)
+        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
         func waitForStream(_ name: String) throws -> Bool {
-            try eventually { (try bench.json()["streams"] as? [String: Any])?[name] != nil }
+            try eventually { (try bench.status()["streams"] as? [String: Any])?[name] != nil }
         }
-        try (text + "[streams]\nlocation = \"places\"\n").write(
-            toFile: file,
-            atomically: true,
-            encoding: .utf8
-        )
-        kill(pid, SIGHUP)
+        try bench.write(text + "[streams]\nlocation = \"places\"\n", "waypost.toml")
+        bench.signal(SIGHUP)
         #expect(try waitForStream("places"))
-        try (text + "[streams]\nlocation = 5\n").write(
-            toFile: file,
-            atomically: true,
-            encoding: .utf8
-        )
-        kill(pid, SIGHUP)
-        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        try bench.write(text + "[streams]\nlocation = 5\n", "waypost.toml")
+        bench.signal(SIGHUP)
+        try bench.write(text, "waypost.toml")
         #expect(try waitForStream("places") || waitForStream("linux_gpsd_location"))
-        kill(pid, SIGHUP)
+        bench.signal(SIGHUP)
         #expect(try waitForStream("linux_gpsd_location"))
-        #expect(bench.daemon?.isRunning == true)
+        #expect(bench.isRunning)
     }
 
     @Test func secondDaemon_isRefusedTheSameStateDirectory() throws {
@@ -204,14 +148,13 @@ import Testing
     @Test func tokenThatOthersCanRead_isRefusedWithTheCommandToRun() throws {
         let bench = try Bench()
         let token = bench.folder + "/token"
-        try "secret".write(toFile: token, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+        try bench.write("secret", "token")
         bench.environment = [
             "WAYPOST_UPLOAD_ENDPOINT": "http://127.0.0.1:1/api/ingest",
             "WAYPOST_UPLOAD_TOKEN_FILE": token,
         ]
         try bench.start()
-        let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
+        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
         #expect(
             errors.contains { ($0["message"] as? String)?.contains("chmod 600 \(token)") == true }
         )
@@ -279,9 +222,9 @@ import Testing
     ) throws {
         let bench = try Bench("[beacons.bindkeys]\n\"54:48:E6:8F:80:A5\" = \"\(key)\"\n")
         let hex = "1216D2FC41A47266C95F730011223378237214"
-        let result = try bench.run(
-            ["decode", hex] + (address.isEmpty ? [] : ["--address", address])
-        )
+        let result =
+            try address.isEmpty
+            ? bench.run("decode", hex) : bench.run("decode", hex, "--address", address)
         #expect(result.status == status)
         #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error))
         #expect(!(result.error + result.output).contains(key))
@@ -316,11 +259,10 @@ import Testing
         ]
         try bench.start()
         try waitUntil("two records") {
-            let sources = try bench.json()["sources"] as? [String: [String: Any]] ?? [:]
-            return sources["beacons"]?["records"] as? Int == 2
+            try bench.source("beacons")["records"] as? Int == 2
         }
         let status = try bench.run("status", "--json").output
-        let errors = try bench.json()["recent_errors"] as? [[String: Any]] ?? []
+        let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
         let told = errors.filter {
             ($0["message"] as? String ?? "").contains("does not fit its key")
         }

@@ -25,106 +25,60 @@ import Testing
     ]
 
     /// A daemon with a receiver that tells ten positions a second, on a disk that fails on demand.
-    fileprivate final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        fileprivate let daemon = Process()
-        private let receiver = Process()
+    private final class Bench: Device {
         private let control: FileHandle
-        fileprivate let manager: ServiceManagerSocket
+        let manager: ServiceManagerSocket
 
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: temporary.path + "/state",
-                withIntermediateDirectories: true
-            )
+            let temporary = TemporaryFolder()
             manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(1))
-            let root = Tree.root.path
-            let library = temporary.path + "/faults.so"
-            try #require(
-                try Process.run(
-                    "/usr/bin/env",
-                    [
-                        "cc", "-shared", "-fPIC", "-O1", "-o", library,
-                        "\(root)/Tests/FieldFaults/fieldfaults.c", "-ldl", "-lpthread",
-                    ]
-                ).status == 0
-            )
             try Data(count: 64).write(to: URL(fileURLWithPath: temporary.path + "/control"))
             control = try #require(FileHandle(forUpdatingAtPath: temporary.path + "/control"))
-            let output = Pipe()
-            receiver.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            receiver.arguments = [
-                "python3", "-c",
+            try super.init(in: temporary)
+            let files = FileManager.default
+            try files.createDirectory(atPath: folder + "/state", withIntermediateDirectories: true)
+            let source = Tree.path("Tests/FieldFaults/fieldfaults.c")
+            environment = manager.environment.merging([
+                "LD_PRELOAD": try library(source, to: "faults.so"),
+                "FIELDFAULTS_DIR": folder + "/state",
+                "FIELDFAULTS_CONTROL": folder + "/control",
+            ]) { $1 }
+            try configure(
                 """
+                [location]
+                gpsd = "\(try startWalk())"
+                interval = "100ms"
+                [storage]
+                commit_interval = "100ms"
+                """
+            )
+        }
+
+        /// A gpsd that tells ten positions a second; its address.
+        private func startWalk() throws -> String {
+            let script = """
                 import sys
                 sys.path.insert(0, sys.argv[1])
                 from gpsd import Walk
                 print(Walk().address, flush=True)
                 sys.stdin.read()
-                """, "\(root)/Tests/Torture",
-            ]
-            receiver.standardInput = Pipe()
-            receiver.standardOutput = output
-            try receiver.run()
-            let address = String(
-                decoding: output.fileHandleForReading.availableData,
-                as: UTF8.self
-            ).trimmingCharacters(in: .whitespacesAndNewlines)
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            [beacons]
-            enabled = false
-            [audio]
-            enabled = false
-            [location]
-            gpsd = "\(address)"
-            interval = "100ms"
-            [storage]
-            commit_interval = "100ms"
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
-            daemon.standardError = FileHandle.nullDevice
-            daemon.environment = ProcessInfo.processInfo.environment.merging([
-                "LD_PRELOAD": library, "FIELDFAULTS_DIR": folder + "/state",
-                "FIELDFAULTS_CONTROL": folder + "/control",
-            ]) { $1 }.merging(manager.environment) { $1 }
+                """
+            let output = Pipe()
+            children.append(
+                try .started(
+                    "/usr/bin/env",
+                    ["python3", "-c", script, Tree.path("Tests/Torture")],
+                    input: Pipe(),
+                    output: output
+                )
+            )
+            return "127.0.0.1:\(try output.number(after: ":"))"
         }
-
-        deinit {
-            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-            if receiver.isRunning { kill(receiver.processIdentifier, SIGKILL) }
-        }
-
-        func start() throws { try daemon.run() }
-
-        var isRunning: Bool { daemon.isRunning }
 
         func fail(_ fault: Fault?) throws {
             let numbers: [Int64] = [fault?.write ?? 0, fault?.sync ?? 0, fault?.naming ?? 0]
             try control.seek(toOffset: 0)
             try control.write(contentsOf: numbers.withUnsafeBytes { Data($0) })
-        }
-
-        func stop() -> Int32 {
-            daemon.terminate()
-            daemon.waitUntilExit()
-            return daemon.terminationStatus
-        }
-
-        func status() throws -> [String: Any] {
-            let text = try Process.run(
-                Tree.program("waypost"),
-                [
-                    "status", "--json", "--config", folder + "/waypost.toml",
-                ]
-            ).output
-            let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
-            return object as? [String: Any] ?? [:]
         }
     }
 
@@ -145,7 +99,7 @@ import Testing
     @Test(arguments: faults)
     func failingDisk_isTold_andNothingIsLostOnceItIsBack(_ fault: Fault) throws {
         let bench = try Bench()
-        try bench.start()
+        try bench.launch()
         try waitUntil("fixes") { try fixes(bench.status()) > 3 }
         try bench.fail(fault)
         try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
@@ -161,7 +115,7 @@ import Testing
         if let code = fault.code { #expect(codes(status).contains(code)) }
         try bench.fail(nil)
         try waitUntil("recovery without a restart") { try storage(bench.status()) == "ok" }
-        #expect(bench.stop() == 0)
+        #expect(try bench.stop() == 0)
 
         let last = fixes(try bench.status())
         let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
@@ -173,39 +127,22 @@ import Testing
     @Test func diskThatTakesNothingAtTheStart_isWaitedFor() throws {
         let bench = try Bench()
         let fault = Self.faults[3]
-        try bench.start()
+        try bench.launch()
         try waitUntil("fixes") { try fixes(bench.status()) > 3 }
-        #expect(bench.stop() == 0)
+        #expect(try bench.stop() == 0)
         let known = fixes(try bench.status())
 
-        let again = bench
-        try again.fail(fault)
-        let second = try again.startAgain()
-        defer { if second.isRunning { kill(second.processIdentifier, SIGKILL) } }
+        try bench.fail(fault)
+        try bench.launch()
         try waitUntil("collecting without a disk") {
-            let status = try again.status()
+            let status = try bench.status()
             return storage(status) == "error" && fixes(status) > 10
         }
-        try again.fail(nil)
-        try waitUntil("recovery") { try storage(again.status()) == "ok" }
-        second.terminate()
-        second.waitUntilExit()
-        #expect(second.terminationStatus == 0)
-        let last = fixes(try again.status())
+        try bench.fail(nil)
+        try waitUntil("recovery") { try storage(bench.status()) == "ok" }
+        #expect(try bench.stop() == 0)
+        let last = fixes(try bench.status())
         let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM location") == Int64(known + last))
-    }
-}
-
-extension DiskSystemTests.Bench {
-    /// Another daemon on the same directories; a Process runs once.
-    fileprivate func startAgain() throws -> Process {
-        let second = Process()
-        second.executableURL = daemon.executableURL
-        second.arguments = daemon.arguments
-        second.environment = daemon.environment
-        second.standardError = FileHandle.nullDevice
-        try second.run()
-        return second
     }
 }

@@ -73,7 +73,7 @@ import Testing
             ],
             output
         )
-        let port = try site.number(after: "ACCEPT 127.0.0.1:", in: output)
+        let port = try output.number(after: "ACCEPT 127.0.0.1:")
         let endpoint = "https://127.0.0.1:\(port)/api/ingest"
         try site.configure(endpoint: endpoint)
         let unknown = try site.examine().checks

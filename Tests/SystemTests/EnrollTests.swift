@@ -31,33 +31,22 @@ import Testing
         server.serve_forever()
         """
 
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private(set) var endpoint = ""
-        private var children: [Process] = []
+    private final class Bench: Device {
+        private let server: StubServer
+        var endpoint: String { "http://127.0.0.1:\(server.port)/api/ingest" }
 
         init(isMute: Bool = false) throws {
-            try configure("")
-            let output = Pipe()
-            let server = try start(
-                "/usr/bin/python3",
-                ["-c", EnrollTests.server] + (isMute ? ["mute"] : []),
-                output
-            )
-            #expect(server.isRunning)
-            let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-            endpoint = "http://127.0.0.1:\(line.trimmingCharacters(in: .whitespacesAndNewlines))"
-            endpoint += "/api/ingest"
+            server = try StubServer(EnrollTests.server, isMute ? "mute" : "")
+            try super.init()
+            try collect("")
         }
 
-        deinit {
-            for child in children where child.isRunning { kill(child.processIdentifier, SIGKILL) }
-        }
+        deinit { server.stop() }
 
         /// A source that fails as soon as it may collect.
-        func configure(_ upload: String) throws {
-            let text = """
+        func collect(_ upload: String) throws {
+            try write(
+                """
                 # mine
                 state_directory = "\(folder)/state"
                 runtime_directory = "\(folder)/run"
@@ -69,47 +58,21 @@ import Testing
                 device = "nosuchdevice"
                 \(upload)
 
-                """
-            try write(text, "waypost.toml")
-        }
-
-        func write(_ text: String, _ name: String, mode: Int = 0o644) throws {
-            let path = folder + "/" + name
-            try text.write(toFile: path, atomically: true, encoding: .utf8)
-            let files = FileManager.default
-            try files.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+                """,
+                "waypost.toml"
+            )
         }
 
         func text(_ name: String) throws -> String {
             try String(contentsOfFile: folder + "/" + name, encoding: .utf8)
         }
 
-        @discardableResult func start(
-            _ program: String,
-            _ arguments: [String],
-            _ output: Any
-        ) throws -> Process {
-            let process = try Process.started(program, arguments, output: output)
-            children.append(process)
-            return process
-        }
-
         func startDaemon() throws {
-            let arguments = ["run", "--config", folder + "/waypost.toml"]
-            try start(Tree.program("waypost"), arguments, FileHandle.nullDevice)
+            try launch()
             try waitUntil("the daemon runs") { try ![nil, "unknown"].contains(sound()?.state) }
         }
 
-        func stopServer() {
-            children.removeFirst().terminate()
-        }
-
-        func run(_ arguments: String...) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", folder + "/waypost.toml"]
-            )
-        }
+        func stopServer() { server.stop() }
 
         func enroll(_ file: String) throws -> Outcome {
             let file = folder + "/" + file
@@ -118,13 +81,12 @@ import Testing
 
         /// State and reason of the source, as the daemon says them.
         func sound() throws -> (state: String, reason: String)? {
-            let text = try run("status", "--json").output
-            let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-            guard (report?["daemon"] as? [String: Any])?["running"] as? Bool == true,
-                let sources = report?["sources"] as? [String: [String: Any]],
-                let state = sources["audio"]?["state"] as? String
+            let report = try status()
+            guard (report["daemon"] as? [String: Any])?["running"] as? Bool == true,
+                let source = (report["sources"] as? [String: [String: Any]])?["audio"],
+                let state = source["state"] as? String
             else { return nil }
-            return (state, sources["audio"]?["reason"] as? String ?? "")
+            return (state, source["reason"] as? String ?? "")
         }
     }
 
@@ -174,7 +136,7 @@ import Testing
     @Test func anotherEndpoint_isNotTheOneThatAcceptedTheDevice() throws {
         let bench = try Bench()
         try bench.write("good-token", "token", mode: 0o600)
-        try bench.configure(
+        try bench.collect(
             "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(bench.folder)/token\""
         )
         let state = bench.folder + "/state"
@@ -193,7 +155,7 @@ import Testing
     @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
         let bench = try Bench(isMute: true)
         try bench.write("good-token", "token", mode: 0o600)
-        try bench.configure(
+        try bench.collect(
             """
             [upload]
             endpoint = "\(bench.endpoint)"

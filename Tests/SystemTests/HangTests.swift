@@ -25,63 +25,40 @@ import Testing
     ]
 
     /// A daemon in which one call hangs while a file is there.
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private let daemon = Process()
+    private final class Bench: Device {
         private let hang: Hang
         /// Both ends, so that opening one waits for nobody.
         private var sound: Int32 = -1
 
-        init(_ hang: Hang, log: Any = FileHandle.nullDevice, more: [String: String] = [:]) throws {
+        init(_ hang: Hang, more: [String: String] = [:]) throws {
             self.hang = hang
-            try FileManager.default.createDirectory(
-                atPath: folder + "/state",
-                withIntermediateDirectories: true
-            )
-            try makeLibrary()
+            try super.init()
+            let files = FileManager.default
+            try files.createDirectory(atPath: folder + "/state", withIntermediateDirectories: true)
+            let library = try library(Tree.path("Tests/FieldFaults/hangs.c"), to: "hangs.so")
             try makeMicrophone()
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            [beacons]
-            enabled = \(hang.source == "beacons")
-            [audio]
-            enabled = \(hang.source == "audio")
-            device = "mic"
-            [location]
-            enabled = \(hang.source == "location")
-            gpsd = "gpsd.example:2947"
-            [storage]
-            commit_interval = "100ms"
-            [stream.tide]
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", folder + "/waypost.toml", "--patience", "2"]
-            daemon.standardError = log
-            daemon.environment = ProcessInfo.processInfo.environment.merging(
-                [
-                    "LD_PRELOAD": folder + "/hangs.so", "HANGS_WHILE": folder + "/hang",
-                    "HANGS_CALLS": hang.call, "ALSA_CONFIG_PATH": folder + "/asound.conf",
-                ].merging(more) { $1 }
-            ) { $1 }
-        }
-
-        deinit {
-            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
-            close(sound)
-        }
-
-        private func makeLibrary() throws {
-            let arguments = ["cc", "-shared", "-fPIC", "-O1", "-o", folder + "/hangs.so"]
-            let compiler = try Process.run(
-                "/usr/bin/env",
-                arguments + [Tree.path("Tests/FieldFaults/hangs.c"), "-ldl"]
+            try configure(
+                """
+                [beacons]
+                enabled = \(hang.source == "beacons")
+                [audio]
+                enabled = \(hang.source == "audio")
+                device = "mic"
+                [location]
+                enabled = \(hang.source == "location")
+                gpsd = "gpsd.example:2947"
+                [storage]
+                commit_interval = "100ms"
+                [stream.tide]
+                """
             )
-            try #require(compiler.status == 0, "\(compiler.error)")
+            environment = [
+                "LD_PRELOAD": library, "HANGS_WHILE": folder + "/hang",
+                "HANGS_CALLS": hang.call, "ALSA_CONFIG_PATH": folder + "/asound.conf",
+            ].merging(more) { $1 }
         }
+
+        deinit { close(sound) }
 
         /// A microphone that has five seconds of sound to give and then blocks.
         private func makeMicrophone() throws {
@@ -89,7 +66,7 @@ import Testing
             sound = open(folder + "/mic.raw", O_RDWR)
             _ = fcntl(sound, 1031, 1 << 20)
             let samples = [UInt8](repeating: 0x41, count: 160_000)
-            try #require(write(sound, samples, samples.count) == samples.count)
+            try #require(Glibc.write(sound, samples, samples.count) == samples.count)
             try """
             pcm.null { type null }
             pcm.mic {
@@ -103,25 +80,26 @@ import Testing
         }
 
         /// Starts the daemon without a hang, and returns once its parts run.
-        func start() throws {
-            try daemon.run()
-            try waitUntil("a start") { try !status().isEmpty }
+        func begin(log: Any = FileHandle.nullDevice) throws {
+            try launch(log)
+            try waitUntil("a start") { try !snapshot().isEmpty }
         }
 
-        /// Has it read its configuration again, and say so.
-        func reload() { kill(daemon.processIdentifier, SIGHUP) }
+        private func launch(_ log: Any = FileHandle.nullDevice) throws {
+            try launch(["--patience", "2"], log: log)
+        }
 
         /// Starts the daemon, and returns once it hangs.
         func startAndHang() throws {
             if hang.source != nil { makeHang() }
             guard hang.source == nil else {
-                try daemon.run()
+                try launch()
                 return try waitUntil("the call") {
                     hang.call.isEmpty ? isSilent : exists("hang.\(hang.call)")
                 }
             }
             // A disk that hangs from the start is another matter.
-            try start()
+            try begin()
             makeHang()
             try putRecord()
             try waitUntil("the call") { exists("hang.fsync") }
@@ -129,13 +107,9 @@ import Testing
 
         /// Something to write; nobody waits for its answer.
         private func putRecord() throws {
-            let (program, input) = (Process(), Pipe())
-            program.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            program.arguments = ["put", "tide", "--config", folder + "/waypost.toml"]
-            program.standardInput = input
-            program.standardOutput = FileHandle.nullDevice
-            program.standardError = FileHandle.nullDevice
-            try program.run()
+            let input = Pipe()
+            let arguments = ["put", "tide", "--config", config]
+            children.append(try .started(Tree.program("waypost"), arguments, input: input))
             try input.fileHandleForWriting.write(contentsOf: Data("{\"level_m\": 1}\n".utf8))
             try input.fileHandleForWriting.close()
         }
@@ -154,15 +128,8 @@ import Testing
             return ioctl(sound, UInt(FIONREAD), &waiting) == 0 && waiting == 0
         }
 
-        /// Asks it to end; its exit status.
-        func stop() throws -> Int32 {
-            daemon.terminate()
-            try waitUntil("its end") { !daemon.isRunning }
-            return daemon.terminationStatus
-        }
-
         /// The snapshot, which needs nobody to answer.
-        func status() throws -> [String: Any] {
+        func snapshot() throws -> [String: Any] {
             guard let data = FileManager.default.contents(atPath: folder + "/run/status.json")
             else {
                 return [:]
@@ -172,7 +139,7 @@ import Testing
 
         /// Why the part that hangs does not work, as `status` says it.
         func reason() throws -> String {
-            let status = try status()
+            let status = try snapshot()
             guard let source = hang.source else {
                 return (status["reasons"] as? [String] ?? []).joined(separator: "; ")
             }
@@ -183,7 +150,7 @@ import Testing
         /// Starts the daemon on a disk that hangs, and returns once it does.
         func startOnADiskThatHangs() throws {
             makeHang()
-            try daemon.run()
+            try launch()
             try waitUntil("the call") { exists("hang.fsync") }
         }
 
@@ -191,10 +158,7 @@ import Testing
 
         /// What `waypost status` prints.
         func screen() throws -> String {
-            let outcome = try Process.run(
-                Tree.program("waypost"),
-                ["status", "--config", folder + "/waypost.toml"]
-            )
+            let outcome = try run("status")
             return outcome.output + outcome.error
         }
     }
@@ -222,7 +186,7 @@ import Testing
         try waitUntil("what it waits for") {
             try bench.screen().contains("starting: no answer for")
         }
-        #expect(try bench.status().isEmpty)
+        #expect(try bench.snapshot().isEmpty)
         try bench.endHang()
         try waitUntil("its start") { try !bench.screen().contains("starting") }
         #expect(try bench.stop() == 0)
@@ -241,9 +205,9 @@ import Testing
         let path = bench.folder + "/state/queue.sqlite"
         try Queue(settings: QueueSettings(path: path, bootID: "0", appVersion: "0")).close()
         bench.makeHang()
-        try bench.start()
+        try bench.begin()
         try waitUntil("its name") {
-            let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+            let errors = try bench.snapshot()["recent_errors"] as? [[String: Any]] ?? []
             return errors.contains {
                 ($0["message"] as? String)?.contains("in quick_check") == true
             }
@@ -260,11 +224,11 @@ import Testing
         let page = [UInt8](repeating: 0x2E, count: 4096)
         while Glibc.write(output.fileDescriptor, page, page.count) > 0 {}
         _ = fcntl(output.fileDescriptor, F_SETFL, 0)
-        let bench = try Bench(Self.disk, log: log)
-        try bench.start()
+        let bench = try Bench(Self.disk)
+        try bench.begin(log: log)
         var text = ""
         try waitUntil("what was lost") {
-            bench.reload()
+            bench.signal(SIGHUP)
             var block = [UInt8](repeating: 0, count: 1 << 16)
             let count = read(input.fileDescriptor, &block, block.count)
             text += String(decoding: block.prefix(max(0, count)), as: UTF8.self)

@@ -6,110 +6,30 @@ import Testing
 
 @Suite struct IntakeSystemTests {
     /// A gateway with two streams of the user, and a receiver for it.
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private var daemon: Process?
-        private var receiver: Process?
-
-        var config: String { folder + "/waypost.toml" }
-
+    private final class Bench: Device {
         init() throws {
-            try FileManager.default.createDirectory(
-                atPath: folder + "/data",
-                withIntermediateDirectories: true
-            )
+            try super.init()
+            try write("demo-token", "token", mode: 0o600)
             try configure(endpoint: "http://127.0.0.1:1/api/ingest")
         }
 
-        deinit {
-            for process in [daemon, receiver].compactMap({ $0 }) where process.isRunning {
-                kill(process.processIdentifier, SIGKILL)
-                process.waitUntilExit()
-            }
-        }
-
         func configure(endpoint: String, required: Bool = false) throws {
-            try "demo-token".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
-            chmod(folder + "/token", 0o600)
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = \(required)
-            endpoint = "\(endpoint)"
-            token_file = "\(folder)/token"
-            interval = "1h"
-            [beacons]
-            enabled = false
-            [location]
-            enabled = false
-            [audio]
-            enabled = false
-            [stream.weather]
-            wire = "site_weather"
-            max_rate = 100000
-            [stream.door]
-            """.write(toFile: config, atomically: true, encoding: .utf8)
-        }
-
-        func startReceiver() throws {
-            try "demo-token\n".write(
-                toFile: folder + "/tokens",
-                atomically: true,
-                encoding: .utf8
-            )
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
-            process.arguments = [
-                "--listen", "127.0.0.1:0", "--data", folder + "/data", "--tokens",
-                folder + "/tokens",
-            ]
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            receiver = process
-            var text = ""
-            while !text.contains("/\n"), !text.contains(",") {
-                let data = output.fileHandleForReading.availableData
-                guard !data.isEmpty else { throw NeverHappened(what: "a start") }
-                text += String(decoding: data, as: UTF8.self)
-                let port = text.components(separatedBy: "127.0.0.1:").dropFirst().first?
-                    .prefix { $0.isNumber }
-                if let port, !port.isEmpty, text.hasSuffix("\n") {
-                    return try configure(endpoint: "http://127.0.0.1:\(port)/api/ingest")
-                }
-            }
-        }
-
-        func start() throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            process.arguments = ["run", "--config", config]
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            daemon = process
-            try waitUntil("the daemon") { try run("status").status < 2 }
-        }
-
-        func killDaemon() {
-            guard let daemon else { return }
-            self.daemon = nil
-            kill(daemon.processIdentifier, SIGKILL)
-            daemon.waitUntilExit()
-        }
-
-        func run(
-            _ arguments: String...,
-            input: String = ""
-        ) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", config],
-                input: input
+            try configure(
+                """
+                [upload]
+                required = \(required)
+                endpoint = "\(endpoint)"
+                token_file = "\(folder)/token"
+                interval = "1h"
+                [stream.weather]
+                wire = "site_weather"
+                max_rate = 100000
+                [stream.door]
+                """
             )
         }
+
+        func useReceiver() throws { try configure(endpoint: startReceiver()) }
 
         /// The lines that the receiver has of a stream.
         func arrived(_ wire: String) throws -> [String] {
@@ -126,9 +46,7 @@ import Testing
 
         /// `status --json`, and what it says of the first stream.
         func figures() throws -> (all: [String: Any], stream: [String: Any]) {
-            let text = try run("status", "--json").output
-            let object = try JSONSerialization.jsonObject(with: Data(text.utf8))
-            let all = object as? [String: Any] ?? [:]
+            let all = try status()
             let streams = all["streams"] as? [String: Any] ?? [:]
             return (all, streams["site_weather"] as? [String: Any] ?? [:])
         }
@@ -177,7 +95,7 @@ import Testing
 
     @Test func syncThatMayWaitForEver_isNoOverflow() throws {
         let bench = try Bench()
-        try bench.startReceiver()
+        try bench.useReceiver()
         try bench.start()
         #expect(try bench.run("sync", "--wait", "99999999999").status == 0)
     }
@@ -198,7 +116,7 @@ import Testing
 
     @Test func record_reachesTheReceiverOnce_asItCame() throws {
         let bench = try Bench()
-        try bench.startReceiver()
+        try bench.useReceiver()
         try bench.start()
         let first = try bench.run("put", "weather", input: "{\"t\": 21.50, \"n\": 1}\n{\"n\": 2}\n")
         #expect(first.status == 0)
@@ -227,7 +145,7 @@ import Testing
         // It is no reason for a commit of its own: it goes with the next record.
         #expect(try bench.run("put", "weather", input: "{\"n\": 2}\n").status == 0)
         bench.killDaemon()
-        try bench.startReceiver()
+        try bench.useReceiver()
         try bench.start()
         let failed = try bench.figures()
         #expect((failed.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
@@ -247,23 +165,16 @@ import Testing
 
     @Test func killAmongRecords_losesNoneThatWasAcknowledged_andDoublesNone() throws {
         let bench = try Bench()
-        try bench.startReceiver()
+        try bench.useReceiver()
         try bench.start()
         let count = 50_000
         let input = bench.folder + "/input"
         try (0..<count).map { "{\"n\":\($0)}\n" }.joined()
             .write(toFile: input, atomically: true, encoding: .utf8)
-        let put = Process()
-        put.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-        put.arguments = ["put", "weather", "--file", input, "--config", bench.config]
         let error = Pipe()
-        put.standardError = error
-        try put.run()
+        let put = try bench.begin("put", "weather", "--file", input, error: error)
         try waitUntil("the first records") {
-            let text = try bench.run("status", "--json").output
-            let json = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-            let streams = json?["streams"] as? [String: [String: Any]]
-            return (streams?["site_weather"]?["pending"] as? Int ?? 0) > 0
+            try bench.stream("site_weather")["pending"] as? Int ?? 0 > 0
         }
         bench.killDaemon()
         try bench.start()

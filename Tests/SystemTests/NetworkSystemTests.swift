@@ -36,107 +36,70 @@ import Testing
         var said: [String] { Array(lines.dropFirst()) }
     }
 
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        let daemon = Process()
-
+    private final class Bench: Device {
         init() throws {
-            try "secret\n".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
-            chmod(folder + "/token", 0o600)
+            try super.init()
+            try write("secret\n", "token", mode: 0o600)
+            // Without the proxies of whoever runs the tests.
+            for name in ProcessInfo.processInfo.environment.keys
+            where name.lowercased().hasSuffix("_proxy") { environment[name] = "" }
         }
 
-        deinit {
-            if daemon.isRunning { kill(daemon.processIdentifier, SIGKILL) }
+        func upload(to endpoint: String, _ more: String = "", timeout: String = "1h") throws {
+            try configure(
+                """
+                [upload]
+                required = false
+                endpoint = "\(endpoint)"
+                token_file = "\(folder)/token"
+                interval = "200ms"
+                timeout = "\(timeout)"
+                \(more)
+                """
+            )
         }
 
-        func configure(
-            _ endpoint: String,
-            _ more: String = "",
-            timeout: String = "1h"
-        ) throws {
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            endpoint = "\(endpoint)"
-            token_file = "\(folder)/token"
-            interval = "200ms"
-            timeout = "\(timeout)"
-            \(more)
-            [beacons]
-            enabled = false
-            [location]
-            enabled = false
-            [audio]
-            enabled = false
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
+        func start(_ variables: [String: String]) throws {
+            environment.merge(variables) { $1 }
+            try launch()
         }
 
-        /// Without the proxies of whoever runs the tests.
-        func start(_ environment: [String: String] = [:]) throws {
-            var variables = ProcessInfo.processInfo.environment.filter {
-                !$0.key.lowercased().hasSuffix("_proxy")
-            }
-            variables.merge(environment) { $1 }
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
-            daemon.environment = variables
-            daemon.standardError = FileHandle.nullDevice
-            try daemon.run()
-        }
-
-        func events() throws -> [String: Any] {
-            let text = try Process.run(
-                Tree.program("waypost"),
-                [
-                    "status", "--json", "--config", folder + "/waypost.toml",
-                ]
-            ).output
-            // Nothing to tell of before the daemon has made its database.
-            let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
-            let streams = (object as? [String: Any])?["streams"] as? [String: Any]
-            return streams?["waypost_events"] as? [String: Any] ?? [:]
-        }
+        func events() throws -> [String: Any] { try stream("waypost_events") }
 
         func error() throws -> [String: Any] {
             try events()["last_error"] as? [String: Any] ?? [:]
         }
 
         /// SIGTERM; the exit status and how long it took.
-        func stop() throws -> (status: Int32, seconds: Double) {
+        func end() throws -> (status: Int32, seconds: Double) {
             let began = Date()
-            daemon.terminate()
-            try waitUntil("the daemon ends") { !daemon.isRunning }
-            return (daemon.terminationStatus, Date().timeIntervalSince(began))
+            return (try stop(), Date().timeIntervalSince(began))
         }
     }
 
     @Test func stalledRequest_blocksNeitherStatusNorReloadNorStop() throws {
         let bench = try Bench()
         let server = try BadServer(bench.folder, "stall")
-        try bench.configure("http://\(server.address)/api/ingest")
-        try bench.start()
+        try bench.upload(to: "http://\(server.address)/api/ingest")
+        try bench.launch()
         try waitUntil("the request is under way") { !server.said.isEmpty }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
         // A reload makes a new uploader: the old request ends at once, an hour before its time.
-        try bench.configure("http://\(server.address)/other/ingest")
-        kill(bench.daemon.processIdentifier, SIGHUP)
+        try bench.upload(to: "http://\(server.address)/other/ingest")
+        bench.signal(SIGHUP)
         try waitUntil("the new address is asked") {
             server.said.contains("POST /other/ingest HTTP/1.1")
         }
         try waitUntil("the old request is gone") { server.said.contains("gone") }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
         // The contract's limit, and the test's only way to tell it from the request's own.
-        let end = try bench.stop()
+        let end = try bench.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)
     }
 
     @Test func silentNameServer_blocksNeitherStatusNorStop() throws {
         let bench = try Bench()
-        let library = bench.folder + "/silent.so"
         try """
         #include <unistd.h>
         #include <sys/types.h>
@@ -150,23 +113,15 @@ import Testing
             for (;;) pause();
         }
         """.write(toFile: bench.folder + "/silent.c", atomically: true, encoding: .utf8)
-        let compiler = Process()
-        compiler.executableURL = URL(fileURLWithPath: "/bin/sh")
-        compiler.arguments = [
-            "-c", #"exec "$(command -v cc || command -v clang)" -shared -fPIC -o "$0" "$1""#,
-            library, bench.folder + "/silent.c",
-        ]
-        try compiler.run()
-        compiler.waitUntilExit()
-        try #require(compiler.terminationStatus == 0)
-        try bench.configure("https://waypost.example/api/ingest")
+        let library = try bench.library(bench.folder + "/silent.c", to: "silent.so")
+        try bench.upload(to: "https://waypost.example/api/ingest")
         let asked = bench.folder + "/asked"
         try bench.start(["LD_PRELOAD": library, "ASKED": asked])
         try waitUntil("the name is looked up") {
             FileManager.default.fileExists(atPath: asked)
         }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
-        let end = try bench.stop()
+        let end = try bench.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)
     }
@@ -174,7 +129,7 @@ import Testing
     @Test func httpProxy_isUsed() throws {
         let bench = try Bench()
         let proxy = try BadServer(bench.folder, "proxy")
-        try bench.configure("http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try bench.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
         try bench.start(["http_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
@@ -185,7 +140,7 @@ import Testing
     @Test func noProxy_goesStraight() throws {
         let bench = try Bench()
         let proxy = try BadServer(bench.folder, "proxy")
-        try bench.configure("http://ingest.invalid/api/ingest", "allow_plaintext = true")
+        try bench.upload(to: "http://ingest.invalid/api/ingest", "allow_plaintext = true")
         try bench.start([
             "http_proxy": "http://\(proxy.address)", "no_proxy": "other.example,ingest.invalid",
         ])
@@ -199,7 +154,7 @@ import Testing
         let (proxy, server) = (
             try BadServer(bench.folder, "proxy"), try BadServer(bench.folder, "proxy")
         )
-        try bench.configure("http://\(server.address)/api/ingest")
+        try bench.upload(to: "http://\(server.address)/api/ingest")
         try bench.start(["http_proxy": "http://\(proxy.address)", "ALL_PROXY": proxy.address])
         try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
@@ -211,7 +166,7 @@ import Testing
     @Test func httpsProxyThatRefuses_isANetworkError() throws {
         let bench = try Bench()
         let proxy = try BadServer(bench.folder, "proxy")
-        try bench.configure("https://ingest.invalid/api/ingest")
+        try bench.upload(to: "https://ingest.invalid/api/ingest")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload fails") { try bench.error()["code"] != nil }
         #expect(try bench.error()["code"] as? String == "E001")
@@ -223,30 +178,25 @@ import Testing
     @Test func proxyThatStalls_endsByTheTimeout() throws {
         let bench = try Bench()
         let proxy = try BadServer(bench.folder, "stall")
-        try bench.configure("https://ingest.invalid/api/ingest", timeout: "1s")
+        try bench.upload(to: "https://ingest.invalid/api/ingest", timeout: "1s")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload fails") { try bench.error()["code"] != nil }
         #expect(try bench.error()["code"] as? String == "E001")
         #expect(proxy.said.first == "CONNECT ingest.invalid:443 HTTP/1.1")
-        #expect(try bench.stop().status == 0)
+        #expect(try bench.end().status == 0)
     }
 
     @Test func httpsProxy_isATunnelToTheServerItself() throws {
         let bench = try Bench()
         let (key, certificate) = (bench.folder + "/key.pem", bench.folder + "/cert.pem")
-        let openssl = Process()
-        openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        openssl.arguments = [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+        let arguments = [
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
             "-nodes", "-keyout", key, "-out", certificate, "-days", "30", "-subj",
             "/CN=ingest.invalid", "-addext", "subjectAltName=DNS:ingest.invalid",
         ]
-        openssl.standardError = FileHandle.nullDevice
-        try openssl.run()
-        openssl.waitUntilExit()
-        try #require(openssl.terminationStatus == 0)
+        try #require(try Process.run("/usr/bin/env", ["openssl"] + arguments).status == 0)
         let proxy = try BadServer(bench.folder, "tunnel", certificate, key)
-        try bench.configure("https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
+        try bench.upload(to: "https://ingest.invalid/api/ingest", "ca_file = \"\(certificate)\"")
         try bench.start(["https_proxy": "http://\(proxy.address)"])
         try waitUntil("the upload is done") {
             try bench.events()["uploaded"] as? Int ?? 0 > 0
@@ -260,25 +210,16 @@ import Testing
 
     /// The family of `deploy/torture`, a tenth of it: the real receiver, random faults, kill -9 among them.
     @Test func hundredFaults_loseAndDoubleNothing() throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         let seed = UInt16.random(in: 0...UInt16.max)
-        process.arguments = [
-            "python3", Tree.path("Tests/Torture/main.py"),
-            "--programs",
-            URL(fileURLWithPath: Tree.program("waypost")).deletingLastPathComponent().path,
-            "--faults", "none",
-            "--only", "network", "--seconds", "6", "--seed", "\(seed)",
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
+        let programs = URL(fileURLWithPath: Tree.program("waypost")).deletingLastPathComponent()
+        let torture = try Process.run(
+            "/usr/bin/env",
+            [
+                "python3", Tree.path("Tests/Torture/main.py"), "--programs", programs.path,
+                "--faults", "none", "--only", "network", "--seconds", "6", "--seed", "\(seed)",
+            ]
         )
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0, "seed \(seed)\n\(text)")
-        #expect(text.contains("torture: ok"))
+        #expect(torture.status == 0, "seed \(seed)\n\(torture.output)")
+        #expect(torture.output.contains("torture: ok"))
     }
 }

@@ -93,7 +93,7 @@ final class Site {
             ],
             output
         )
-        port = try number(after: "http://127.0.0.1:", in: output)
+        port = try output.number(after: "http://127.0.0.1:")
     }
 
     private func startGPSD() throws {
@@ -127,18 +127,6 @@ final class Site {
         children.append(
             try .started(program, arguments, output: output, environment: environment)
         )
-    }
-
-    func number(after mark: String, in pipe: Pipe) throws -> String {
-        var text = ""
-        while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty {
-            text += String(decoding: data, as: UTF8.self)
-            let rest = text.components(separatedBy: mark).dropFirst().first ?? ""
-            if rest.contains(where: { !$0.isNumber }) {
-                return String(rest.prefix { $0.isNumber })
-            }
-        }
-        throw NeverHappened(what: "a start")
     }
 
     var environment: [String: String] {

@@ -9,49 +9,34 @@ import Testing
 
 @Suite struct SourceEventsTests {
     /// A gpsd whose receiver is a program that sends NMEA by UDP, and a daemon that follows it.
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private let daemon = Process()
-        private let receiver = Process()
+    private final class Bench: Device {
+        private let ports = (gpsd: freePort(), receiver: freePort(datagrams: true))
         private var gpsd: Process?
-        private let manager: ServiceManagerSocket
-        private let ports: (gpsd: UInt16, receiver: UInt16)
 
         init() throws {
+            let temporary = TemporaryFolder()
             // The health timer ticks every two seconds.
-            manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(4))
-            ports = (freePort(), freePort(datagrams: true))
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            [beacons]
-            enabled = false
-            [audio]
-            enabled = false
-            [location]
-            gpsd = "127.0.0.1:\(ports.gpsd)"
-            [storage]
-            commit_interval = "100ms"
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
+            let manager = try ServiceManagerSocket(folder: temporary.path, interval: .seconds(4))
+            self.manager = manager
+            let port = ports.gpsd
+            try super.init(
+                """
+                [location]
+                gpsd = "127.0.0.1:\(port)"
+                [storage]
+                commit_interval = "100ms"
+                """,
+                in: temporary
+            )
+            environment = manager.environment
             try startReceiver()
             try startGPSD()
         }
 
-        deinit {
-            for process in [daemon, receiver, gpsd] {
-                if let process, process.isRunning { kill(process.processIdentifier, SIGKILL) }
-            }
-        }
+        private let manager: ServiceManagerSocket
 
         private func startReceiver() throws {
-            let root = Tree.root.path
-            receiver.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            receiver.arguments = [
-                "python3", "-c",
-                """
+            let script = """
                 import itertools, socket, subprocess, sys, time
                 route = [sys.executable, sys.argv[1], "--minutes", "1"]
                 lines = subprocess.run(route, capture_output=True).stdout.splitlines(keepends=True)
@@ -59,59 +44,31 @@ import Testing
                 for line in itertools.cycle(lines):
                     out.sendto(line, ("127.0.0.1", int(sys.argv[2])))
                     time.sleep(0.05)
-                """, "\(root)/Tests/Peers/route.py", "\(ports.receiver)",
-            ]
-            receiver.standardError = FileHandle.nullDevice
-            try receiver.run()
+                """
+            children.append(
+                try .started(
+                    "/usr/bin/env",
+                    [
+                        "python3", "-c", script, Tree.path("Tests/Peers/route.py"),
+                        "\(ports.receiver)",
+                    ]
+                )
+            )
         }
 
         func startGPSD() throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/sbin/gpsd")
-            process.arguments = [
-                "-N", "-n", "-b", "-S", "\(ports.gpsd)", "udp://127.0.0.1:\(ports.receiver)",
-            ]
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = FileHandle.nullDevice
-            try process.run()
+            let process = try Process.started(
+                "/usr/sbin/gpsd",
+                ["-N", "-n", "-b", "-S", "\(ports.gpsd)", "udp://127.0.0.1:\(ports.receiver)"]
+            )
+            children.append(process)
             gpsd = process
         }
 
-        func killGPSD() {
-            guard let gpsd else { return }
-            kill(gpsd.processIdentifier, SIGKILL)
-            gpsd.waitUntilExit()
-        }
-
-        func startDaemon() throws {
-            daemon.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            daemon.arguments = ["run", "--config", folder + "/waypost.toml"]
-            daemon.standardError = FileHandle.nullDevice
-            daemon.environment = ProcessInfo.processInfo.environment
-                .merging(manager.environment) { $1 }
-            try daemon.run()
-        }
-
-        func stop() -> Int32 {
-            daemon.terminate()
-            daemon.waitUntilExit()
-            return daemon.terminationStatus
-        }
-
-        func status() throws -> [String: Any] {
-            let text = try Process.run(
-                Tree.program("waypost"),
-                [
-                    "status", "--json", "--config", folder + "/waypost.toml",
-                ]
-            ).output
-            let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
-            return object as? [String: Any] ?? [:]
-        }
+        func killGPSD() { gpsd?.killAndWait() }
 
         var fixes: Int {
-            let sources = (try? status())?["sources"] as? [String: [String: Any]]
-            return sources?["location"]?["records"] as? Int ?? 0
+            (try? source("location"))?["records"] as? Int ?? 0
         }
 
         /// Kind, source and detail of each event of a source.
@@ -132,7 +89,7 @@ import Testing
 
     @Test func gpsdKilledAndStartedAgain_isLostAndRecoveredOnce() throws {
         let bench = try Bench()
-        try bench.startDaemon()
+        try bench.launch()
         try waitUntil("fixes") { bench.fixes > 0 }
         #expect(try bench.events().isEmpty)
         bench.killGPSD()
@@ -141,7 +98,7 @@ import Testing
         #expect(errors.contains { "\($0["message"] ?? "")".contains("gpsd at 127.0.0.1") })
         try bench.startGPSD()
         try waitUntil("the recovery") { try bench.events().count >= 2 }
-        #expect(bench.stop() == 0)
+        #expect(try bench.stop() == 0)
 
         let events = try bench.events()
         #expect(events.map(\.kind) == ["source_lost", "source_recovered"])

@@ -5,69 +5,25 @@ import Support
 import Testing
 
 @Suite struct SurveySystemTests {
-    private final class Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
-        private var daemon: Process?
-
+    private final class Bench: Device {
         init() throws {
-            let root = Tree.root.appendingPathComponent("Tests")
-            let capture = root.appendingPathComponent("Fixtures/beacons/capture.btsnoop").path
-            try """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
-            [upload]
-            required = false
-            [beacons]
-            source = "btsnoop:\(capture)"
-            replay_speed = 0
-            max_rate = 1000
-            [location]
-            enabled = false
-            [audio]
-            enabled = false
-            """.write(toFile: folder + "/waypost.toml", atomically: true, encoding: .utf8)
-        }
-
-        deinit {
-            killDaemon()
-        }
-
-        func start() throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: Tree.program("waypost"))
-            process.arguments = ["run", "--config", folder + "/waypost.toml"]
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            daemon = process
-            try waitUntil("the daemon") { try run("status").status < 2 }
-        }
-
-        func killDaemon() {
-            guard let daemon else { return }
-            self.daemon = nil
-            kill(daemon.processIdentifier, SIGKILL)
-            daemon.waitUntilExit()
-        }
-
-        func run(_ arguments: String...) throws -> Outcome {
-            try Process.run(
-                Tree.program("waypost"),
-                arguments + ["--config", folder + "/waypost.toml"]
+            let capture = Tree.path("Tests/Fixtures/beacons/capture.btsnoop")
+            try super.init(
+                """
+                [beacons]
+                source = "btsnoop:\(capture)"
+                replay_speed = 0
+                max_rate = 1000
+                """
             )
         }
 
         func sightings() throws -> Int {
-            let text = try run("status", "--json").output
-            let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-            let streams = report?["streams"] as? [String: [String: Any]]
-            return streams?["linux_bluez_beacons"]?["pending"] as? Int ?? 0
+            try stream("linux_bluez_beacons")["pending"] as? Int ?? 0
         }
 
         func streams() throws -> [String] {
-            let text = try run("status", "--json").output
-            let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-            return (report?["streams"] as? [String: Any] ?? [:]).keys.sorted()
+            (try status()["streams"] as? [String: Any] ?? [:]).keys.sorted()
         }
     }
 

@@ -31,8 +31,10 @@ import Testing
             for sample in family.samples: print(sample.name, sample.labels, sample.value)
         """
 
-    private let temporary = TemporaryFolder()
-    private var folder: String { temporary.path }
+    private let device: Device
+    private var folder: String { device.folder }
+
+    init() throws { device = try Device() }
 
     private func text(_ name: String) -> String {
         (try? String(contentsOfFile: folder + "/" + name, encoding: .utf8)) ?? ""
@@ -42,60 +44,32 @@ import Testing
         let server = try StubServer(Self.server, folder + "/calls")
         defer { server.stop() }
         let place = "http://127.0.0.1:\(server.port)"
-        try "token".write(toFile: folder + "/token", atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes(
-            [.posixPermissions: 0o600],
-            ofItemAtPath: folder + "/token"
-        )
-        let configuration = """
-            state_directory = "\(folder)/state"
-            runtime_directory = "\(folder)/run"
+        try device.write("token", "token", mode: 0o600)
+        try device.configure(
+            """
             [upload]
             endpoint = "\(place)/api/ingest"
             heartbeat_url = "\(place)/alive"
             token_file = "\(folder)/token"
-            [beacons]
-            enabled = false
-            [location]
-            enabled = false
-            [audio]
-            enabled = false
             [metrics]
             textfile = "\(folder)/waypost.prom"
-
             """
-        let file = folder + "/waypost.toml"
-        try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+        )
         let begin = Date()
-        let daemon = try Process.started(Tree.program("waypost"), ["run", "--config", file])
-        defer { kill(daemon.processIdentifier, SIGKILL) }
-        try waitUntil("a sync") {
-            try Process.run(Tree.program("waypost"), ["sync", "--config", file]).status == 0
-        }
+        try device.launch()
+        try waitUntil("a sync") { try device.run("sync").status == 0 }
         try waitUntil("a call") { text("calls").hasSuffix("\n") }
-        for _ in 0..<3 {
-            #expect(
-                try Process.run(Tree.program("waypost"), ["sync", "--config", file]).status == 0
-            )
-        }
+        for _ in 0..<3 { #expect(try device.run("sync").status == 0) }
         let minutes = Int(Date().timeIntervalSince(begin) / 60)
         let calls = text("calls").split(separator: "\n")
         #expect((1...(1 + minutes)).contains(calls.count))
         #expect(calls.allSatisfy { $0 == "/alive" })
 
         try waitUntil("the figures") { text("waypost.prom").contains("uploaded_records_total") }
-        let parsed = Pipe()
-        let parser = try Process.started(
-            "/usr/bin/python3",
-            ["-c", Self.parser, folder + "/waypost.prom"],
-            output: parsed
-        )
-        let samples = String(
-            decoding: parsed.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        parser.waitUntilExit()
-        #expect(parser.terminationStatus == 0)
+        let parser = ["-c", Self.parser, folder + "/waypost.prom"]
+        let parsed = try Process.run("/usr/bin/python3", parser)
+        #expect(parsed.status == 0, "\(parsed.error)")
+        let samples = parsed.output
         #expect(samples.contains("waypost_uploaded_records_total {'stream': 'waypost_events'}"))
         #expect(samples.contains("waypost_info {'version': '0.1.0', 'device_id': '"))
     }

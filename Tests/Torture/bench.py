@@ -77,7 +77,7 @@ class Sound:
             process.wait()
 
 
-def wait(what, condition, limit=20.0):
+def wait(what, condition, limit=60.0):
     """Waits for a condition; raises when it does not come."""
     end = time.monotonic() + limit
     while not condition():

@@ -21,7 +21,8 @@ import Testing
         let stop: StopSignal
         private var thread: OwnThread?
 
-        init() throws {
+        /// `runs`: there is a thread that serves it.
+        init(runs: Bool = true) throws {
             try FileManager.default.createDirectory(
                 atPath: folder,
                 withIntermediateDirectories: true
@@ -35,7 +36,7 @@ import Testing
             ) { throw CannotBeOpened() }
             let stop = try StopSignal()
             (self.uploader, self.stop) = (uploader, stop)
-            thread = try OwnThread("uploader") { uploader.run(until: stop) }
+            thread = runs ? try OwnThread("uploader") { uploader.run(until: stop) } : nil
         }
 
         func sync() throws -> SyncResult {
@@ -68,5 +69,16 @@ import Testing
         let bench = try Bench()
         bench.finish()
         #expect(try bench.sync() == SyncResult())
+    }
+
+    @Test func ticksDuringALongSync_leaveRoomForWhoAsks() throws {
+        let bench = try Bench(runs: false)
+        defer { bench.finish() }
+        for _ in 0..<1000 { bench.uploader.tick() }
+        let result = Locked<SyncResult?>(nil)
+        bench.uploader.sync { answer in result.update { $0 = answer } }
+        #expect(result.value == nil)
+        bench.uploader.abandon()
+        #expect(result.value == SyncResult())
     }
 }

@@ -1,0 +1,168 @@
+// A gateway of its own for a test: a folder, a configuration, and the real programs on them.
+import Foundation
+import Support
+import Testing
+
+/// One device; whatever of it still runs at its end is killed.
+class Device {
+    private let temporary: TemporaryFolder
+    var folder: String { temporary.path }
+    var config: String { folder + "/waypost.toml" }
+    /// The gateway that was started last.
+    private(set) var daemon: Process?
+    /// Other programs that end with it.
+    var children: [Process] = []
+    /// For the gateway, beside that of the tests.
+    var environment: [String: String] = [:]
+
+    /// As `configure`.
+    init(_ tables: String = "", in temporary: TemporaryFolder = TemporaryFolder()) throws {
+        self.temporary = temporary
+        try configure(tables)
+    }
+
+    deinit {
+        for process in children + [daemon].compactMap({ $0 }) { process.killAndWait() }
+    }
+
+    /// `tables`: the configuration; a source that it does not name is off, and without `[upload]` no server is needed.
+    func configure(_ tables: String) throws {
+        var text = """
+            state_directory = "\(folder)/state"
+            runtime_directory = "\(folder)/run"
+            \(tables)
+
+            """
+        for source in ["beacons", "location", "audio"] where !text.contains("[\(source)]") {
+            text += "[\(source)]\nenabled = false\n"
+        }
+        if !text.contains("[upload]") { text += "[upload]\nrequired = false\n" }
+        try write(text, "waypost.toml")
+    }
+
+    func write(_ text: String, _ name: String, mode: Int = 0o644) throws {
+        let path = folder + "/" + name
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    // MARK: The gateway
+
+    /// Starts it, and waits for nothing.
+    func launch(_ arguments: [String] = [], log: Any = FileHandle.nullDevice) throws {
+        daemon = try .started(
+            Tree.program("waypost"),
+            ["run", "--config", config] + arguments,
+            error: log,
+            environment: environment
+        )
+    }
+
+    /// Starts it, and returns once it answers.
+    func start() throws {
+        try launch()
+        try waitUntil("the daemon") {
+            guard isRunning else { throw NeverHappened(what: "a daemon that runs") }
+            return try run("status", "--json").status != 2
+        }
+    }
+
+    var isRunning: Bool { daemon?.isRunning == true }
+
+    func signal(_ number: Int32) { if let daemon { kill(daemon.processIdentifier, number) } }
+
+    /// Asks it to end; its exit status.
+    func stop() throws -> Int32 {
+        signal(SIGTERM)
+        try waitUntil("its end") { !isRunning }
+        return daemon?.terminationStatus ?? -1
+    }
+
+    /// As a power cut does.
+    func killDaemon() {
+        daemon?.killAndWait()
+        daemon = nil
+    }
+
+    // MARK: Commands
+
+    func run(_ arguments: String..., input: String = "") throws -> Outcome {
+        try Process.run(
+            Tree.program("waypost"),
+            arguments + ["--config", config],
+            input: input
+        )
+    }
+
+    /// Starts a command and does not wait for it.
+    func begin(_ arguments: String..., error: Any = FileHandle.nullDevice) throws -> Process {
+        let process = try Process.started(
+            Tree.program("waypost"),
+            arguments + ["--config", config],
+            error: error
+        )
+        children.append(process)
+        return process
+    }
+
+    /// `status --json`; empty where it says nothing.
+    func status() throws -> [String: Any] {
+        let text = try run("status", "--json").output
+        let object = try? JSONSerialization.jsonObject(with: Data(text.utf8))
+        return object as? [String: Any] ?? [:]
+    }
+
+    /// What `status` says of a source: `location`.
+    func source(_ name: String) throws -> [String: Any] {
+        (try status()["sources"] as? [String: [String: Any]])?[name] ?? [:]
+    }
+
+    /// What `status` says of a stream, by its name on the wire.
+    func stream(_ name: String) throws -> [String: Any] {
+        (try status()["streams"] as? [String: [String: Any]])?[name] ?? [:]
+    }
+
+    // MARK: Around it
+
+    /// The reference receiver, which knows the token `demo-token`; returns its endpoint.
+    ///
+    /// The token stands in the file `token`.
+    func startReceiver(tokens: String = "demo-token") throws -> String {
+        try write(tokens + "\n", "tokens")
+        let output = Pipe()
+        children.append(
+            try .started(
+                Tree.program("waypost-receiver"),
+                ["--listen", "127.0.0.1:0", "--data", folder + "/data"]
+                    + ["--tokens", folder + "/tokens"],
+                output: output
+            )
+        )
+        let port = try output.number(after: "http://127.0.0.1:")
+        return "http://127.0.0.1:\(port)/api/ingest"
+    }
+
+    /// A library that is to stand before the system's calls (LD_PRELOAD).
+    func library(_ source: String, to name: String) throws -> String {
+        let library = folder + "/" + name
+        let arguments = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source]
+        let compiler = try Process.run("/usr/bin/env", arguments + ["-ldl", "-lpthread"])
+        try #require(compiler.status == 0, "\(compiler.error)")
+        return library
+    }
+}
+
+extension Pipe {
+    /// The digits behind `mark` in what a program says, once they are all there.
+    func number(after mark: String) throws -> String {
+        var text = ""
+        while case let data = fileHandleForReading.availableData, !data.isEmpty {
+            text += String(decoding: data, as: UTF8.self)
+            let rest = text.components(separatedBy: mark).dropFirst().first ?? ""
+            if rest.contains(where: { !$0.isNumber }) {
+                return String(rest.prefix { $0.isNumber })
+            }
+        }
+        throw NeverHappened(what: "a start")
+    }
+}
