@@ -29,6 +29,15 @@ extension KeyTable {
     /// The most bytes that a file may hold: the full commented one takes about 8 kB.
     package static var largestFile: Int { 65_536 }
 
+    /// Whether a file says anything but comments and names of sections.
+    package static func setsKeys(_ bytes: [UInt8]) -> Bool {
+        do {
+            return try TOMLDocument(bytes).entries().contains { $0.value != .table }
+        } catch {
+            return true
+        }
+    }
+
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
     /// Throws all errors at once. `advice`: what is right but will not do what a person may expect.

@@ -12,6 +12,8 @@ enum HealthRules {
         var upload: String?
         /// Why figures of the queue are not of now.
         var stale: String?
+        /// What is wrong with a card or a stick.
+        var card: [CardProblem] = []
         /// Databases that were set aside as damaged.
         var setAside: [SetAside] = []
     }
@@ -47,6 +49,7 @@ enum HealthRules {
         for database in notes.setAside {
             critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
+        degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
         }

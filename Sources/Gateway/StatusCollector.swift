@@ -210,6 +210,7 @@ struct StatusCollector: Sendable {
     private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
+        notes.card = stored?.cardProblems ?? []
         switch queue.storage.state {
         case .unknown, .loading: break
         case .loaded(let report): notes.storage = report.detail

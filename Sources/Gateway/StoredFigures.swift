@@ -10,6 +10,8 @@ struct StoredFigures: Sendable {
     let losses: [LossEntry]
     let setAside: [SetAside]
     let process: ProcessFigures
+    /// What is wrong with the card or stick that was looked at last.
+    let cardProblems: [CardProblem]
     let databaseBytes: Int64
     let freeBytes: Int64
 
@@ -21,6 +23,7 @@ struct StoredFigures: Sendable {
         losses = (try? queue.losses()) ?? []
         setAside = queue.setAside
         process = ProcessFigures()
+        cardProblems = CardReport.Problems.read(in: configuration.runtimeDirectory).all
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
         freeBytes = FileSpace.free(configuration.stateDirectory)

@@ -17,7 +17,7 @@ struct Config: ParsableCommand {
 
         mutating func run() throws {
             _ = try options.load()
-            Output.write("\(options.config): ok\n")
+            Output.write("\(Configuration.inForce(options.config)): ok\n")
         }
     }
 

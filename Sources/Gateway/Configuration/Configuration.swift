@@ -75,13 +75,14 @@ package struct Configuration: Configurable {
 
     // MARK: From the file
 
-    /// Reads and checks a file together with the environment.
+    /// Reads and checks a file, or the one from a card that stands in for it, together with the environment.
     ///
     /// Throws all errors at once.
     package static func load(
-        path: String,
+        path asked: String,
         environment: [String: String]
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
+        let path = inForce(asked)
         let file: SmallFile
         do {
             file = try SmallFile.read(path, limit: KeyTable<Self>.largestFile, wait: true)
@@ -89,6 +90,10 @@ package struct Configuration: Configurable {
             throw ConfigurationErrors([unreadable(path, error)])
         }
         var loaded = try check(file.bytes, file: path, environment: environment)
+        if path != asked, setsKeys(asked) {
+            let message = "is not read: \(path), which came from a card, stands in for it"
+            loaded.warnings.append(ConfigurationProblem(place: asked, message: message))
+        }
         // Keys of the environment are none of the file's.
         if case .environment = loaded.origins["beacons.bindkeys"] { return loaded }
         if !loaded.values.beacons.bindkeys.isEmpty, file.mode & 0o007 != 0 {
@@ -115,6 +120,11 @@ package struct Configuration: Configurable {
                 + (configuration.upload.isRequired
                     ? " and nothing collected; set it, or upload.required = false" : "")
         }
+    }
+
+    private static func setsKeys(_ path: String) -> Bool {
+        let file = try? SmallFile.read(path, limit: KeyTable<Self>.largestFile)
+        return file.map { KeyTable<Self>.setsKeys($0.bytes) } ?? false
     }
 
     private static func unreadable(_ path: String, _ error: SystemError) -> ConfigurationProblem {

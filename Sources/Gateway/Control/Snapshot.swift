@@ -24,7 +24,8 @@ package enum Snapshot {
         }
         report.daemon.running = refusal.isRunning
         if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }
-        (report.state, report.reasons) = HealthRules.judge(report)
+        let card = CardReport.Problems.read(in: configuration.runtimeDirectory).all
+        (report.state, report.reasons) = HealthRules.judge(report, HealthRules.Notes(card: card))
         switch refusal {
         case .gone: break
         case .noRight: report.reasons.insert("no right to ask the daemon", at: 0)

@@ -22,7 +22,7 @@ package struct Onboarding {
 
     /// `path`: of the configuration, which is made if it is not there.
     package init(configuration path: String, environment: [String: String], version: String) {
-        self.path = path
+        self.path = Configuration.inForce(path)
         self.environment = environment
         self.version = version
     }
@@ -38,7 +38,8 @@ package struct Onboarding {
         }
         let tokenFile = before.upload.tokenFile ?? folder + "/token"
         let (text, configuration) = try edited(old, before, endpoint, tokenFile)
-        let owner = try Owner(of: configuration)
+        let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
+        try owner.prepare(configuration)
         let token = try token(proof, configuration, owner, tokenFile)
         let answer = try Enrolment.verify(
             transport(configuration),
@@ -110,33 +111,34 @@ package struct Onboarding {
     private func token(
         _ proof: Proof,
         _ configuration: Configuration,
-        _ owner: Owner,
+        _ owner: ServiceOwner,
         _ tokenFile: String
     ) throws -> String {
         switch proof {
         case .tokenFile(let file): return try Token.read(source: file)
         case .code(let code):
-            try configuration.prepareDirectories()
-            owner.own(configuration.stateDirectory)
-            owner.own(configuration.runtimeDirectory)
-            let device = try DeviceID.resolve(
-                configuration.deviceID,
-                stateDirectory: configuration.stateDirectory
-            )
-            owner.own("\(configuration.stateDirectory)/\(DeviceID.fileName)")
-            let token = try Enrolment.exchange(
-                code: code,
-                deviceID: device,
-                transport(configuration),
-                until: StopSignal()
-            )
+            let token = try Self.exchange(code, configuration, owner, transport(configuration))
             // The code is used up: whatever comes now, the token must not be lost.
             try store(token, tokenFile, owner)
             return try Token.read(source: tokenFile)
         }
     }
 
-    private func store(_ token: String, _ file: String, _ owner: Owner) throws {
+    /// The token that the server of a configuration gives for a code, and for this device.
+    static func exchange(
+        _ code: String,
+        _ configuration: Configuration,
+        _ owner: ServiceOwner,
+        _ transport: TransportSettings
+    ) throws -> String {
+        try owner.prepare(configuration)
+        let state = configuration.stateDirectory
+        let device = try DeviceID.resolve(configuration.deviceID, stateDirectory: state)
+        owner.own("\(state)/\(DeviceID.fileName)")
+        return try Enrolment.exchange(code: code, deviceID: device, transport, until: StopSignal())
+    }
+
+    private func store(_ token: String, _ file: String, _ owner: ServiceOwner) throws {
         try Self.reporting {
             try SmallFile.replace(file, Array("\(token)\n".utf8), mode: 0o600)
         }
@@ -161,28 +163,5 @@ package struct Onboarding {
         } catch {
             return "`sudo systemctl reload waypost` has the gateway take it over"
         }
-    }
-}
-
-/// The user that the service runs as: its files must be its own.
-private struct Owner {
-    private var ids: (user: uid_t, group: gid_t)?
-
-    /// Root asks for the owner of the state directory, or for the user `waypost`; anybody else for himself.
-    init(of configuration: Configuration) throws {
-        guard geteuid() == 0 else { return }
-        var figures = stat()
-        if stat(configuration.stateDirectory, &figures) == 0 {
-            ids = (figures.st_uid, figures.st_gid)
-        } else if let user = getpwnam("waypost") {
-            ids = (user.pointee.pw_uid, user.pointee.pw_gid)
-        }
-        try configuration.prepareDirectories()
-        own(configuration.stateDirectory)
-        own(configuration.runtimeDirectory)
-    }
-
-    func own(_ path: String) {
-        if let ids { _ = lchown(path, ids.user, ids.group) }
     }
 }

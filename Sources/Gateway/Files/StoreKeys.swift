@@ -36,6 +36,11 @@ package enum StoreKeys {
         }
     }
 
+    /// Why a text holds no keys; nil where it does.
+    static func problem(in text: String) -> String? {
+        if case .failure(let problem) = keys(in: text) { problem.message } else { nil }
+    }
+
     private static func keys(in text: String) -> Result<String, Mismatch> {
         let lines = text.split(whereSeparator: \.isNewline).map { trimmed($0) }
             .filter { !$0.isEmpty && !$0.hasPrefix("#") && !$0.hasPrefix(";") }

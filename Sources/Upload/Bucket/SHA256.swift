@@ -1,15 +1,15 @@
-// SHA-256 from libcrypto, which object stores check a body by.
+// SHA-256 from libcrypto, which object stores check a body by, and by which a changed file is known.
 internal import Board
 internal import CCrypto
 internal import Streams
 
 /// Digests bytes that come in pieces of any length; owns libcrypto's context.
-struct SHA256: ~Copyable {
+package struct SHA256: ~Copyable {
     private static let length = 32
     private let context: OpaquePointer
 
     /// Throws a Failure when libcrypto has no memory, or no SHA-256.
-    init() throws {
+    package init() throws {
         guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1
         else { throw Failure("libcrypto: no SHA-256, or no memory for it") }
         self.context = context
@@ -19,12 +19,12 @@ struct SHA256: ~Copyable {
         EVP_MD_CTX_free(context)
     }
 
-    mutating func append(_ bytes: [UInt8]) throws {
+    package mutating func append(_ bytes: [UInt8]) throws {
         try Self.check(EVP_DigestUpdate(context, bytes, bytes.count), "EVP_DigestUpdate")
     }
 
     /// The digest as 64 lower-case digits.
-    consuming func finish() throws -> String {
+    package consuming func finish() throws -> String {
         var bytes = [UInt8](repeating: 0, count: Self.length)
         try Self.check(EVP_DigestFinal_ex(context, &bytes, nil), "EVP_DigestFinal_ex")
         return Hex.text(bytes)

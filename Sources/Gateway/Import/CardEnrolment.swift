@@ -1,0 +1,90 @@
+// What an import needs the network for: a token for a code, and whether the server knows this device.
+internal import Board
+internal import Configuration
+internal import Glibc
+package import Host
+internal import Upload
+
+/// Asks the server that a card named, once; the unit that runs it tries again.
+package struct CardEnrolment {
+    package struct Outcome: Sendable, Equatable {
+        /// A code was good for one: the service needs it.
+        package var hasNewToken = false
+        /// Why the device is not known there; nil where it is, or nothing was to be asked.
+        package var problem: CardProblem?
+        /// It may be asked again, without a person.
+        package var isLater = false
+    }
+
+    private let places: ImportPlaces
+    private let version: String
+    private let clock: any HostClock
+    private let journal: ImportJournal
+    private let report: CardReport
+
+    package init(
+        _ places: ImportPlaces,
+        version: String,
+        clock: any HostClock = SystemClock()
+    ) {
+        (self.places, self.version, self.clock) = (places, version, clock)
+        let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
+        journal = ImportJournal(places: places, files: StepFiles(), owner: owner)
+        report = CardReport(places: places, files: StepFiles(), owner: owner)
+    }
+
+    /// `card`: a folder, where what is wrong is told on a card, too.
+    ///
+    /// Throws a SystemError where the device's own disk fails, ConfigurationErrors where its file is wrong.
+    package func run(on card: String?) throws -> Outcome {
+        guard access(places.unverified, F_OK) == 0 else { return Outcome() }
+        let path = places.configuration
+        let configuration = try Configuration.load(path: path, environment: [:]).values
+        var outcome = Outcome()
+        do {
+            try ask(configuration, &outcome)
+            try StepFiles().remove(places.unverified)
+        } catch let failure as Failure {
+            outcome.isLater = failure.code != .tokenRefused && failure.code != nil
+            let name = configuration.upload.endpoint ?? ""
+            outcome.problem = problem("\(name): \(failure)", failure.code)
+        }
+        let card = card.flatMap { access($0, F_OK) == 0 ? $0 : nil }
+        _ = try report.tell(server: outcome.problem.map { [$0] } ?? [], on: card)
+        return outcome
+    }
+
+    /// Returns where the server knows the device, or nobody can be asked.
+    private func ask(_ configuration: Configuration, _ outcome: inout Outcome) throws {
+        let upload = configuration.upload
+        // A bucket is asked by the gateway itself.
+        guard upload.destination == .ingest, let endpoint = upload.endpoint else { return }
+        let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
+        if let code = SmallText.read(places.code) {
+            let owner = journal.owner
+            let token = try Onboarding.exchange(code, configuration, owner, transport)
+            try journal.store(token: token)
+            outcome.hasNewToken = true
+        }
+        let credentials = ["CREDENTIALS_DIRECTORY": places.credentials]
+        let token = try Token.read(file: upload.tokenFile, environment: credentials)
+        _ = try Enrolment.verify(transport, token: token, until: StopSignal())
+    }
+
+    private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {
+        // Certificates are good from a date on: without a clock they are not yet.
+        let isDated = clock.wall().milliseconds > Self.release
+        let remedy =
+            switch code {
+            case .tokenRefused: "ask whoever runs the server for another one, or for its address"
+            case nil: "give it a token or an enrolment code"
+            case _ where isDated:
+                "it is tried again every minute; check the network, and upload.endpoint"
+            case _: "the device does not know the date yet: it is tried again when it does"
+            }
+        return CardProblem(file: "", what, remedy)
+    }
+
+    /// 2026-01-01: no clock that is right shows an earlier date.
+    private static let release: Int64 = 1_767_225_600_000
+}

@@ -1,0 +1,218 @@
+// A configuration and its secrets from a card's FAT partition or a stick: checked first, then all of it or nothing.
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+internal import Upload
+
+/// What an import did.
+package struct ImportOutcome: Sendable, Equatable {
+    /// What came into force, by its names on the card.
+    package var imported: [String] = []
+    /// What is wrong, as it is told on the card and by `status`.
+    package var problems: [CardProblem] = []
+}
+
+/// One look at a card, at a boot or when a stick is plugged in.
+///
+/// It waits for no network, and changes nothing where the card is as it was.
+package struct CardImport {
+    /// What a folder lies on.
+    package enum Medium: Sendable {
+        /// The card that the device boots from: what it holds counts again when it changes.
+        case card
+        /// Plugged in to be taken over: it counts unless that is in force already.
+        case stick
+    }
+
+    private let folder: String
+    private let medium: Medium
+    private let places: ImportPlaces
+    private let files: StepFiles
+
+    package init(_ folder: String, on medium: Medium = .card, into places: ImportPlaces) {
+        self.init(folder, on: medium, into: places, files: StepFiles())
+    }
+
+    init(_ folder: String, on medium: Medium, into places: ImportPlaces, files: StepFiles) {
+        (self.folder, self.medium, self.places, self.files) = (folder, medium, places, files)
+    }
+
+    /// The folder `waypost` of a stick, in any case; nil where it has none.
+    package static func folder(onStick path: String) -> String? {
+        SystemFiles(root: "").names(in: path).first { $0.lowercased() == "waypost" }
+            .map { "\(path)/\($0)" }
+    }
+
+    /// Throws a SystemError where not even `status` can be told; what was begun is gone on with at the next start.
+    package func run() throws -> ImportOutcome {
+        let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
+        let report = CardReport(places: places, files: files, owner: owner)
+        do {
+            return try run(ImportJournal(places: places, files: files, owner: owner), report)
+        } catch let error as SystemError {
+            let what = "the device cannot store what it holds: \(error)"
+            let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
+            let problem = CardProblem(file: "", what, remedy)
+            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
+        }
+    }
+
+    private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
+        try files.makeFolder(places.folder, mode: 0o755)
+        try files.makeFolder(places.journal, mode: 0o700)
+        let lock = try Self.lock(places.journal)
+        defer { withExtendedLifetime(lock) {} }
+        try journal.finish()
+        if places.isNotMounted(folder) {
+            return ImportOutcome(problems: try report.tell(card: [Self.notMounted], on: nil))
+        }
+        guard access(folder, F_OK) == 0 || errno != ENOENT else {
+            return ImportOutcome(problems: try report.tell(card: [], on: nil))
+        }
+        return try look(journal, report)
+    }
+
+    private static let notMounted = CardProblem(
+        file: "",
+        "its boot partition is not there or cannot be read",
+        "check the card on a computer, or write it anew"
+    )
+
+    /// One import at a time: a stick may come while the card is read.
+    private static func lock(_ path: String) throws -> Descriptor {
+        let number = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        let lock = Descriptor(owning: number)
+        guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
+        return lock
+    }
+
+    private func look(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
+        let card: CardFolder
+        do throws(SystemError) {
+            card = try CardFolder(folder)
+        } catch {
+            let remedy = "check the card on a computer"
+            let problem = CardProblem(file: "", "cannot be read: \(error.reason)", remedy)
+            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
+        }
+        let fresh = fresh(card, journal)
+        let (errors, notes) = check(card, fresh)
+        var outcome = ImportOutcome()
+        if errors.isEmpty, !fresh.isEmpty {
+            // A stick's configuration is not to be undone at the next boot, by the older one of the card.
+            let isNoted = { medium == .card || $0 != CardFile.configuration }
+            try journal.commit(fresh, noting: isNoted)
+            try journal.finish()
+            outcome.imported = fresh.values.map(\.name).sorted()
+        }
+        let left = try overwrite(card, fresh, isImported: errors.isEmpty)
+        let told = errors + notes + left
+        let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
+        outcome.problems = try report.tell(card: told, server: server, on: folder)
+        return outcome
+    }
+
+    private func fresh(_ card: CardFolder, _ journal: ImportJournal) -> [CardFile: CardContent] {
+        let seen = journal.seen
+        return card.contents.filter { file, content in
+            guard medium == .stick, file == .configuration else {
+                return seen[file.rawValue] != content.digest
+            }
+            let imported = try? SmallFile.read(places.imported, limit: file.limit).bytes
+            return imported != Array(content.text.utf8)
+        }
+    }
+
+    // MARK: Checks
+
+    /// Errors keep all of the card from being used, notes do not.
+    private func check(
+        _ card: CardFolder,
+        _ fresh: [CardFile: CardContent]
+    ) -> (errors: [CardProblem], notes: [CardProblem]) {
+        var (errors, notes) = (card.problems, [CardProblem]())
+        let configuration: Configuration
+        if let text = card.contents[.configuration] {
+            do throws(ConfigurationErrors) {
+                let bytes = Array(text.text.utf8)
+                let loaded = try Configuration.check(bytes, file: text.name, environment: [:])
+                configuration = loaded.values
+                notes = loaded.warnings.map { CardProblem($0, in: text.name) }
+            } catch {
+                errors += error.problems.map { CardProblem($0, in: text.name) }
+                errors += Self.typography(text)
+                return (errors, [])
+            }
+        } else {
+            let path = Configuration.inForce(places.configuration)
+            let loaded = try? Configuration.load(path: path, environment: [:])
+            configuration = loaded?.values ?? Configuration()
+        }
+        errors += Self.conflicts(configuration, fresh)
+        return (errors, notes)
+    }
+
+    /// What phones and word processors make of quotes.
+    private static func typography(_ text: CardContent) -> [CardProblem] {
+        let lines = text.text.split(separator: "\n", omittingEmptySubsequences: false)
+        let curled = "\u{201C}\u{201D}\u{201E}\u{2018}\u{2019}"
+        return lines.enumerated().filter { _, line in
+            line.prefix { $0 != "#" }.contains { curled.contains($0) }
+        }.map { index, _ in
+            let what = "holds quotes that curl or lie low"
+            return CardProblem(file: text.name, line: index + 1, what, "write straight ones: \"")
+        }
+    }
+
+    /// What a new secret is for must be known, and nothing may stand before it.
+    private static func conflicts(
+        _ configuration: Configuration,
+        _ fresh: [CardFile: CardContent]
+    ) -> [CardProblem] {
+        let upload = configuration.upload
+        let isBucket = upload.destination == .s3
+        let wanted: [CardFile] = isBucket ? [.keys] : [.token, .code]
+        let target = isBucket ? "upload.bucket_url" : "upload.endpoint"
+        let key = isBucket ? "upload.credentials_file" : "upload.token_file"
+        let set = isBucket ? upload.credentialsFile : upload.tokenFile
+        return fresh.filter { $0.key.isSecret }.compactMap { file, content in
+            let name = content.name
+            if !wanted.contains(file) {
+                let what = "is not for upload.destination = \"\(upload.destination.rawValue)\""
+                return CardProblem(file: name, what, "delete it, or set upload.destination")
+            }
+            if upload.target == nil {
+                let what = "there is no server for it: \(target) is not set"
+                return CardProblem(file: name, what, "write waypost.toml beside it, with that key")
+            }
+            guard set != nil else { return nil }
+            return CardProblem(file: name, "\(key) is set, and goes before it", "take \(key) out")
+        }.sorted { $0.file < $1.file }
+    }
+
+    // MARK: Secrets
+
+    /// Takes from the card what the device has; what cannot be taken is a problem.
+    private func overwrite(
+        _ card: CardFolder,
+        _ fresh: [CardFile: CardContent],
+        isImported: Bool
+    ) throws -> [CardProblem] {
+        var secrets = card.halfOverwritten
+        for (file, content) in card.contents where file.isSecret {
+            if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
+        }
+        return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
+            do {
+                let bytes = CardSecret.overwriting(size)
+                try files.overwrite("\(folder)/\(name)", with: bytes)
+                return nil
+            } catch let error as SystemError {
+                let what = "the device has it, but cannot overwrite it here: \(error.reason)"
+                return CardProblem(file: name, what, "delete it on a computer")
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// What is wrong with a card, told on the card itself and to `status`.
+internal import Board
+internal import Glibc
+internal import Host
+
+/// Both places where a person may look, each rewritten only when what it says changes.
+struct CardReport {
+    private static let name = "waypost-errors.txt"
+    private static let fileName = "import-problems.json"
+
+    /// What `status` reads in the runtime directory: of the last card or stick, and of the server that it named.
+    struct Problems: Codable, Sendable, Equatable {
+        var card: [CardProblem] = []
+        var server: [CardProblem] = []
+
+        var all: [CardProblem] { card + server }
+
+        static func read(in runtime: String) -> Problems {
+            let text = SmallText.read("\(runtime)/\(CardReport.fileName)", limit: 1 << 18)
+            return text.flatMap { try? JSONInput.decode(Self.self, from: Array($0.utf8)) }
+                ?? Problems()
+        }
+    }
+
+    let places: ImportPlaces
+    let files: StepFiles
+    let owner: ServiceOwner
+
+    static func isOurs(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return name == Self.name || name == Self.name + ".new"
+    }
+
+    /// Tells of problems in place of those of before; nil leaves them.
+    ///
+    /// `card`: a folder, where it can be told on the card. Returns all that is told now: what the card itself refuses comes with it.
+    func tell(
+        card new: [CardProblem]? = nil,
+        server: [CardProblem]? = nil,
+        on card: String?
+    ) throws -> [CardProblem] {
+        var problems = Problems.read(in: places.runtime)
+        problems.card = new ?? problems.card
+        problems.server = server ?? problems.server
+        if let card {
+            do {
+                try write(Self.text(problems.all), to: "\(card)/\(Self.name)")
+            } catch let error as SystemError {
+                problems.card.append(Self.refusal(error))
+            }
+        }
+        try writeForStatus(problems)
+        return problems.all
+    }
+
+    private static func refusal(_ error: SystemError) -> CardProblem {
+        let remedy =
+            switch error.code {
+            case ENOSPC: "delete other files on the card"
+            case EROFS: "slide its lock open, or check the card on a computer"
+            default: "check the card on a computer"
+            }
+        return CardProblem(file: name, "cannot be written: \(error.reason)", remedy)
+    }
+
+    private func write(_ text: String, to path: String) throws {
+        guard !text.isEmpty else { return try files.remove(path) }
+        let old = try? SmallFile.read(path, limit: 1 << 18).bytes
+        guard old != Array(text.utf8) else { return }
+        do {
+            try files.replace(path, text, mode: 0o644)
+        } catch let error as SystemError where error.code == ENOSPC {
+            // On a full card the room of the older one, and of what was begun, may do.
+            try files.remove(path + ".new")
+            try files.remove(path)
+            try files.replace(path, text, mode: 0o644)
+        }
+    }
+
+    private func writeForStatus(_ problems: Problems) throws {
+        let path = "\(places.runtime)/\(Self.fileName)"
+        guard !problems.all.isEmpty else { return try files.remove(path) }
+        if mkdir(places.runtime, 0o755) == 0 { owner.own(places.runtime) }
+        // It is gone with the power, and made anew at each boot.
+        try SmallFile.replace(path, encodedJSON(problems), mode: 0o644, isSynced: false)
+    }
+
+    /// With returns, so that any editor shows its lines; the same for the same problems.
+    private static func text(_ problems: [CardProblem]) -> String {
+        guard !problems.isEmpty else { return "" }
+        let lines =
+            [
+                "Waypost cannot use something on this card. What was in force before stays in force.",
+                "Mend what is listed, save it, eject the card, and start the device with it again.",
+                "This file goes away by itself when all is well.",
+            ] + problems.flatMap(lines)
+        return lines.map { $0 + "\r\n" }.joined()
+    }
+
+    private static func lines(_ problem: CardProblem) -> [String] {
+        let place = problem.file.isEmpty ? "The card" : problem.file
+        let line = problem.line.map { ", line \($0)" } ?? ""
+        return [
+            "", "\(place)\(line)", "  what is wrong: \(problem.what)",
+            "  what to do:    \(problem.remedy)",
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+// How a card's files come into force together: a power cut leaves all of them, or none.
+internal import Glibc
+internal import Host
+
+/// Gathers files in a folder, and puts them into their places once the folder has its final name.
+///
+/// Each step may be repeated: whatever a power cut left undone, the next import does first, without a card. The
+/// gateway starts after that.
+struct ImportJournal {
+    private static let seenName = "seen"
+
+    let places: ImportPlaces
+    let files: StepFiles
+    let owner: ServiceOwner
+
+    private var pending: String { "\(places.journal)/pending" }
+    private var gathering: String { "\(places.journal)/gathering" }
+    private var done: String { "\(places.journal)/done" }
+
+    /// Of each file that was taken from a card, the digest.
+    var seen: [String: String] {
+        let text = SmallText.read("\(places.journal)/\(Self.seenName)") ?? ""
+        let lines = text.split(separator: "\n").map { $0.split(separator: " ") }
+        return Dictionary(
+            lines.filter { $0.count == 2 }.map { (String($0[0]), String($0[1])) },
+            uniquingKeysWith: { $1 }
+        )
+    }
+
+    /// From its last step on the files are the ones in force; those of `noting` are known again by their digests.
+    func commit(
+        _ contents: [CardFile: CardContent],
+        noting: (CardFile) -> Bool = { _ in true }
+    ) throws {
+        try clear(gathering)
+        try files.makeFolder(gathering, mode: 0o700)
+        var seen = seen
+        for (file, content) in contents.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            try files.write("\(gathering)/\(file.rawValue)", content.text, mode: 0o600)
+            if noting(file) { seen[file.rawValue] = content.digest }
+        }
+        let lines = seen.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }
+        try files.write("\(gathering)/\(Self.seenName)", lines.joined(), mode: 0o600)
+        try files.sync(gathering)
+        try files.rename(gathering, to: pending)
+    }
+
+    /// Puts what was committed into its places; does nothing where nothing was.
+    func finish() throws {
+        try clear(done)
+        guard access(pending, F_OK) == 0 else { return }
+        for file in CardFile.allCases {
+            guard let bytes = try read("\(pending)/\(file.rawValue)") else { continue }
+            try put(file, String(decoding: bytes, as: UTF8.self))
+        }
+        if let seen = try read("\(pending)/\(Self.seenName)") {
+            let path = "\(places.journal)/\(Self.seenName)"
+            try files.replace(path, String(decoding: seen, as: UTF8.self), mode: 0o600)
+        }
+        try files.replace(places.unverified, "", mode: 0o600)
+        // Half a folder would be half an import.
+        try files.rename(pending, to: done)
+        try clear(done)
+    }
+
+    private func put(_ file: CardFile, _ text: String) throws {
+        switch file {
+        case .configuration:
+            // Keys of sensors may stand in it: the service reads it as a member of its group.
+            let group = owner.ids.map { FileOwner(user: 0, group: $0.group) }
+            try files.replace(places.imported, text, mode: 0o640, owner: group)
+        case .token:
+            try files.makeFolder(places.credentials, mode: 0o700)
+            try files.replace(places.token, text + "\n", mode: 0o600)
+            // One that waits is needed no more.
+            try files.remove(places.code)
+        case .keys:
+            try files.makeFolder(places.credentials, mode: 0o700)
+            try files.replace(
+                "\(places.credentials)/\(StoreKeys.credential)",
+                text + "\n",
+                mode: 0o600
+            )
+        case .code:
+            // The token of before is another server's, perhaps: it must not be shown to this one.
+            try files.remove(places.token)
+            try files.replace(places.code, text, mode: 0o600)
+        }
+    }
+
+    /// Stores the token that a code was good for; both change together.
+    func store(token: String) throws {
+        let content = CardContent(name: "", text: token, size: 0, digest: "")
+        try commit([.token: content]) { _ in false }
+        try finish()
+    }
+
+    private func read(_ path: String) throws(SystemError) -> [UInt8]? {
+        do throws(SystemError) {
+            return try SmallFile.read(path, limit: 1 << 18).bytes
+        } catch {
+            guard error.code == ENOENT else { throw error }
+            return nil
+        }
+    }
+
+    private func clear(_ folder: String) throws {
+        for name in SystemFiles(root: "").names(in: folder) {
+            try files.remove("\(folder)/\(name)")
+        }
+        try files.remove(folder)
+    }
+}

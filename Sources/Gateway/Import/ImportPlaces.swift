@@ -1,0 +1,90 @@
+// Where an import puts things.
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+
+/// The paths of an import.
+package struct ImportPlaces: Sendable {
+    /// `/etc/waypost`.
+    let folder: String
+    /// The configuration that a person edits on the device; what came from a card lies beside it.
+    let configuration: String
+    /// systemd's store of credentials (systemd.exec(5), ImportCredential=).
+    let credentials: String
+    /// The gateway's runtime directory, where `status` finds what is wrong with a card.
+    let runtime: String
+    /// Tells which folders ought to be mounted.
+    var fstab = "/etc/fstab"
+
+    package init(configuration: String, credentials: String, runtime: String) {
+        self.configuration = configuration
+        folder = StepFiles.folder(of: configuration)
+        (self.credentials, self.runtime) = (credentials, runtime)
+    }
+
+    var imported: String { "\(folder)/\(Configuration.importedName)" }
+
+    /// What only the import itself reads.
+    var journal: String { "\(folder)/import" }
+
+    /// A code that waits for the network.
+    var code: String { "\(journal)/\(CardFile.code.rawValue)" }
+
+    /// There is something that the server has not been asked about.
+    var unverified: String { "\(journal)/unverified" }
+
+    var token: String { "\(credentials)/\(Token.credential)" }
+
+    /// A folder of its own is expected there, and is missing.
+    func isNotMounted(_ path: String) -> Bool {
+        let text = SmallText.read(fstab, limit: 1 << 16) ?? ""
+        let isListed = text.split(separator: "\n").contains { line in
+            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+            return words.first?.hasPrefix("#") == false && words.count > 1 && words[1] == path
+        }
+        var (own, above) = (stat(), stat())
+        guard isListed, stat(path, &own) == 0 else { return isListed }
+        return stat(StepFiles.folder(of: path), &above) == 0 && own.st_dev == above.st_dev
+    }
+}
+
+extension Configuration {
+    /// The configuration that came from a card, beside `waypost.toml`.
+    static let importedName = "imported.toml"
+
+    /// The file that counts where `path` is asked for: what came from a card stands in for it.
+    package static func inForce(_ path: String) -> String {
+        let folder = StepFiles.folder(of: path)
+        guard path == "waypost.toml" || path.hasSuffix("/waypost.toml") else { return path }
+        let imported = "\(folder)/\(importedName)"
+        return access(imported, F_OK) == 0 ? imported : path
+    }
+}
+
+/// The user that the service runs as: its files must be its own.
+struct ServiceOwner: Sendable {
+    private(set) var ids: FileOwner?
+
+    /// Root asks for the owner of the state directory, or for the user `waypost`; anybody else for himself.
+    init(stateDirectory: String) {
+        guard geteuid() == 0 else { return }
+        var figures = stat()
+        if stat(stateDirectory, &figures) == 0 {
+            ids = FileOwner(user: figures.st_uid, group: figures.st_gid)
+        } else if let user = getpwnam("waypost") {
+            ids = FileOwner(user: user.pointee.pw_uid, group: user.pointee.pw_gid)
+        }
+    }
+
+    /// Makes the directories of the service, as its own.
+    func prepare(_ configuration: Configuration) throws {
+        try configuration.prepareDirectories()
+        own(configuration.stateDirectory)
+        own(configuration.runtimeDirectory)
+    }
+
+    func own(_ path: String) {
+        if let ids { _ = lchown(path, ids.user, ids.group) }
+    }
+}

@@ -1,0 +1,107 @@
+// Changes to files, each of which lasts once its call has returned.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// Who a file belongs to.
+struct FileOwner: Sendable, Equatable {
+    var user: uid_t
+    var group: gid_t
+}
+
+/// Writes, renames and removes files in steps that a power cut may come between.
+struct StepFiles: Sendable {
+    /// Called after each system call that changes something; where it throws, the power is gone.
+    var onStep: @Sendable (_ call: String) throws -> Void = { _ in }
+    /// Called before a file is opened to be written: where it throws, the disk refuses.
+    var onOpen: @Sendable (_ path: String) throws -> Void = { _ in }
+
+    /// Makes a folder, durably; one that is there stays as it is.
+    func makeFolder(_ path: String, mode: mode_t) throws {
+        guard mkdir(path, mode) == 0 else {
+            let error = SystemError.last("mkdir", on: path)
+            if error.code == EEXIST { return }
+            throw error
+        }
+        try onStep("mkdir")
+        try sync(Self.folder(of: path))
+    }
+
+    /// Makes or replaces a file: a power cut leaves the old one or the new one.
+    func replace(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
+        let new = path + ".new"
+        try write(new, text, mode: mode, owner: owner)
+        try rename(new, to: path)
+    }
+
+    /// Makes a file whose folder is not in use yet.
+    func write(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
+        try remove(path)
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let file = try open(path, flags, mode)
+        try onStep("open")
+        // Before anything stands in it.
+        if let owner, fchown(file.number, owner.user, owner.group) != 0 {
+            throw SystemError.last("chown", on: path)
+        }
+        guard fchmod(file.number, mode) == 0 else { throw SystemError.last("chmod", on: path) }
+        try write(Array(text.utf8), to: file.number, path)
+        try sync(file.number, path)
+    }
+
+    func rename(_ path: String, to new: String) throws {
+        guard Glibc.rename(path, new) == 0 else { throw SystemError.last("rename", on: new) }
+        try onStep("rename")
+        try sync(Self.folder(of: new))
+    }
+
+    /// Removes a file or an empty folder durably, if it is there.
+    func remove(_ path: String) throws {
+        guard Glibc.remove(path) == 0 else {
+            let error = SystemError.last("remove", on: path)
+            if error.code == ENOENT { return }
+            throw error
+        }
+        try onStep("remove")
+        try sync(Self.folder(of: path))
+    }
+
+    /// Puts as many bytes in place of those that a file has, where they are on the disk.
+    func overwrite(_ path: String, with bytes: [UInt8]) throws {
+        let file = try open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0)
+        try write(bytes, to: file.number, path)
+        try sync(file.number, path)
+    }
+
+    func sync(_ folder: String) throws {
+        let open = try open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        try sync(open.number, folder)
+    }
+
+    // MARK: Calls
+
+    private func open(_ path: String, _ flags: Int32, _ mode: mode_t) throws -> Descriptor {
+        if flags & O_WRONLY != 0 { try onOpen(path) }
+        let number = Glibc.open(path, flags, mode)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        return Descriptor(owning: number)
+    }
+
+    private func write(_ bytes: [UInt8], to file: Int32, _ path: String) throws {
+        let count = Glibc.write(file, bytes, bytes.count)
+        let error = SystemError.last("write", on: path)
+        guard count == bytes.count else {
+            throw count < 0 ? error : SystemError("write", on: path, code: ENOSPC)
+        }
+        try onStep("write")
+    }
+
+    private func sync(_ file: Int32, _ path: String) throws {
+        guard fsync(file) == 0 else { throw SystemError.last("fsync", on: path) }
+        try onStep("fsync")
+    }
+
+    static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+}

@@ -1,0 +1,77 @@
+// `waypost import`: what a card or a stick holds for this device; run by systemd, at each boot and for each stick.
+import ArgumentParser
+import Gateway
+import Glibc
+
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Take over the configuration from a folder of a card or a stick.",
+        discussion: """
+            Exit status: 0 nothing is wrong, 1 something on the card is, 2 failed; with --online 1 to try again, \
+            2 where the server refuses this device.
+            """,
+        shouldDisplay: false
+    )
+
+    @Argument(help: "The folder that holds waypost.toml and the secrets.") var folder: String
+    @Flag(help: "The folder is a stick's, with a folder waypost in it.") var stick = false
+    @Flag(help: "Exchange an imported code, and ask the server for this device.")
+    var online = false
+    @Flag(help: "Restart the service after a change.") var restart = false
+    @Option(help: .hidden) var credentials = "/etc/credstore"
+    @Option(help: .hidden) var runtime = "/run/waypost"
+    @OptionGroup var options: ConfigurationOptions
+
+    private var places: ImportPlaces {
+        ImportPlaces(configuration: options.config, credentials: credentials, runtime: runtime)
+    }
+
+    mutating func run() throws {
+        let status = try reporting("import") { online ? try ask() : try takeOver() }
+        throw ExitCode(status)
+    }
+
+    private func takeOver() throws -> Int32 {
+        guard let folder = stick ? CardImport.folder(onStick: folder) : folder else { return 0 }
+        let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
+        for name in outcome.imported { Output.write("\(name): in force\n") }
+        for problem in outcome.problems { Output.error("\(problem)") }
+        if !outcome.imported.isEmpty { restartService() }
+        return outcome.problems.isEmpty ? 0 : 1
+    }
+
+    private func ask() throws -> Int32 {
+        let enrolment = CardEnrolment(places, version: Waypost.currentVersion)
+        let outcome = try enrolment.run(on: folder)
+        if outcome.hasNewToken { restartService() }
+        guard let problem = outcome.problem else { return 0 }
+        Output.error("\(problem)")
+        return outcome.isLater ? 1 : 2
+    }
+
+    /// Credentials are given to a service when it starts; one that is stopped stays so.
+    private func restartService() {
+        guard restart else { return }
+        let units = ["waypost.service"] + (online ? [] : ["waypost-enroll.service"])
+        for (verb, unit) in zip(["try-restart", "restart"], units) {
+            ServiceCommand.run("/usr/bin/systemctl", ["--no-block", verb, unit])
+        }
+    }
+}
+
+/// A program of the system that is run for its effect.
+enum ServiceCommand {
+    /// Waits for its end; it gets no environment, and its words go where those of this program go.
+    static func run(_ program: String, _ arguments: [String]) {
+        var words = ([program] + arguments).map { strdup($0) } + [nil]
+        defer { words.forEach { free($0) } }
+        var child = pid_t()
+        let code = posix_spawn(&child, program, nil, nil, &words, nil)
+        guard code == 0 else {
+            return Output.error("import: \(program): \(String(cString: strerror(code)))")
+        }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    }
+}

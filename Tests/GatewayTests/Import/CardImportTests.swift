@@ -1,0 +1,143 @@
+// What an import does with media that fail, and which of several media counts.
+import Configuration
+import Foundation
+import Host
+import Support
+import Testing
+import Upload
+
+@testable import Gateway
+
+@Suite struct CardImportTests {
+    private static func configuration(_ host: String) -> String {
+        "[upload]\nendpoint = \"https://\(host).example.org/api/ingest\"\n"
+    }
+
+    @Test func files_areForTheServiceAlone() throws {
+        let device = try Device(card: "good-notepad")
+        try device.start()
+        let mode = { (path: String) throws -> Int in
+            let path = "\(device.folder.path)/\(path)"
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            return attributes[.posixPermissions] as? Int ?? 0
+        }
+        #expect(try mode("credstore/waypost.token") == 0o600)
+        #expect(try mode("credstore") == 0o700)
+        #expect(try mode("etc/imported.toml") == 0o640)
+        #expect(try mode("etc/import") == 0o700)
+        #expect(try mode("etc/import/seen") == 0o600)
+    }
+
+    @Test func importedConfiguration_standsInForThatOfTheDevice_whichSaysSo() throws {
+        let device = try Device()
+        let path = device.places.configuration
+        try device.folder.write("# nothing yet\n[upload]\n", to: "etc/waypost.toml")
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.start()
+        let quiet = try Configuration.load(path: path, environment: [:])
+        #expect(quiet.values.upload.endpoint == "https://card.example.org/api/ingest")
+        #expect(quiet.warnings == [])
+        try device.folder.write(Self.configuration("mine"), to: "etc/waypost.toml")
+        let warned = try Configuration.load(path: path, environment: [:])
+        #expect(warned.warnings.map(\.description).first?.contains("is not read") == true)
+        // To go back is to delete it; the same card does not bring it again.
+        try FileManager.default.removeItem(atPath: device.places.imported)
+        try device.start()
+        let own = try Configuration.load(path: path, environment: [:])
+        #expect(own.values.upload.endpoint == "https://mine.example.org/api/ingest")
+    }
+
+    @Test func stick_countsAgainWhenItIsPluggedIn_andTheCardDoesNotUndoIt() throws {
+        let device = try Device()
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.start()
+        let stick = TemporaryFolder("Waypost")
+        try stick.write(Self.configuration("stick"), to: "Waypost/WAYPOST.TOML")
+        let folder = try #require(CardImport.folder(onStick: stick.path))
+        #expect(try device.start(.stick, from: folder).imported == ["WAYPOST.TOML"])
+        #expect(try device.start(.card).imported == [])
+        #expect(device.state[0] == Self.configuration("stick"))
+        try device.put(Self.configuration("newer"), "waypost.toml")
+        #expect(try device.start(.card).imported == ["waypost.toml"])
+        #expect(try device.start(.stick, from: folder).imported == ["WAYPOST.TOML"])
+        #expect(device.state[0] == Self.configuration("stick"))
+        #expect(try device.start(.stick, from: folder).imported == [])
+        #expect(CardImport.folder(onStick: device.card) == nil)
+    }
+
+    @Test func missingPartition_isTold_whereOneIsExpected() throws {
+        let device = try Device()
+        let path = device.folder.path + "/boot"
+        let pc = try device.start(.card, from: path)
+        #expect(pc == ImportOutcome())
+        var places = device.places
+        places.fstab = try device.folder.write("LABEL=FIRMWARE \(path) vfat ro 0 2\n", to: "fstab")
+        let outcome = try CardImport(path, into: places).run()
+        #expect(
+            outcome.problems.map(\.what) == ["its boot partition is not there or cannot be read"]
+        )
+        #expect(device.problems == outcome.problems)
+        // The folder that it would be mounted on is there.
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        #expect(try CardImport(path, into: places).run().problems.count == 1)
+        // A partition of its own.
+        places.fstab = try device.folder.write("proc /proc proc defaults 0 0\n", to: "fstab")
+        #expect(try CardImport("/proc", into: places).run().problems == [])
+    }
+
+    /// Read-only, or so full that not even a file in place of another fits.
+    @Test(arguments: [EROFS, ENOSPC])
+    func cardThatTakesNoWrites_isToldByStatus_andUsedAllTheSame(_ code: Int32) throws {
+        let device = try Device(card: "good-notepad")
+        var files = StepFiles()
+        let card = device.card
+        files.onOpen = { path in
+            if path.hasPrefix(card) { throw SystemError("open", on: path, code: code) }
+        }
+        let outcome = try device.start(.card, from: nil, files)
+        #expect(outcome.imported.count == 2)
+        #expect(device.state[1] == "device-token-1\n")
+        let problem = try #require(outcome.problems.first { $0.file.contains("oken") })
+        #expect(problem.what.contains("the device has it, but cannot overwrite it here"))
+        #expect(outcome.problems.contains { $0.what.hasPrefix("cannot be written") })
+        #expect(device.problems == outcome.problems)
+        // Once it can be written, nothing is left to say.
+        #expect(try device.start().problems == [])
+        #expect(device.text("card/Waypost.Token.TXT")?.contains("device-token-1") == false)
+    }
+
+    @Test func fullDisk_changesNothing() throws {
+        let device = try Device(card: "good-plain")
+        var files = StepFiles()
+        let etc = device.folder.path + "/etc"
+        files.onOpen = { path in
+            if path.hasPrefix(etc) { throw SystemError("open", on: path, code: ENOSPC) }
+        }
+        let outcome = try device.start(.card, from: nil, files)
+        #expect(outcome.problems.first?.what.contains("No space left on device") == true)
+        #expect(device.problems == outcome.problems)
+        #expect(device.state == [nil, nil])
+        #expect(try device.start().imported == ["waypost.toml"])
+    }
+
+    @Test func status_hasEachProblem_ofTheCard() throws {
+        let device = try Device(card: "many-errors")
+        let outcome = try device.start()
+        #expect(outcome.problems.count == 6)
+        var configuration = Configuration()
+        configuration.runtimeDirectory = device.places.runtime
+        configuration.stateDirectory = device.folder.path + "/state"
+        let report = Snapshot.report(configuration, .gone(path: ""), version: "test")
+        for problem in outcome.problems {
+            #expect(report.reasons.contains("on the card: \(problem)"))
+        }
+    }
+
+    @Test func largeFile_isRefused() throws {
+        let device = try Device()
+        try device.put(String(repeating: "#", count: 140_000), "waypost.toml")
+        #expect(try device.start().problems.map(\.what) == ["is larger than 128 KiB"])
+        try device.put(String(repeating: "#", count: 70_000), "waypost.toml")
+        #expect(try device.start().problems.map(\.what) == ["is larger than 64 KiB"])
+    }
+}

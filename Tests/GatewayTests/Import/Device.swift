@@ -1,0 +1,55 @@
+// A device that imports: its folders, and a card beside them.
+import Foundation
+import Support
+
+@testable import Gateway
+
+/// What a card meets, in folders of a test's own.
+final class Device {
+    let folder = TemporaryFolder("card", "etc", "run")
+
+    var card: String { folder.path + "/card" }
+
+    var places: ImportPlaces {
+        ImportPlaces(
+            configuration: folder.path + "/etc/waypost.toml",
+            credentials: folder.path + "/credstore",
+            runtime: folder.path + "/run"
+        )
+    }
+
+    init(card fixture: String? = nil) throws {
+        guard let fixture else { return }
+        try FileManager.default.removeItem(atPath: card)
+        try FileManager.default.copyItem(
+            atPath: Tree.path("Tests/Fixtures/cards/\(fixture)"),
+            toPath: card
+        )
+    }
+
+    @discardableResult
+    func start(
+        _ medium: CardImport.Medium = .card,
+        from path: String? = nil,
+        _ files: StepFiles = StepFiles()
+    ) throws -> ImportOutcome {
+        try CardImport(path ?? card, on: medium, into: places, files: files).run()
+    }
+
+    func put(_ text: String, _ name: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: "\(card)/\(name)"))
+    }
+
+    func text(_ path: String) -> String? {
+        try? String(contentsOfFile: "\(folder.path)/\(path)", encoding: .utf8)
+    }
+
+    /// The configuration and the token in force.
+    var state: [String?] { [text("etc/imported.toml"), text("credstore/waypost.token")] }
+
+    /// What `waypost-errors.txt` says.
+    var errors: String? { text("card/waypost-errors.txt") }
+
+    /// What `status` is told.
+    var problems: [CardProblem] { CardReport.Problems.read(in: places.runtime).all }
+}

@@ -1,0 +1,109 @@
+// The power fails after any step of an import: what is in force is the old or the new, never a mixture.
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct PowerCutTests {
+    private struct PowerCut: Error {}
+
+    private static let old = "[upload]\nendpoint = \"https://old.example.org/api/ingest\"\n"
+    private static let new = "[upload]\nendpoint = \"https://new.example.org/api/ingest\"\n"
+
+    /// A device with an older configuration and token, and a newer one on its card.
+    private func device(secret: String, _ text: String) throws -> Device {
+        let device = try Device()
+        try device.put(Self.old, "waypost.toml")
+        try device.put("old-token\n", "waypost.token")
+        #expect(try device.start().problems == [])
+        try device.put(Self.new, "waypost.toml")
+        try device.put(text, secret)
+        return device
+    }
+
+    /// Runs until the power fails after so many steps; false when all were done before.
+    private func start(_ device: Device, cutAfter limit: Int) throws -> Bool {
+        let steps = Locked(0)
+        var files = StepFiles()
+        files.onStep = { _ in
+            let step = steps.update { steps in
+                steps += 1
+                return steps
+            }
+            if step == limit { throw PowerCut() }
+        }
+        do {
+            try device.start(.card, from: nil, files)
+            return false
+        } catch is PowerCut {
+            return true
+        }
+    }
+
+    @Test func cut_leavesOldOrNew_andTheNextStartGoesOn() throws {
+        var cuts = 0
+        for step in 1... {
+            let device = try device(secret: "waypost.token", "new-token\n")
+            guard try start(device, cutAfter: step) else { break }
+            cuts = step
+            // Each file by itself is whole at once.
+            #expect([Self.old, Self.new].contains(device.state[0]))
+            #expect(["old-token\n", "new-token\n"].contains(device.state[1]))
+            // The card is gone: both are the old ones, or both the new ones, before the gateway starts.
+            try device.start(from: device.folder.path + "/nowhere")
+            let isNew = device.state == [Self.new, "new-token\n"]
+            #expect(isNew || device.state == [Self.old, "old-token\n"], "step \(step)")
+            // It is back.
+            #expect(try device.start().problems == [])
+            #expect(device.state == [Self.new, "new-token\n"], "step \(step)")
+            #expect(device.text("card/waypost.token")?.contains("new") == false, "step \(step)")
+            #expect(try device.folder.files(in: "etc/import") == ["seen", "unverified"])
+            #expect(try device.folder.files(in: "card") == ["waypost.token", "waypost.toml"])
+        }
+        #expect(cuts > 20)
+    }
+
+    /// A code ends the token of before: it would be shown to the server that the code is for.
+    @Test func cut_neverLeavesAnOldTokenWithANewServer() throws {
+        for step in 1... {
+            let device = try device(secret: "waypost.code", "NEWCODE\n")
+            guard try start(device, cutAfter: step) else { break }
+            try device.start(from: device.folder.path + "/nowhere")
+            let code = device.text("etc/import/waypost.code")
+            let isOld = device.state == [Self.old, "old-token\n"] && code == nil
+            let isNew = device.state == [Self.new, nil] && code == "NEWCODE"
+            #expect(isOld || isNew, "step \(step)")
+            try device.start()
+            #expect(device.state == [Self.new, nil], "step \(step)")
+            #expect(device.text("etc/import/waypost.code") == "NEWCODE")
+        }
+    }
+
+    @Test func cut_whileErrorsAreTold_isMadeGoodByTheNextStart() throws {
+        for step in 1... {
+            let device = try Device(card: "many-errors")
+            guard try start(device, cutAfter: step) else { break }
+            try device.start()
+            #expect(device.errors?.hasSuffix("\r\n") == true)
+            let files = try device.folder.files(in: "card")
+            #expect(files == ["waypost-errors.txt", "waypost.toml"], "step \(step)")
+        }
+    }
+
+    /// Cards write sectors: of a long token the second half may still stand there.
+    @Test func halfOverwrittenSecret_isNoNewOne_andIsOverwritten() throws {
+        let device = try Device()
+        let token = String(repeating: "t", count: 900)
+        try device.put(Self.old, "waypost.toml")
+        try device.put(token + "\r\n", "waypost.token")
+        try device.start()
+        let whole = try #require(device.text("card/waypost.token"))
+        #expect(whole.utf8.count == 902)
+        try device.put(whole.prefix(512) + token.suffix(388) + "\r\n", "waypost.token")
+        #expect(try device.start().problems == [])
+        #expect(device.text("card/waypost.token") == whole)
+        #expect(device.state[1] == token + "\n")
+    }
+}
