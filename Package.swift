@@ -176,7 +176,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "SQLite", "CZlib", "CZstd",
+                "SQLite", "CZlib", "CZstd", "CCrypto",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),

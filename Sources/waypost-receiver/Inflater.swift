@@ -8,6 +8,8 @@ struct Refusal: Error {
     var reason: String
     /// The encodings that would have been taken, where that is what was wrong.
     var acceptEncoding: String?
+    /// Seconds to wait before another try.
+    var retryAfter: Int?
 }
 
 /// Undoes `Content-Encoding`.

@@ -7,6 +7,8 @@ import Foundation
 struct IngestServer: Sendable {
     let archive: Archive
     let tokens: TokenList
+    let enrolments: Enrolments
+    let enrolRoute: EnrolRoute
     /// Bytes of a body on the wire.
     let maxBody: Int
     let isQuiet: Bool
@@ -14,6 +16,7 @@ struct IngestServer: Sendable {
     func routes(on server: HTTPServer) async {
         await server.appendRoute("/api/ingest") { await answer($0, "POST", ingest) }
         await server.appendRoute("/api/device/verify") { await answer($0, "POST", verify) }
+        await server.appendRoute("/api/device/enroll") { await answer($0, "POST", enrol) }
         await server.appendRoute("/healthz") { await answer($0, "GET", health) }
         await server.appendRoute("*") { request in
             let refusal = Refusal(status: 404, reason: "no such path; POST /api/ingest")
@@ -47,6 +50,7 @@ struct IngestServer: Sendable {
     private static func answer(_ refusal: Refusal, _ body: RequestBody) -> HTTPResponse {
         var response = json(refusal.status, ["error": refusal.reason])
         response.headers[HTTPHeader("Accept-Encoding")] = refusal.acceptEncoding
+        response.headers[HTTPHeader("Retry-After")] = refusal.retryAfter.map { "\($0)" }
         let text = text(["error": refusal.reason])
         response.payload = .httpBody(
             HTTPBodySequence(from: EarlyAnswer(text: text, rest: body), count: text.count)
@@ -55,16 +59,32 @@ struct IngestServer: Sendable {
     }
 
     /// The device that the request's token is bound to, "" for any.
-    private func authorize(_ request: HTTPRequest) throws -> String {
+    private func authorize(_ request: HTTPRequest) async throws -> String {
         let token = request.headers[HTTPHeader("X-Device-Token")] ?? ""
-        guard let device = tokens.device(of: token) else {
+        if let device = await enrolments.device(of: token) { return device }
+        // Where devices enrol, a server without a list is open no more.
+        let isInUse = try await enrolments.isInUse()
+        let isOpen = tokens.isOpen && !isInUse
+        guard let device = isOpen && !token.isEmpty ? "" : tokens.device(of: token) else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return device
     }
 
+    private func enrol(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
+        let bytes = try await read(body, of: request, limit: 4096)
+        let address =
+            switch request.remoteAddress {
+            case .ip4(let host, _), .ip6(let host, _): host
+            case .unix, nil: ""
+            }
+        let (token, device) = try await enrolRoute.exchange(bytes, from: address)
+        log("\(device) has enrolled")
+        return Self.json(200, ["token": token, "device_id": device])
+    }
+
     private func verify(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
-        let device = try authorize(request)
+        let device = try await authorize(request)
         return Self.json(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
     }
 
@@ -81,13 +101,13 @@ struct IngestServer: Sendable {
 
     private func ingest(_ request: HTTPRequest, _ body: RequestBody) async throws -> HTTPResponse {
         let started = Date()
-        let device = try authorize(request)
+        let device = try await authorize(request)
         let key = try key(request)
         let type = request.headers[.contentType] ?? ""
         guard type.lowercased().hasPrefix("application/json") else {
             throw Refusal(status: 415, reason: "Content-Type must be application/json")
         }
-        let wire = try await read(body, of: request)
+        let wire = try await read(body, of: request, limit: maxBody)
         let plain = try Inflater.inflate(
             wire,
             encoding: request.headers[HTTPHeader("Content-Encoding")] ?? ""
@@ -121,15 +141,19 @@ struct IngestServer: Sendable {
         return key
     }
 
-    private func read(_ body: RequestBody, of request: HTTPRequest) async throws -> [UInt8] {
-        let tooLarge = Refusal(status: 413, reason: "the body is larger than \(maxBody) bytes")
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maxBody {
+    private func read(
+        _ body: RequestBody,
+        of request: HTTPRequest,
+        limit: Int
+    ) async throws -> [UInt8] {
+        let tooLarge = Refusal(status: 413, reason: "the body is larger than \(limit) bytes")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit {
             throw tooLarge
         }
         var bytes: [UInt8] = []
         while let part = try await next(of: body) {
             bytes += part
-            guard bytes.count <= maxBody else { throw tooLarge }
+            guard bytes.count <= limit else { throw tooLarge }
         }
         return bytes
     }

@@ -12,16 +12,27 @@ struct Receiver: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waypost-receiver",
         abstract: "Receive batches from gateways and keep each record once, as files.",
+        discussion:
+            "Without a subcommand it serves; `waypost-receiver serve --help` has the options of that.",
+        version: currentVersion,
+        subcommands: [Serve.self, Codes.self],
+        // Its options may follow the program's name.
+        defaultSubcommand: Serve.self
+    )
+}
+
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Receive until SIGTERM or SIGINT.",
         discussion: """
             Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, sound beside it. DuckDB reads \
             them with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
-            """,
-        version: currentVersion
+            """
     )
 
     @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
     @Option(help: "Where the files go.") var data = "./waypost-data"
-    @Option(help: "A file of device tokens, one a line; without it any token is taken.")
+    @Option(help: "A file of device tokens, one a line; without it and without codes any is taken.")
     var tokens: String?
     @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
     var maxBody = ByteSize(bytes: 16 << 20)
@@ -68,9 +79,13 @@ struct Receiver: AsyncParsableCommand {
 
     private func serve() async throws {
         guard let address else { return }
+        let archive = try Archive(directory: data)
+        let enrolments = try Enrolments(directory: data)
         let ingest = IngestServer(
-            archive: try Archive(directory: data),
+            archive: archive,
             tokens: try TokenList(file: tokens),
+            enrolments: enrolments,
+            enrolRoute: EnrolRoute(enrolments),
             maxBody: maxBody.bytes,
             isQuiet: quiet
         )
@@ -91,7 +106,8 @@ struct Receiver: AsyncParsableCommand {
         let isStopping = StopFlag()
         let signals = stopOnSignals(server, isStopping)
         defer { signals.forEach { $0.cancel() } }
-        let hasTokens = tokens != nil
+        let isInUse = try await enrolments.isInUse()
+        let hasTokens = tokens != nil || isInUse
         let announcing = Task { [data] in
             try await server.waitUntilListening()
             await Self.announce(server, data: data, hasTokens: hasTokens)

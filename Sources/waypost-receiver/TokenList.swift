@@ -3,10 +3,10 @@ import Foundation
 
 /// The tokens that devices may use.
 struct TokenList: Sendable {
-    /// The device that a token is bound to, or "" for any; nil: every token that is not empty is taken.
+    /// The device that a token is bound to, or "" for any; nil without a list.
     private let devices: [String: String]?
 
-    /// A line is `TOKEN` or `TOKEN DEVICE_ID`, `#` starts a comment; without a file every token is taken.
+    /// A line is `TOKEN` or `TOKEN DEVICE_ID`, a word that begins with `#` starts a comment.
     init(file: String?) throws {
         guard let file else {
             devices = nil
@@ -22,17 +22,16 @@ struct TokenList: Sendable {
     private static func parse(_ text: String) -> [String: String] {
         var devices: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
-            let words = line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
+            let words = line.split(whereSeparator: \.isWhitespace).prefix { !$0.hasPrefix("#") }
             guard let token = words.first else { continue }
             devices[String(token)] = words.count > 1 ? String(words[1]) : ""
         }
         return devices
     }
 
-    /// The device that a token is bound to, "" for any; nil when the token is not known.
-    func device(of token: String) -> String? {
-        guard !token.isEmpty else { return nil }
-        guard let devices else { return "" }
-        return devices[token]
-    }
+    /// There is no list.
+    var isOpen: Bool { devices == nil }
+
+    /// The device that a token is bound to, "" for any; nil when the list does not have it.
+    func device(of token: String) -> String? { devices?[token] }
 }

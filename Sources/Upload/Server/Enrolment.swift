@@ -79,6 +79,8 @@ package enum Enrolment {
                 "this server gives no tokens for codes (\(answer.message)); use --token-file",
                 code: .server
             )
+        case 408, 425, 429:
+            throw Failure("the server asks to wait: \(answer.message)", code: .server)
         case 400...499:
             throw Failure(
                 "the server does not take this code (\(answer.message)); each is good once, for some days",

@@ -1,0 +1,192 @@
+// Enrolment by code, on the real program: its command line beside its server.
+import Foundation
+import FoundationNetworking
+import Support
+import Testing
+
+@Suite struct EnrolmentTests {
+    private func codes(_ receiver: ReceiverProcess, _ arguments: String...) throws -> Outcome {
+        try Process.run(
+            Tree.program("waypost-receiver"),
+            ["codes"] + arguments + ["--data", receiver.folder]
+        )
+    }
+
+    /// A new code, as it is printed.
+    private func newCode(_ receiver: ReceiverProcess) throws -> String {
+        let outcome = try codes(receiver, "add")
+        #expect(outcome.status == 0, "\(outcome.error)")
+        return outcome.output.trimmingCharacters(in: .newlines)
+    }
+
+    private static func post(
+        _ base: URL,
+        _ path: String,
+        _ body: String,
+        token: String? = nil,
+        key: String = UUID().uuidString
+    ) async throws -> (status: Int, reply: [String: Any], wait: Int?) {
+        var request = URLRequest(url: base.appendingPathComponent(path))
+        request.httpMethod = "POST"
+        request.httpBody = Data(body.utf8)
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        request.setValue("\"\(key)\"", forHTTPHeaderField: "Idempotency-Key")
+        if let token { request.setValue(token, forHTTPHeaderField: "X-Device-Token") }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        let http = response as? HTTPURLResponse
+        let reply = try JSONSerialization.jsonObject(with: data) as? [String: Any]
+        let wait = http?.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) }
+        return (http?.statusCode ?? 0, reply ?? [:], wait)
+    }
+
+    private func enrol(
+        _ receiver: ReceiverProcess,
+        _ code: String,
+        _ device: String = "d1"
+    ) async throws -> (status: Int, token: String?) {
+        let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#
+        let answer = try await Self.post(receiver.base, "api/device/enroll", body)
+        return (answer.status, answer.reply["token"] as? String)
+    }
+
+    private func ingest(
+        _ receiver: ReceiverProcess,
+        _ token: String,
+        device: String
+    ) async throws -> Int {
+        let body = """
+            {"stream_name": "places", "device_id": "\(device)", "data": [],
+            "batch_metadata": {"total_records": 0}}
+            """
+        return try await Self.post(receiver.base, "api/ingest", body, token: token).status
+    }
+
+    @Test func code_isGoodOnce_andItsTokenForItsDeviceAlone() async throws {
+        let receiver = try ReceiverProcess()
+        let code = try newCode(receiver)
+        // As it is read aloud: in lower case, with a letter for a digit that it looks like.
+        let typed = code.lowercased().replacingOccurrences(of: "0", with: "o")
+            .replacingOccurrences(of: "-", with: " ")
+        let first = try await enrol(receiver, typed)
+        #expect(first.status == 200)
+        let token = try #require(first.token)
+        #expect(try await enrol(receiver, code).status == 403)
+        #expect(try await enrol(receiver, code, "d2").status == 403)
+        #expect(try await ingest(receiver, token, device: "d1") == 200)
+        #expect(try await ingest(receiver, token, device: "d2") == 403)
+        #expect(try codes(receiver, "list").output == "1  used by d1\n")
+    }
+
+    @Test func codeAndToken_outliveAKill_andAreKeptAsHashes() async throws {
+        let receiver = try ReceiverProcess()
+        let (used, open) = (try newCode(receiver), try newCode(receiver))
+        let token = try #require(try await enrol(receiver, used).token)
+        receiver.kill()
+        let files = try FileManager.default.contentsOfDirectory(atPath: receiver.folder)
+        for file in files {
+            let data = FileManager.default.contents(atPath: "\(receiver.folder)/\(file)") ?? Data()
+            for secret in [used, open, token] {
+                #expect(data.range(of: Data(secret.utf8)) == nil, "\(file)")
+                let plain = secret.replacingOccurrences(of: "-", with: "")
+                #expect(data.range(of: Data(plain.utf8)) == nil, "\(file)")
+            }
+        }
+        let path = receiver.folder + "/.receiver-enrolments.sqlite"
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        try receiver.start()
+        #expect(try await ingest(receiver, token, device: "d1") == 200)
+        #expect(try await enrol(receiver, used).status == 403)
+        #expect(try await enrol(receiver, open, "d2").status == 200)
+    }
+
+    @Test func codeOfSeveralAtOnce_isGivenToOne() async throws {
+        let receiver = try ReceiverProcess()
+        let (code, base) = (try newCode(receiver), receiver.base)
+        let given = try await withThrowingTaskGroup(of: Int.self) { group in
+            for device in 0..<8 {
+                group.addTask {
+                    let body = #"{"code": "\#(code)", "device_id": "d\#(device)"}"#
+                    return try await Self.post(base, "api/device/enroll", body).status
+                }
+            }
+            return try await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        #expect(given.filter { $0 == 200 }.count == 1)
+        #expect(given.filter { $0 == 403 }.count == 7)
+    }
+
+    @Test func codeThatIsDroppedOrTooOld_isNoneAnyMore() async throws {
+        let receiver = try ReceiverProcess()
+        let (dropped, old) = (try newCode(receiver), try newCode(receiver))
+        #expect(try codes(receiver, "drop", "1").status == 0)
+        #expect(try codes(receiver, "drop", "1").status == 1)
+        let script =
+            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('UPDATE codes SET expires = 1'); d.commit()"
+        let path = receiver.folder + "/.receiver-enrolments.sqlite"
+        #expect(try Process.run("/usr/bin/python3", ["-c", script, path]).status == 0)
+        #expect(try codes(receiver, "list").output == "2  expired on 1970-01-01\n")
+        #expect(try await enrol(receiver, dropped).status == 403)
+        #expect(try await enrol(receiver, old).status == 403)
+    }
+
+    @Test func guesses_areToldToWait() async throws {
+        let receiver = try ReceiverProcess()
+        _ = try newCode(receiver)
+        let base = receiver.base
+        let body = #"{"code": "0000-0000-0000-0000", "device_id": "d1"}"#
+        // All at once: one in six seconds would be let through.
+        let answers = try await withThrowingTaskGroup(of: (Int, Int?).self) { group in
+            for _ in 0..<40 {
+                group.addTask {
+                    let answer = try await Self.post(base, "api/device/enroll", body)
+                    return (answer.status, answer.wait)
+                }
+            }
+            return try await group.reduce(into: [(Int, Int?)]()) { $0.append($1) }
+        }
+        let told = answers.filter { $0.0 == 429 }
+        #expect(!told.isEmpty)
+        #expect(told.allSatisfy { (1...60).contains($0.1 ?? 0) })
+        #expect(answers.filter { $0.0 == 403 }.count == 40 - told.count)
+        // Tokens are not guessed at by this way.
+        #expect(try await ingest(receiver, "x", device: "d1") == 401)
+    }
+
+    @Test func manyDevicesBehindOneAddress_mayEnrolAtOnce() async throws {
+        let receiver = try ReceiverProcess()
+        for number in 0..<15 {
+            #expect(try await enrol(receiver, try newCode(receiver), "d\(number)").status == 200)
+        }
+    }
+
+    @Test func receiverWithoutTokens_isOpenUntilTheFirstCode() async throws {
+        let receiver = try ReceiverProcess()
+        #expect(try await ingest(receiver, "any", device: "d1") == 200)
+        let code = try newCode(receiver)
+        #expect(try await ingest(receiver, "any", device: "d1") == 401)
+        let token = try #require(try await enrol(receiver, code).token)
+        #expect(try await ingest(receiver, token, device: "d1") == 200)
+    }
+
+    @Test(arguments: [
+        ("{}", 400), ("[]", 400), ("", 400), (#"{"code": 5, "device_id": "d"}"#, 400),
+        (#"{"code": "x", "device_id": "../d"}"#, 400), (#"{"code": "x", "device_id": "d"}"#, 403),
+        (#"{"code": "\#(String(repeating: "A", count: 5000))", "device_id": "d"}"#, 413),
+    ])
+    func bodyThatIsNone_isRefused(_ body: String, _ status: Int) async throws {
+        let receiver = try ReceiverProcess()
+        let answer = try await Self.post(receiver.base, "api/device/enroll", body)
+        #expect(answer.status == status)
+    }
+
+    /// A token may hold any character of a header field.
+    @Test func tokenWithAHash_isWhole() async throws {
+        let folder = TemporaryFolder()
+        let list = try folder.write("a#b d1 # the first\n# nothing\n#c d2\n", to: "tokens")
+        let receiver = try ReceiverProcess(["--tokens", list])
+        #expect(try await ingest(receiver, "a#b", device: "d1") == 200)
+        #expect(try await ingest(receiver, "a", device: "d1") == 401)
+        #expect(try await ingest(receiver, "#c", device: "d2") == 401)
+    }
+}

@@ -1,0 +1,195 @@
+// A card, the real importer, a real receiver that gives out codes, and the gateway with what came of it.
+import Foundation
+import Host
+import Support
+import Testing
+
+/// A device with a card in it, and a receiver somewhere.
+private final class CardBench {
+    private let temporary = TemporaryFolder("card", "etc", "run", "state", "data")
+    var folder: String { temporary.path }
+    private var children: [Process] = []
+    private var gateway = Process()
+    private(set) var port = ""
+
+    init() throws { try startReceiver() }
+
+    deinit {
+        for child in children + [gateway] where child.isRunning { child.killAndWait() }
+    }
+
+    func startReceiver() throws {
+        let output = Pipe()
+        let arguments = ["--listen", "127.0.0.1:\(port.isEmpty ? "0" : port)"] + data + ["--quiet"]
+        children.append(
+            try .started(Tree.program("waypost-receiver"), arguments, output: output)
+        )
+        var line = ""
+        while !line.hasSuffix("\n") {
+            let byte = try output.fileHandleForReading.read(upToCount: 1) ?? Data()
+            guard !byte.isEmpty else { throw NeverHappened(what: "the receiver's first line") }
+            line += String(decoding: byte, as: UTF8.self)
+        }
+        port = String(line.split(separator: ":")[2].prefix { $0.isNumber })
+    }
+
+    func stopReceiver() { children.removeFirst().killAndWait() }
+
+    func stopGateway() { gateway.killAndWait() }
+
+    private var data: [String] { ["--data", folder + "/data"] }
+    var endpoint: String { "http://127.0.0.1:\(port)/api/ingest" }
+
+    func newCode() throws -> String {
+        try Process.run(Tree.program("waypost-receiver"), ["codes", "add"] + data).output
+    }
+
+    func put(_ text: String, _ name: String) throws { try temporary.write(text, to: name) }
+
+    func text(_ name: String) -> String? { try? temporary.read(name) }
+
+    /// Three lines, as they stand in the README, and the folders of this test.
+    func configuration(_ endpoint: String) -> String {
+        """
+        state_directory = "\(folder)/state"\r
+        runtime_directory = "\(folder)/run"\r
+        [upload]\r
+        endpoint = "\(endpoint)"\r
+        [beacons]\r
+        enabled = false\r
+        [location]\r
+        enabled = false\r
+        [audio]\r
+        device = "nosuchdevice"\r
+
+        """
+    }
+
+    func run(_ arguments: [String], _ environment: [String: String] = [:]) throws -> Outcome {
+        try Process.run(
+            Tree.program("waypost"),
+            arguments + ["--config", folder + "/etc/waypost.toml"],
+            environment: environment
+        )
+    }
+
+    func takeOver(_ options: String...) throws -> Outcome {
+        try run(
+            ["import", folder + "/card", "--credentials", folder + "/credstore"]
+                + ["--runtime", folder + "/run"] + options
+        )
+    }
+
+    /// As the unit does: with the credential that systemd gives.
+    func startGateway() throws {
+        let environment = ["CREDENTIALS_DIRECTORY": folder + "/credstore"]
+        gateway = try .started(
+            Tree.program("waypost"),
+            ["run", "--config", folder + "/etc/waypost.toml"],
+            environment: environment
+        )
+    }
+
+    func status() throws -> [String: Any] {
+        let text = try run(["status", "--json"]).output
+        return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] ?? [:]
+    }
+
+    /// Collecting: the source is opened, which fails here.
+    func isCollecting() throws -> Bool {
+        let sources = try status()["sources"] as? [String: [String: Any]]
+        return sources?["audio"]?["state"] as? String == "error"
+    }
+}
+
+@Suite struct CardSystemTests {
+    @Test func cardWithACode_makesADeviceThatItsServerKnows() throws {
+        let bench = try CardBench()
+        let code = try bench.newCode()
+        try bench.put(bench.configuration(bench.endpoint), "card/WAYPOST.TOML.txt")
+        try bench.put(code, "card/waypost.code")
+        bench.stopReceiver()
+        // The boot: no network, nothing waits for one.
+        #expect(try bench.takeOver().status == 0)
+        #expect(bench.text("card/waypost.code")?.contains(code.prefix(9)) == false)
+        try bench.startGateway()
+        #expect(try bench.takeOver("--online").status == 1)
+        #expect(bench.text("card/waypost-errors.txt")?.contains("E001") == true)
+        try waitUntil("status tells of it") {
+            let reasons = try bench.status()["reasons"] as? [String] ?? []
+            return reasons.contains { $0.contains("on the card") && $0.contains("E001") }
+        }
+        #expect(try !bench.isCollecting())
+        // The network comes.
+        try bench.startReceiver()
+        let asked = try bench.takeOver("--online")
+        #expect(asked.status == 0, "\(asked.error)")
+        #expect(bench.text("card/waypost-errors.txt") == nil)
+        #expect(bench.text("credstore/waypost.token")?.count == 44)
+        // The unit restarts the service, which is given its credentials when it starts.
+        bench.stopGateway()
+        try bench.startGateway()
+        try waitUntil("collecting") { try bench.isCollecting() }
+        #expect(try bench.takeOver().output == "")
+        #expect(try bench.takeOver("--online").status == 0)
+    }
+
+    @Test func tokenOfAnotherServer_isToldOnTheCard_andByStatus() throws {
+        let bench = try CardBench()
+        _ = try bench.newCode()
+        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
+        try bench.put("token-of-another-server\r\n", "card/waypost.token")
+        #expect(try bench.takeOver().status == 0)
+        let asked = try bench.takeOver("--online")
+        #expect(asked.status == 2)
+        #expect(asked.error.contains("E002"))
+        let told = try #require(bench.text("card/waypost-errors.txt"))
+        #expect(told.contains("E002") && told.contains("ask whoever runs the server"))
+        #expect(!told.contains("token-of-another-server"))
+        // The next card has the right one.
+        let code = try bench.newCode()
+        try bench.put(code, "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        #expect(try bench.takeOver("--online").status == 0)
+        #expect(bench.text("card/waypost-errors.txt") == nil)
+    }
+
+    @Test func codeThatWasUsed_isRefused_andNotTriedForEver() throws {
+        let bench = try CardBench()
+        let code = try bench.newCode().trimmingCharacters(in: .newlines)
+        try bench.put(bench.configuration(bench.endpoint), "etc/waypost.toml")
+        let first = try bench.run(["enroll", "--endpoint", bench.endpoint, "--code", code])
+        #expect(first.status == 0, "\(first.error)")
+        #expect(first.output.contains("the server accepts this device"))
+        let again = try bench.run(["enroll", "--endpoint", bench.endpoint, "--code", code])
+        #expect(again.status == 2)
+        #expect(again.error.contains("not known, was used, or is too old"))
+        // On a card: `enroll` has set upload.token_file, which the card's configuration leaves out.
+        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
+        try bench.put(code, "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        #expect(try bench.takeOver("--online").status == 2)
+        #expect(bench.text("card/waypost-errors.txt")?.contains("was used") == true)
+    }
+
+    /// 1970: no certificate is good yet, and nothing here asks what day it is.
+    @Test func brokenCardAtTheFirstBoot_leavesAGatewayThatSaysSo() throws {
+        let bench = try CardBench()
+        let folders = bench.configuration(bench.endpoint).replacingOccurrences(
+            of: "endpoint",
+            with: "#"
+        )
+        try bench.put(folders, "etc/waypost.toml")
+        try bench.put("[upload]\r\nendpont = \"https://x\"\r\n", "card/waypost.toml")
+        let outcome = try bench.takeOver()
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("did you mean upload.endpoint?"))
+        try bench.startGateway()
+        try waitUntil("status tells of it") {
+            let report = try bench.status()
+            let isRunning = (report["daemon"] as? [String: Any])?["running"] as? Bool == true
+            let reasons = report["reasons"] as? [String] ?? []
+            return isRunning && reasons.contains { $0.contains("waypost.toml:2") }
+        }
+    }
+}
