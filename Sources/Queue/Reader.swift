@@ -160,7 +160,7 @@ package final class Reader {
 
     /// How the ids of a range of records are made.
     package func ids(_ stream: Stream, _ range: ClosedRange<Int64>) throws -> RecordIDs {
-        guard version >= 5 else { return try RecordIDs(stream, legacySeeds(stream)) }
+        guard version >= 5 else { return try RecordIDs(stream, earlySeeds(of: stream)) }
         let own = kind(of: stream).stream
         guard isAside else { return try RecordIDs(connection, own, range) }
         let ids = try RecordIDs(connection, own, 1...max(1, range.upperBound))
@@ -170,35 +170,6 @@ package final class Reader {
         try row.bind(Int64(own.number), at: 1)
         guard try row.step() else { return ids.trusted(from: 1, before: 1) }
         return ids.trusted(from: row.required(0), before: row.required(1) + (hasTail ? 1 : 0))
-    }
-
-    /// Of a database before version 5: one random number, and those of the databases it took records from.
-    private func legacySeeds(_ stream: Stream) throws -> [RecordIDs.Seed] {
-        let generation = try connection.prepare("SELECT generation FROM database")
-        guard try generation.step() else {
-            throw SQLiteError(code: 11, message: "no generation in the database", statement: "")
-        }
-        let own = generation.data(0)
-        var seeds = [RecordIDs.Seed(first: 1, seed: own, layout: .database, oldFirst: 1)]
-        guard version >= 2 else { return seeds }
-        let rows = try connection.prepare(
-            "SELECT first, last, generation, old_first FROM origins WHERE stream=? ORDER BY first"
-        )
-        try rows.bind(Int64(stream.number), at: 1)
-        while try rows.step() {
-            let (first, after) = (rows.required(0), rows.required(1) + 1)
-            seeds.removeAll { $0.first >= first }
-            seeds.append(
-                .init(
-                    first: first,
-                    seed: rows.data(2),
-                    layout: .database,
-                    oldFirst: rows.required(3)
-                )
-            )
-            seeds.append(.init(first: after, seed: own, layout: .database, oldFirst: after))
-        }
-        return seeds
     }
 
     /// What dates the records of a batch or range that has this entry of the clock map as its newest.
