@@ -64,7 +64,7 @@ struct Backlog {
         return true
     }
 
-    /// Gives what it holds to be held, and written, once more.
+    /// Empties it, and returns what it held, which is to be written again.
     mutating func takeAll() -> [Job] {
         defer {
             jobs = []

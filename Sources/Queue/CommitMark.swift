@@ -2,7 +2,7 @@
 internal import SQLite
 internal import Streams
 
-/// What a database had given out at the last commit that was told as done.
+/// The next numbers of a database as of its last commit that succeeded.
 ///
 /// A commit that is told as failed may be on the disk all the same: its write went through, and only the wait for
 /// the disk did not. Its records are still held in memory. When the database is set aside before they are written

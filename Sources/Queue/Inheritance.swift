@@ -5,9 +5,9 @@ internal import Streams
 
 /// The books of a database that was set aside; every question to it may fail.
 struct Inheritance: Sendable {
-    /// One partition: its own streams, or those of a database that it was draining itself.
+    /// One stream of it, or of a database that it was draining itself.
     struct Line: Sendable {
-        /// The file of its database; nil: the damaged one itself.
+        /// The file of the database that it was draining; nil: itself.
         var file: String?
         var stream: Stream
         var next: Int64
@@ -16,7 +16,8 @@ struct Inheritance: Sendable {
         /// Frozen and not judged yet, or in quarantine.
         var batches: [Batch]
 
-        /// What was told as committed counts, whatever the file says: less is lost, more was written again.
+        /// The mark beside the file is right: records that the file lacks are lost, and those it has beyond were written
+        /// once more, into the next database.
         mutating func end(at next: Int64) {
             self.next = next
             settled = settled.filter { $0.lowerBound < next }
@@ -94,7 +95,7 @@ struct Inheritance: Sendable {
         let newest =
             partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
         let stored = try patience.read { try file.storedNext(partition) } ?? nil
-        // What no record had cannot be over: such a range would hide those that wait.
+        // A range beyond the last record is damage. Believed, it would hide records that come to have those numbers.
         if let stored {
             let end = max(stored, (newest ?? 0) + 1)
             line.settled.removeAll { $0.upperBound >= end }

@@ -14,7 +14,7 @@ struct OlderDatabase: Sendable {
     var name: String
     var state: State
     var path: String
-    /// How far it was at its last commit, where it was set aside by the program that wrote it.
+    /// How far it was at its last commit; nil where the program that wrote it did not set it aside itself.
     var mark: CommitMark?
 
     init(id: Int64, name: String, state: Int64, _ settings: QueueSettings) {

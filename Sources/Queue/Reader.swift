@@ -44,7 +44,7 @@ package final class Reader {
     private let chunk: Statement
     private let segment: Statement
     private var identities: [Int64: BeaconIdentity] = [:]
-    /// Segments of a damaged database that no chunk has: they are one more, the last.
+    /// The last chunk of a database that was set aside: segments that were recorded and in no chunk yet.
     private var tail: Stored<Chunk>?
     var hasTail: Bool { tail != nil }
     /// It is no live database any more.

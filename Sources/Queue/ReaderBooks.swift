@@ -146,12 +146,12 @@ extension Reader {
             """
         )
         guard try rows.step(), rows.required(0).isPlausible else { return nil }
-        // The sound that no chunk has yet is one more record.
+        // Segments that are in no chunk yet are read as one chunk more.
         let isTail = partition == Partition(.audio) && hasTail
         return rows.required(0) + (isTail ? 1 : 0)
     }
 
-    /// The next number of a partition as the program that wrote it knew it; nil where none did.
+    /// The next number of a partition by the mark beside the file; nil where there is no mark.
     func toldNext(_ partition: Partition) -> Int64? {
         guard let mark, partition.isLive else { return nil }
         // Known to have been there, whether it can be read or not.

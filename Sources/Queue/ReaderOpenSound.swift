@@ -1,10 +1,10 @@
-// Sound of a database that was set aside that no chunk has: what was being recorded.
+// Sound of a database that was set aside which is in no chunk: what was being recorded.
 internal import Host
 internal import SQLite
 internal import Streams
 
 extension Reader {
-    /// The last segments of the last run, where no chunk has them: what was being recorded.
+    /// The last segments of the last run that are in no chunk, as a chunk; nil where all are in one.
     func soundWithoutChunk() throws -> Stored<Chunk>? {
         guard let run = try unchunkedRun() else { return nil }
         let rows = try query(

@@ -239,7 +239,7 @@ final class WriterLoop {
         if isNew || quota.isBehind { keep(force: false) }
     }
 
-    /// Deletes what its retention is over of, for 200 ms at most; what is left is for the next turn.
+    /// Deletes records whose retention is over, for 200 ms at most; the rest waits for the next turn.
     private func purge(since now: BootInstant) {
         guard let retention = purging, retryAt == nil else { return }
         repeat {

@@ -125,7 +125,7 @@ extension Writer {
         }
     }
 
-    /// What was known of the clocks of another database's boots; returns the row that says so here.
+    /// Takes over a note of the clock of another database; returns its row here.
     private func adopt(_ entry: ClockMap.Entry, boot: Int64) throws -> Int64 {
         let known = try connection.integer(
             "SELECT id FROM clock_map WHERE boot=? AND boottime=? LIMIT 1",
@@ -213,7 +213,7 @@ extension Writer {
         }
     }
 
-    /// Its records were read: what is left of them may go.
+    /// All of its records were read: those that can be sent wait from now on.
     func finishSalvage(_ database: Int64) throws {
         try begin()
         let isKnown =
