@@ -38,23 +38,50 @@ enum DamagedFile {
         return sane(page, pages: big(header, 28)).map { ($0, page) }
     }
 
-    /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2).
+    /// Pages that the database should have, and that neither its file nor its journal has.
+    ///
+    /// SQLite takes zeros for them without a word where the journal says how long the database is.
+    static func missingPages(_ path: String, on disk: any QueueDisk) throws -> [Int64] {
+        guard let page = try header(path, disk)?.page, let bytes = try wantedBytes(path, disk)
+        else { return [] }
+        let there = disk.size(path) / page
+        guard bytes / page > there else { return [] }
+        var missing = Set(there + 1...bytes / page)
+        _ = try eachFrame(path + "-wal", disk) { number, _ in missing.remove(number) }
+        return missing.sorted()
+    }
+
+    /// The size after the last commit of a journal.
     private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
+        var pages: Int64 = 0
+        let pageSize = try eachFrame(path, disk) { _, after in if after > 0 { pages = after } }
+        return pages > 0 ? pageSize.flatMap { sane($0, pages: pages) } : nil
+    }
+
+    /// Calls `body` with the page of each frame of a journal, and the pages of the database after it, if it ends a
+    /// commit (sqlite.org/walformat.html, section 2); returns the size of a page, nil where it is no journal.
+    private static func eachFrame(
+        _ path: String,
+        _ disk: any QueueDisk,
+        _ body: (_ page: Int64, _ after: Int64) -> Void
+    ) throws -> Int64? {
         let header = try disk.read(path, at: 0, count: 32)
         guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
         let pageSize = big(header, 8)
         guard (512...65_536).contains(pageSize) else { return nil }
-        let salts = header[16..<24]
-        var pages: Int64 = 0
+        let (salts, step) = (header[16..<24], 24 + Int(pageSize))
         var place: Int64 = 32
         while true {
-            let frame = try disk.read(path, at: place, count: 24)
-            // Frames with other salts are of a run of the journal before this one.
-            guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { break }
-            if big(frame, 4) > 0 { pages = big(frame, 4) }
-            place += 24 + pageSize
+            let block = try disk.read(path, at: place, count: 64 * step)
+            for start in stride(from: 0, to: block.count, by: step) {
+                let frame = Array(block[start..<min(start + 24, block.count)])
+                // Frames with other salts are of a run of the journal before this one.
+                guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { return pageSize }
+                body(big(frame, 0), big(frame, 4))
+            }
+            guard block.count == 64 * step else { return pageSize }
+            place += Int64(block.count)
         }
-        return pages > 0 ? sane(pageSize, pages: pages) : nil
     }
 
     /// A terabyte is more than any queue has: a damaged number.

@@ -33,6 +33,7 @@ enum DatabaseFile {
             try isAside(try moveAside(settings))
         }
         do {
+            try checkPages(settings)
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
             try isAside(try moveAside(settings))
@@ -43,6 +44,17 @@ enum DatabaseFile {
             guard reserve.release() else { throw error }
             return try openAsItIs(settings, streams, numbers)
         }
+    }
+
+    /// Throws damage where a page is not there that holds something.
+    private static func checkPages(_ settings: QueueSettings) throws {
+        let missing = try DamagedFile.missingPages(settings.path, on: settings.disk)
+        guard !missing.isEmpty else { return }
+        let list = missing.prefix(1000).map { "\($0)" }.joined(separator: ",")
+        // A page that was added and given back at once is never written.
+        let used = "SELECT count(*) FROM dbstat WHERE pageno IN (\(list))"
+        guard try settings.connect(nil, .readOnly).integer(used) != 0 else { return }
+        throw SQLiteError(code: 11, message: "pages \(list.prefix(60)) are missing", statement: "")
     }
 
     private static func openAsItIs(

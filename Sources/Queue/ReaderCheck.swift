@@ -43,7 +43,8 @@ extension Reader {
         try checkZeros(
             Self.leastOnAPage,
             "segments",
-            ["data"],
+            // A muted microphone gives zeros, too.
+            ["CASE WHEN mean_square>0 THEN data END"],
             segments,
             .audio,
             stored.sequence

@@ -81,7 +81,9 @@ extension World {
         {
             throw Violation("told and not lost", words())
         }
-        if uncertain > 0 || device.account.isDamaged { device.account.gap[number] = gap }
+        guard uncertain > 0 || device.account.isDamaged else { return }
+        // What was evicted from an older database is there until its file goes.
+        device.account.gap[number] = presence.hasOlder ? max(0, gap) : gap
     }
 
     private func balanceSound(

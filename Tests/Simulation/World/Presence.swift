@@ -15,6 +15,8 @@ struct Presence {
     var ready: Set<Int> = []
     /// A database that was set aside is there, and not done with.
     var hasOlder = false
+    /// Names of databases that were set aside and whose books the live one has taken over.
+    private var adopted: Set<String> = []
     /// What of the live database could not be read, and why.
     var unreadable: String?
 
@@ -43,6 +45,8 @@ struct Presence {
             try readLedger(live.connection)
             let waiting = "SELECT count(*) FROM databases WHERE state<2"
             hasOlder = try live.connection.integer(waiting) ?? 0 > 0
+            let names = try live.connection.prepare("SELECT name FROM databases")
+            while try names.step() { adopted.insert(names.text(0)) }
         } catch {
             unreadable = "\(error)"
         }
@@ -67,11 +71,16 @@ struct Presence {
                 var older = Presence()
                 guard let database = try? OpenDatabase(path, on: copy) else { return older }
                 for kind in streams { try? older.read(kind, database.connection, isLive: false) }
+                try? older.readLedger(database.connection)
                 return older
             }
             records.formUnion(older.records)
             segments.formUnion(older.segments)
             ready.formUnion(older.ready)
+            // Its ledger is taken over with its books, and a disk that refuses to give them may delay that.
+            let name = path.split(separator: "/").last.map { String($0) } ?? path
+            guard !adopted.contains(name) else { continue }
+            ledger.merge(older.ledger) { $0 + $1 }
         }
     }
 
