@@ -15,7 +15,7 @@ enum ClockEvidence {
         return isFresh("/run/systemd/timesync/synchronized", since: stepped)
     }
 
-    /// A mark older than the last step, or from the future, was not made for the clock as it is now.
+    /// A mark that is older than the last step, or in the future, says nothing about the clock as it is now.
     static func isFresh(_ path: String, since stepped: WallTime?) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else { return false }

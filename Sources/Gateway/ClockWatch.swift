@@ -7,7 +7,9 @@ internal import Streams
 
 /// What is known of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {
-    /// Somebody vouched for it in this boot; stays so, for later steps are seen.
+    /// The kernel or a receiver vouched for it in this boot.
+    ///
+    /// It stays true, because later steps are noticed.
     package var isSynced: Bool
     /// Seconds that the clock was stepped by since the start, all steps together.
     package var steppedSeconds: Double
@@ -37,7 +39,7 @@ final class ClockWatch: Sendable {
         var seen: Stamp
         var wasVouchedFor: Bool
         var steppedTo: WallTime?
-        /// When a note was last taken; nil while one is owed.
+        /// When the last note was written; nil while one still has to be written.
         var notedAt: BootInstant?
         var anchor: ClockMap.Anchor?
         /// The database that it was noted in.
@@ -59,7 +61,7 @@ final class ClockWatch: Sendable {
         let isSynced = vouches(nil)
         let stamp = clock.steadyStamp()
         let generation = queue.generation
-        // While the disk refuses, the note is owed.
+        // If the disk refuses, the note is written later.
         let noted = try? queue.perform { writer in
             try writer.noteClock(stamp, synced: isSynced)
             return (isSynced: writer.clockSyncedThisBoot(), anchor: writer.clockAnchor())
@@ -79,7 +81,7 @@ final class ClockWatch: Sendable {
 
     var current: ClockState { known.value.state }
 
-    /// It hangs no more: tells what is known.
+    /// Its thread hangs no more: publishes the state again.
     func isBack() { board.loaded(current) }
 
     /// Has the clock looked at soon, on the watch's own thread; never blocks.
@@ -137,7 +139,7 @@ final class ClockWatch: Sendable {
                 )
             )
         }
-        // Asked again: a clock that was set by hand in between is not the one that was vouched for.
+        // Read once more: somebody may have set the clock by hand after the kernel vouched for it.
         isVouchedFor = isVouchedFor && vouches(known.value.steppedTo)
         known.update { $0.wasVouchedFor = isVouchedFor }
         let last = known.value
@@ -151,7 +153,7 @@ final class ClockWatch: Sendable {
         note(receiver, synced: true, by: .gpsd)
     }
 
-    /// Notes an entry; one that could not be written is owed, and taken with the next look.
+    /// Writes an entry; one that could not be written is written at the next look.
     private func note(_ stamp: Stamp, synced: Bool, by source: ClockSource) {
         let isFirst = known.update { known in
             known.notedAt = nil
@@ -161,7 +163,7 @@ final class ClockWatch: Sendable {
         if isFirst { tellSync(stamp, by: source) }
         let generation = queue.generation
         let before = known.value.anchor
-        // The anchor in a box of its own: none is no failure.
+        // In an array: no anchor is an answer, too, and no error.
         let written = try? queue.perform { writer in
             // A new database, in place of a damaged one, lacks the anchor that this boot's dates are based on.
             if let before, writer.clockAnchor() == nil {
@@ -201,7 +203,7 @@ extension ClockWatch.Known {
         let passed = (stamp.boot - seen.boot).milliseconds
         let seconds =
             Double(stamp.wall.milliseconds &- seen.wall.milliseconds &- passed) / 1000
-        // What a person would call a step is at least a tenth of a second; smaller ones add up to one.
+        // Differences below a tenth of a second are no step yet; they add up.
         guard abs(seconds) >= 0.1 else { return nil }
         seen = stamp
         steppedTo = stamp.wall

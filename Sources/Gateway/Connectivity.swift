@@ -74,7 +74,7 @@ struct Connectivity: Sendable {
 
     /// Blocks until `stop` is raised.
     ///
-    /// What cannot be watched is left alone: uploads are tried once an interval anyway.
+    /// Where something cannot be watched, uploads still notice: they are tried once an interval.
     func run(until stop: StopSignal) {
         var network: NetworkSocket?
         do { network = try NetworkSocket() } catch {
@@ -96,7 +96,7 @@ struct Connectivity: Sendable {
             if change.isOver(at: clock.now().milliseconds) { onNetwork() }
             guard entries[2].isReady, !stop.sleep(for: Self.settling) else { continue }
             folder?.clear()
-            // Not while it is gone or half written: its next event is to come.
+            // A file that is missing or half written is read again at its next event.
             guard let token = read(), token != known else { continue }
             known = token
             onToken()

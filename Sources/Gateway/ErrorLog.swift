@@ -12,7 +12,7 @@ final class ErrorLog: Sendable {
         var count: Int
     }
 
-    /// All that it remembers: what has to be kept for it to go on after a restart.
+    /// Everything in it: what is stored so that it goes on after a restart.
     struct Memory: Sendable, Equatable {
         /// Oldest first.
         var entries: [Entry] = []

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Host
 internal import Queue
 
-/// Answers `status` from the first moment on that somebody may have to wait; everything else once the gateway runs.
+/// Answers `status` as soon as a start takes long, and all other commands once the gateway runs.
 final class FrontDoor: Sendable {
     /// What the commands are answered from.
     struct Inside: Sendable {

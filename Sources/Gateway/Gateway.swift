@@ -30,7 +30,7 @@ package final class Gateway: Sendable {
     /// Records of other programs.
     let intake: Intake
     let door: FrontDoor
-    /// What may wait for another disk than the queue's.
+    /// For writing files on other disks than the queue's, which may hang.
     let aside: Worker
     private let running = StateBox(Running())
 
@@ -168,7 +168,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Half of what a thread is given, so that one that hangs is told in twice that at the latest.
+    /// Half of the patience: so a thread that hangs is told after twice the patience at the latest.
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
 
     private func startReloader(
@@ -245,7 +245,7 @@ package final class Gateway: Sendable {
         UnenteredLosses.removeInFlight(in: directory)
     }
 
-    /// While the writer hangs, what it has to write stands where the next start finds it.
+    /// While the writer hangs, counts what it still has to write in a file for the next start.
     private var keepInFlight: @Sendable () -> Void {
         let (queue, bootID, clock) = (queue, bootID, clock)
         let directory = settings.configuration.runtimeDirectory
@@ -319,7 +319,7 @@ package final class Gateway: Sendable {
 
     /// The one health timer: judges every thread, has the sources looked at, and asks the queue to tidy up.
     ///
-    /// Nothing here waits for the disk for longer than a second, nor for another thread but what a recovery takes.
+    /// It waits at most a second for the disk, and for no other thread except while a part is started anew.
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
@@ -354,7 +354,7 @@ package final class Gateway: Sendable {
         return ControlActions(
             sync: { done in
                 guard let uploader = services.uploads?.uploader else { return done(nil) }
-                uploader.sync { done(.init(left: $0.left, quarantined: $0.quarantined)) }
+                uploader.sync(done)
             },
             reload: { wantsReload.signal() },
             restart: { services.restart($0) },

@@ -44,7 +44,7 @@ extension Gateway {
                 return isSyncing && report.phase != .uploading
             }
             guard isOver else { return }
-            // They go with what it commits at its end.
+            // They are stored with the commit that ends the sync.
             queue.remember(Past.memo, Past(status.report()).text)
             let uploaded = report.streams.values.reduce(0) { $0 + $1.uploaded }
             log.debug(
@@ -61,7 +61,7 @@ extension Gateway {
         let (log, errors, clock) = (settings.log, board.errors, clock)
         let seen = StateBox([Stream: TimedFailure]())
         return board.upload.subscribe { state in
-            // Uploading itself does not work: its supervisor, or who could not start it, tells why.
+            // The uploader itself does not work: the supervisor, or whoever could not start it, published why.
             if case .error(let failure, _) = state { errors.add(failure, at: clock.wall()) }
             for (stream, upload) in state.value?.streams ?? [:] {
                 guard let failure = upload.lastError, seen.value[stream] != failure else {

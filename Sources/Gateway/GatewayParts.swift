@@ -18,7 +18,7 @@ extension Gateway {
         if let control {
             parts.append(.of(control.thread, "control") { control.ask() })
         }
-        // Woken so, it also tries again what could not be started.
+        // This wakes it, and it also tries again to start what could not be started.
         parts.append(.of(reloadThread, "reload") { wasEnrolled.signal() })
         return Supervisor(
             parts,
@@ -30,7 +30,7 @@ extension Gateway {
         )
     }
 
-    /// Nobody starts them anew, and nothing is asked of them: what they are in tells.
+    /// Threads that are neither started anew nor woken: only the call that they are in is judged.
     private var partsThatAreOnlyTold: [Supervisor.Part] {
         let (services, queue, status, aside) = (services, queue, door.status, aside)
         return [
@@ -38,7 +38,7 @@ extension Gateway {
             Supervisor.Part(name: "maintenance", word: { queue.maintenanceWord }),
             Supervisor.Part(name: "connectivity", word: { services.uploads?.connectivityWord }),
             Supervisor.Part(name: "enrolment", word: { services.uploads?.enrolmentWord }),
-            // Somebody else's folder, on whatever disk.
+            // Its folder may be on any disk, and the gateway works without it.
             Supervisor.Part(name: "metrics", word: { aside.life.word }, isVital: false),
         ]
     }

@@ -69,7 +69,7 @@ package final class GatewayRun {
         return try stop()
     }
 
-    /// On a thread of its own: its disk may hang, and a stop is to be heard all the same.
+    /// On a thread of its own: its disk may hang, and the main thread must still notice SIGTERM.
     private func start(_ reload: @escaping @Sendable () throws -> Configuration) throws {
         let (settings, clock, signals) = (settings, clock, signals)
         let (door, life, outcome, hasStarted) = (door, life, outcome, hasStarted)
@@ -91,7 +91,9 @@ package final class GatewayRun {
         thread.detach()
     }
 
-    /// Aside, as all that touches a file; should it fail, the start says why.
+    /// On another thread, as all that touches files.
+    ///
+    /// If it fails, so does the start, which says why.
     private func openDoor() {
         let door = door
         try? OwnThread("door") { try? door.open() }.detach()

@@ -7,7 +7,9 @@ package struct GatewaySettings: Sendable {
     package var environment: [String: String]
     package var version: String
     package var log: Log
-    /// Without a sign of life for so long a thread hangs; for ten times as long, and systemd restarts us.
+    /// A thread that gives no sign of life for so long hangs.
+    ///
+    /// After ten times as long systemd restarts the program.
     package var patience = Duration.seconds(30)
 
     package init(

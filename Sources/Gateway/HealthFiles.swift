@@ -2,7 +2,7 @@
 internal import Board
 internal import Host
 
-/// Tells once of a file that cannot be written, and again only when it could be meanwhile.
+/// Tells once that a file cannot be written, and again only after it could be written in between.
 final class HealthFiles: Sendable {
     private let directory: String
     private let errors: ErrorLog

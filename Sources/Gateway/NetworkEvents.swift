@@ -73,7 +73,7 @@ enum NetlinkMessages {
         {
             let value = rest.dropFirst(4).prefix(length - 4)
             switch type {
-            // The peer's on a point-to-point link; the local one says which it is.
+            // On a point-to-point link this is the address of the other end; the attribute `local` has ours.
             case Attribute.address where address.isEmpty: address = value
             case Attribute.local: address = value
             case Attribute.flags: flags = value.number32(at: 0) ?? flags

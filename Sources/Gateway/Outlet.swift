@@ -14,7 +14,7 @@ final class Outlet: Sendable {
     let board = Publisher<SourceReport>()
     let queue: Queue
     private let gate = Mutex(Gate())
-    /// The run before hung: what the board says of that stays until this one has not for a while.
+    /// The run before it hung: the board goes on saying so until this run has worked for a while.
     private let isOnTrial: Atomic<Bool>
     private let forwarding: Mutex<Subscription?>
     private let target: Publisher<SourceReport>
@@ -39,12 +39,12 @@ final class Outlet: Sendable {
         case .unknown: break
         case .loading, .loaded:
             if !isOnTrial.load(ordering: .acquiring) { target.publish(state) }
-        // Whatever it says is newer than that the run before hung.
+        // A new error replaces the one about the run that hung.
         case .error: target.publish(state)
         }
     }
 
-    /// Its state is told from now on, beginning with what it is.
+    /// Its state is published from now on, the present one first.
     func endTrial() {
         guard isOnTrial.exchange(false, ordering: .acquiringAndReleasing) else { return }
         forward(board.state)
@@ -56,14 +56,14 @@ final class Outlet: Sendable {
             gate.isOpen = false
             return gate.run
         }
-        // What it recorded until then is a chunk, if a short one.
+        // What it recorded until then becomes a chunk, even a short one.
         if let run { queue.end(run: run) }
         forwarding.withLock { $0 = nil }
     }
 
     /// Does `body` unless it was cut off.
     func pass<Result: Sendable>(_ otherwise: Result, _ body: () -> Result) -> Result {
-        // Under the lock, so that nothing is under way once `cut` has returned; nothing here waits for the disk.
+        // Under the lock, so that no `body` still runs when `cut` has returned; no `body` waits for the disk.
         gate.withLock { $0.isOpen ? body() : otherwise }
     }
 

@@ -28,7 +28,7 @@ struct Past: Codable, Sendable, Equatable {
 
     init() {}
 
-    /// Of a report that has the past before it in it.
+    /// What a report says; the past before this start is already in it.
     init(_ report: StatusReport) {
         let dates = report.upload
         upload = Attempts(attempt: dates.lastAttemptAt, success: dates.lastSuccessAt)
@@ -47,7 +47,7 @@ struct Past: Codable, Sendable, Equatable {
         totals = report.errorTotals
     }
 
-    /// Reads what `text` wrote; nothing for anything else.
+    /// Reads what `text` wrote; empty for any other text.
     init(text: String?) {
         let read = text.flatMap {
             try? JSONInput.decode(Self.self, from: Array($0.utf8), snakeCase: true)
@@ -59,7 +59,7 @@ struct Past: Codable, Sendable, Equatable {
 
     // MARK: Into a report
 
-    /// Adds it to what happened since the start.
+    /// Adds it to a report of what happened since the start.
     func add(to report: inout StatusReport) {
         report.upload.lastAttemptAt = report.upload.lastAttemptAt ?? upload.attempt
         report.upload.lastSuccessAt = report.upload.lastSuccessAt ?? upload.success

@@ -90,16 +90,9 @@ package final class ReliableTimer: Sendable {
 
     private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
 
-    /// Returns when no handler runs, nor ever will again.
+    /// Returns when no handler runs, nor ever will again; false if one still ran at `deadline`.
     ///
-    /// Not to be called from the handler.
-    package func cancel() {
-        stop.raise()
-        guard let thread = slot.withLock({ $0.thread.take() }) else { return }
-        thread.join()
-    }
-
-    /// As `cancel`, but false if a handler was still running at `deadline`: it is left to itself.
+    /// That one is left to itself. Not to be called from the handler.
     @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
         stop.raise()
         guard let thread = slot.withLock({ $0.thread.take() }) else { return true }

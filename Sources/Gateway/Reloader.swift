@@ -20,7 +20,7 @@ struct Reloader: Sendable {
     /// Throws what is wrong with it.
     let read: @Sendable () throws -> Configuration
 
-    /// Blocks until `stop` is raised; `wasEnrolled` wakes it to start what had to wait for that.
+    /// Blocks until `stop` is raised; `wasEnrolled` wakes it to start the sources, which wait for the enrolment.
     func run(_ wantsReload: Wakeup, _ wasEnrolled: Wakeup, until stop: StopSignal) {
         while !stop.isRaised {
             var entries = [
@@ -79,7 +79,7 @@ struct Reloader: Sendable {
     }
 
     private func declare(_ configuration: Configuration, _ life: LifeSign) {
-        // Waits for the writer, which is watched itself.
+        // It waits for the writer's thread, which is watched itself.
         life.rests()
         queue.declare(configuration.queueStreams)
         life.returns()

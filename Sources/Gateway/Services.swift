@@ -10,7 +10,7 @@ internal import Upload
 final class Services: Sendable {
     /// What a part may take to end before it is left to itself.
     static let stopLimit = Duration.seconds(2)
-    /// What a change waits for the one before it, which stops a part or two.
+    /// How long a change waits for the one before it to end.
     private static let turnLimit = Duration.seconds(5)
 
     private struct State: Sendable {
@@ -80,7 +80,7 @@ final class Services: Sendable {
 
     /// Starts, stops and restarts what this configuration says differently; returns the names of that.
     ///
-    /// What cannot be started is told, and tried again with the next one.
+    /// What cannot be started is an error, and is tried again at the next call.
     @discardableResult func apply(_ configuration: Configuration) -> [String] {
         let changed: [String]? = turn.take {
             guard !state.value.isStopped else { return [] }
@@ -126,7 +126,7 @@ final class Services: Sendable {
         let leaving = now.sources.filter { $0.value.slice != wanted[$0.key] }
         stop(Array(leaving.keys), by: SystemClock().now() + Self.stopLimit)
         context.board.resting.update { [resting] in $0 = resting }
-        // Sound that nobody wanted is no gap.
+        // While audio is switched off, missing sound is no gap.
         if !now.configuration.audio.isEnabled { context.queue.remember("audio", "off") }
         let coming = wanted.keys.filter { source($0) == nil }
         for name in coming { start(wanted[name]) }
@@ -166,7 +166,7 @@ final class Services: Sendable {
     /// Abandons a run of a source that hangs, and starts another.
     func replace(_ name: SourceName) { _ = restart(name, within: .zero, isOnTrial: true) }
 
-    /// nil when it did not come to it.
+    /// nil when another change did not end in time.
     private func restart(_ name: SourceName, within limit: Duration, isOnTrial: Bool) -> Bool? {
         turn.take(within: Self.turnLimit) {
             guard !state.value.isStopped, let run = source(name) else { return false }
@@ -189,7 +189,7 @@ final class Services: Sendable {
 
     /// Stops everything for good; false if something hangs, and was left to itself.
     @discardableResult func stop(by deadline: BootInstant) -> Bool {
-        // Asked before the turn is waited for.
+        // All are asked to end before this waits for the turn.
         let now = state.update { state in
             state.isStopped = true
             return state
@@ -197,7 +197,7 @@ final class Services: Sendable {
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
-        // Whoever has the turn hangs: what makes records is cut off all the same.
+        // The change that has the turn hangs: the sources are stopped all the same, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
     }
 

@@ -36,7 +36,7 @@ extension Configuration {
 }
 
 extension QueueSettings {
-    /// The same limits wherever the queue is opened: smaller ones would delete records for nothing.
+    /// Used wherever the queue is opened: with smaller limits it would delete records.
     init(
         _ configuration: Configuration,
         bootID: String,

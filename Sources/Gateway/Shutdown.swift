@@ -35,7 +35,7 @@ struct Shutdown: Sendable {
         var entries = [PollEntry(over.descriptor)]
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
-        // Aside, too, and not for long.
+        // On another thread, too, because it writes a file; waited for only a moment.
         let (keepInFlight, kept) = (keepInFlight, over)
         over.clear()
         try? OwnThread("in flight") {
@@ -57,7 +57,7 @@ struct Shutdown: Sendable {
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
         ended += threads.map { $0.stop(by: deadline) }
         lastWords()
-        // The last records are counted first, then those that are deleted to make room for them.
+        // Twice: making room for the last records may delete others, and that has to be entered, too.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
         queue.remember(Past.memo, Past(report).text)

@@ -39,7 +39,7 @@ final class SourceRun: Sendable {
     private let thread: StoppableThread
     private let wake: (@Sendable () -> Void)?
 
-    /// `isOnTrial`: the run before it hung, and what the board says of that stays until this one works.
+    /// `isOnTrial`: the run before it hung, and the board goes on saying so until this run works.
     init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
         let board = context.board.sources[slice.name] ?? Publisher()
         let outlet = Outlet(context.queue, board, isOnTrial: isOnTrial)
@@ -61,7 +61,7 @@ final class SourceRun: Sendable {
                 board: outlet.board,
                 clock: context.clock
             )
-            // It looks at itself with each segment.
+            // It needs no waking: it looks at itself with each segment of sound.
             wake = nil
             thread = try StoppableThread("audio") { adapter.run(until: $0) }
         }

@@ -1,4 +1,4 @@
-// Which sources are lost and which are back: told once each, however they flap in between.
+// Which sources are lost and which are back: told once each, even if they come and go in between.
 internal import Board
 internal import Host
 internal import Queue
@@ -54,7 +54,7 @@ struct SourceHealth: Sendable {
         return isFirst
     }
 
-    /// The absence that goes on began earlier than it was seen.
+    /// Sets an earlier beginning of the absence that goes on.
     mutating func isAway(since stamp: Stamp) {
         guard let absence, absence.until == nil, stamp.boot < absence.since.boot else { return }
         self.absence?.since = stamp
@@ -120,7 +120,7 @@ final class SourceWatch: Sendable {
         }
     }
 
-    /// A source has been away for longer than its board could say.
+    /// A source that hangs could not say so itself: it has been away since `since`.
     func isAway(_ name: SourceName, since: BootInstant) {
         let now = clock.stamp()
         let stamp = Stamp(boot: since, wall: now.wall + (since - now.boot))

@@ -63,7 +63,7 @@ struct StatusCollector: Sendable {
         return report
     }
 
-    /// Keys that were changed and are not in force.
+    /// Names the keys that were changed and need a restart.
     private func tellRestart(_ report: inout StatusReport) {
         let keys = board.needRestart.value
         guard !keys.isEmpty else { return }
@@ -229,7 +229,7 @@ struct StatusCollector: Sendable {
         return notes
     }
 
-    /// A disk that takes longer is told.
+    /// If the disk takes longer than this, the status says so.
     private static let patience = Duration.seconds(5)
 
     /// What was lost since the database was made, and what is not entered yet.

@@ -30,13 +30,6 @@ final class StoppableThread: Sendable {
     /// Asks the body to end, without waiting.
     func raise() { signal.raise() }
 
-    /// Asks the body to end and waits until it has.
-    func stop() {
-        signal.raise()
-        guard let thread = slot.withLock({ $0.thread.take() }) else { return }
-        thread.join()
-    }
-
     /// Asks the body to end; false if it had not by `deadline`.
     ///
     /// Its thread is left to itself then, with its descriptors and whatever else it holds.

@@ -1,4 +1,4 @@
-// Which threads hang: told by the call that they are in, started anew, and at last a reason to be restarted.
+// Which threads hang: tells the call that they are in, starts them anew, and in the end has the program restarted.
 internal import Board
 internal import Host
 internal import Synchronization
@@ -27,7 +27,7 @@ struct PartHealth: Sendable {
         at now: BootInstant,
         patience: Duration
     ) -> Verdict {
-        // A tick is no more exact than its leeway: a moment too early would be a whole tick too late.
+        // Ticks are not exact: a thread judged a moment before its time is over would be told a tick later.
         if let word, word.overdue(at: now) >= patience - patience / 30 {
             hungSince = hungSince ?? word.due
             guard told != word.since else { return .asBefore }
@@ -35,7 +35,7 @@ struct PartHealth: Sendable {
             return .hangs(call: "\(word.call)", for: word.overdue(at: now))
         }
         guard hungSince != nil else { return .asBefore }
-        // A new run is not believed at once: the one before hung only after a while, too.
+        // A new run has to work for a while first: the run before it hung only after a while, too.
         if let last = recovered.last, now - last < patience * 2 { return .asBefore }
         (hungSince, told) = (nil, nil)
         return .isBack
@@ -60,11 +60,11 @@ final class Supervisor: Sendable {
     /// A thread, and what is to be done about it.
     struct Part: Sendable {
         var name: String
-        /// nil while there is none.
+        /// nil while there is no such thread.
         var word: @Sendable () -> LifeSign.Word?
         /// Wakes one that may wait for ever.
         var ask: @Sendable () -> Void = {}
-        /// What a failure is followed by, for people.
+        /// What the message of a hang ends with: what happens, or what to do.
         var advice = "it is waited for"
         /// Tells the board since when it hangs; without it the list of errors is told.
         var failed: (@Sendable (Failure, _ since: BootInstant) -> Void)?
@@ -112,7 +112,7 @@ final class Supervisor: Sendable {
             defer { content.lastCheck = now }
             return content.lastCheck
         }
-        // After a sleep of the whole machine everybody is late; the timer itself may be a little late.
+        // If this call comes much too late, the whole machine slept, and no thread can be blamed.
         let isAwake = last.map { now - $0 < interval * 1.5 + .seconds(2) } ?? true
         if isAwake { for part in parts { judge(part, now) } }
         for part in parts { part.ask() }

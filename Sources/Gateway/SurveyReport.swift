@@ -174,7 +174,7 @@ struct SurveyFigures {
         json.object { json in
             json.field("sightings", sightings)
             let missing = Int64(range?.count ?? 0) - sightings
-            // Given up for want of space while the survey went on.
+            // Records that were deleted for want of space while the survey went on.
             if missing > 0 { json.field("missing_sightings", missing) }
             if others > 0 { json.field("other_sightings", others) }
             json.key("track")

@@ -4,11 +4,11 @@ internal import Queue
 internal import Streams
 internal import Glibc
 
-/// A line a loss: number of its stream, kind, records, and both clocks of its first and last record.
+/// A file with a line for each loss: number of the stream, kind, records, and both clocks of the first and last record.
 enum UnenteredLosses {
     private static let fileName = "losses-not-entered"
 
-    /// Adds to what is there: more than one stop may find the disk refusing.
+    /// Adds to what is there, because the disk may refuse at several stops.
     static func keep(_ losses: [Loss], in directory: String, bootID: String) {
         guard !losses.isEmpty else { return }
         let lines = losses.map { loss in

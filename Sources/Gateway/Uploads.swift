@@ -97,9 +97,9 @@ final class Uploads: Sendable {
 
     /// The last word of the uploader's thread.
     var word: LifeSign.Word { uploading.life.word }
-    /// That of the thread that watches the network and the token.
+    /// The last word of the thread that watches the network and the token.
     var connectivityWord: LifeSign.Word { connectivity.life.word }
-    /// That of the thread that waits for the enrolment; nil where nothing is waited for.
+    /// The last word of the thread that waits for the enrolment; nil where the device is enrolled.
     var enrolmentWord: LifeSign.Word? { enrolment?.life.word }
 
     func raise() {

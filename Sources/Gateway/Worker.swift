@@ -1,4 +1,4 @@
-// A thread for what would hold up others.
+// A thread for work that would delay others.
 internal import Host
 
 /// Does one thing after another on a thread of its own.
@@ -9,7 +9,7 @@ final class Worker: Sendable {
     let life = LifeSign()
     private let jobs = Mailbox<(@Sendable () -> Void)?>(limit: limit)
 
-    /// `call`: what its jobs may hang in; nil where they wait for threads that are watched themselves.
+    /// `call`: the call that its jobs may hang in; nil for jobs that wait only for threads that are watched themselves.
     init(_ name: String, _ call: StaticString? = nil) throws {
         let (jobs, life) = (jobs, life)
         // Not joined: what it does may hang, and a stop waits for nobody.

@@ -18,9 +18,9 @@ package enum ClockSource: String, Sendable {
 
 /// The pairs of clocks noted while the board ran, boot by boot.
 ///
-/// A value with its entries up to a given row resolves the same for ever: that is what makes a frozen
-/// batch the same bytes at each try. Only entries that tell something new are kept (`isNews`), and whether one
-/// does depends on those before it alone, so dropping the others changes nothing.
+/// With the entries up to a given row, a record always gets the same date: so a frozen batch is the same bytes at
+/// each try. Entries that tell nothing new (`isNews`) are dropped. Whether an entry is news depends only on the entries
+/// before it, so dropping some changes no date.
 package struct ClockMap: Sendable {
     package struct Entry: Sendable, Equatable {
         package var id: Int64
@@ -63,7 +63,7 @@ package struct ClockMap: Sendable {
         }
     }
 
-    /// An anchor is kept at least this often (ms): agreement is judged more loosely the older it is.
+    /// An anchor is kept at least this often (ms), because `tolerance` grows with the distance from the anchor.
     package static let spacing: Int64 = 6 * 3_600_000
 
     /// How far a right clock may be from what an anchor says `distance` ms later: 1 s and 200 ppm of it.
@@ -73,7 +73,7 @@ package struct ClockMap: Sendable {
     private var anchors: [Int64: [Anchor]] = [:]
     /// The newest entry seen; a batch is frozen with it.
     package private(set) var newest: Int64 = 0
-    /// The newest entry, if the map says the same without it.
+    /// The newest entry, if it is no news: the next one may replace it.
     package private(set) var idle: Entry?
 
     package init() {}
@@ -92,7 +92,7 @@ package struct ClockMap: Sendable {
         )
     }
 
-    /// The first of its boot, one that contradicts the one before, or one long after it.
+    /// True for the first entry of a boot, for one that contradicts the entry before, and for one long after it.
     private func isNews(_ entry: Entry, at index: Int) -> Bool {
         guard index > 0, let before = anchors[entry.boot]?[index - 1] else { return true }
         let distance = entry.boottime &- before.boottime

@@ -16,7 +16,7 @@ package struct Column: Sendable {
         case members
         /// A moment of a boot, in three columns.
         case moment
-        /// The record's own timestamp once more; stored once.
+        /// The record's own timestamp under another key; it is not stored a second time.
         case timestamp
         /// A time in ms that its program gave for the record, instead of when it was accepted.
         case given
@@ -94,7 +94,7 @@ package enum ColumnValue: Sendable, Equatable {
     package init(_ value: Double?) { self = value.map { .number($0) } ?? .none }
     package init(_ value: Int?) { self = value.map { .integer(Int64($0)) } ?? .none }
 
-    /// What is stored for it where the column has `decimals`; nil for none, and for what no integer holds.
+    /// The integer that is stored for it in a column with `decimals`; nil for no value and for one too large.
     package func scaled(_ decimals: Int) -> Int64? {
         switch self {
         case .integer(let integer): return integer

@@ -28,11 +28,11 @@ package enum EventValue: Sendable, Equatable {
 /// One event; `detail` keeps its order.
 package struct Event: Sendable, Equatable {
     package var kind: EventKind
-    /// What it is about: `beacons`, `location`, `audio`, `clock`, `storage`, `gateway`.
+    /// The part of the gateway that it is about: `beacons`, `location`, `audio`, `clock`, `storage`, `gateway`.
     package var source: String
     package var detail: [(key: String, value: EventValue)]
     package var stamp: Stamp
-    /// Records that never came to be, if it tells of such; they are entered in the loss ledger.
+    /// Records that were never made, if it tells of such a loss; they are entered in the ledger of losses.
     package var loss: Loss?
 
     package init(

@@ -100,12 +100,12 @@ package struct JSONText {
         needsComma = true
     }
 
-    /// Gives the text to something that appends to it what is part of it as it stands.
+    /// Lets `body` append bytes that are already part of correct JSON.
     package mutating func extend(_ body: (inout [UInt8]) throws -> Void) rethrows {
         try body(&bytes)
     }
 
-    /// Bytes that are part of the text as they stand (inside a quoted value, a line's end).
+    /// Appends bytes unchanged: inside a quoted value, or the end of a line.
     package mutating func append(_ raw: some Sequence<UInt8>) {
         bytes.append(contentsOf: raw)
     }
@@ -148,7 +148,9 @@ package struct JSONText {
         }
     }
 
-    /// Whether nothing in it needs an escape; without a way out of the loop, which compilers make fast.
+    /// Whether no byte needs an escape.
+    ///
+    /// The loop never ends early: so the compiler can check many bytes at once.
     private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
         var found: UInt8 = 0
         for byte in utf8 {

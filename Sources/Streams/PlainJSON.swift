@@ -58,7 +58,7 @@ extension RecordJSON {
             json.key(key)
             json.raw(text)
         case (.members, .text(let object)):
-            // Without its braces: the members go on.
+            // Without the braces of the object: the other members follow.
             if object.utf8.count > 2 { json.raw(String(object.dropFirst().dropLast())) }
         case (.members, .bytes(let bytes)): if !bytes.isEmpty { json.raw(bytes) }
         case (_, .text(let text)): json.field(key, text)

@@ -8,7 +8,7 @@ package protocol PlainRecord: Sendable {
     var stamp: Stamp { get }
     /// One for each column of its kind, in that order.
     var values: [ColumnValue] { get }
-    /// Records that never came to be, if it tells of such.
+    /// Records that were never made, if it tells of such a loss.
     var loss: Loss? { get }
 }
 
@@ -21,7 +21,7 @@ package struct PlainRow: Sendable, Equatable {
     package var stream: Stream
     package var stamp: Stamp
     package var values: [ColumnValue]
-    /// Entered in the ledger with it.
+    /// The loss that is entered in the ledger in the same transaction.
     package var loss: Loss?
 
     package init(_ stream: Stream, _ stamp: Stamp, _ values: [ColumnValue], loss: Loss? = nil) {

@@ -111,7 +111,7 @@ package enum Quantity: UInt8, Sendable, CaseIterable {
     case tamper = 89
     case vibration = 90
     case isWindowOpen = 91
-    /// The sensor's own number for what it measured: to know it again after a restart, not for the wire.
+    /// The sensor's own number of a measurement: stored to know it again after a restart, and never sent.
     case mark = 92
 
     /// The key on the wire, with its unit.

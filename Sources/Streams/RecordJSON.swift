@@ -21,7 +21,7 @@ package enum RecordJSON {
         }
     }
 
-    /// `kind` and `beacon_id`, which is absent where nothing names the beacon for good.
+    /// `kind`, and `beacon_id` where the beacon has an id that does not change.
     private static func write(_ identity: BeaconIdentity, to json: inout JSONText) {
         json.field("kind", identity.kind.name)
         if !identity.beaconID.isEmpty { json.field("beacon_id", identity.beaconID) }
@@ -77,7 +77,7 @@ package enum RecordJSON {
         try json.object {
             $0.field("id", id)
             $0.field("timestamp_start", moment.wall)
-            // Real time, where `duration` is frames over rate: the device's clock is not ours.
+            // By the board's clock; `duration` is frames over rate, by the sound card's clock, which differs a little.
             $0.field("timestamp_end", moment.wall + .milliseconds(chunk.span ?? duration))
             $0.field("duration", scaled: duration, decimals: 3)
             try sound(&$0)

@@ -86,7 +86,7 @@ package enum AddressType: Int, Sendable, CaseIterable {
 /// What stays the same from one sighting of a beacon to the next; stored once.
 package struct BeaconIdentity: Sendable, Hashable {
     package var kind: BeaconKind
-    /// The id in the payload, or the device's address where it has none; empty where that changes.
+    /// The id in the payload; without one the device's address, or empty if that address changes.
     package var beaconID: String
     package var address: BluetoothAddress
     package var addressType: AddressType
@@ -146,8 +146,8 @@ extension Sighting {
     )
 }
 
-/// How telemetry and data share a column: data as it is for a kind that is known by its data alone, else
-/// telemetry, or a zero and then the data.
+/// How telemetry and data share a column: the data unchanged for kinds that always have data; for the others the
+/// telemetry, or a zero byte followed by the data.
 package enum SightingPayload {
     /// No `Quantity` has this number.
     private static let dataMark: UInt8 = 0

@@ -1,7 +1,7 @@
 // Finding a place in what is kept in order.
 
 extension Array {
-    /// The place of the first element that lies after something; all those before it must not.
+    /// The index of the first element for which `liesAfter` is true; it must be false for all before that one.
     package func firstPlace(after liesAfter: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

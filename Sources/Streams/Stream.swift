@@ -82,6 +82,6 @@ package struct StreamKind: Sendable {
         )
     }
 
-    /// Its records are large: they go last, and one at a time.
+    /// Its records are large, so they are uploaded last and read one at a time.
     package var isLarge: Bool { usualBytes > 4096 }
 }

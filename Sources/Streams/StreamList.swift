@@ -7,7 +7,7 @@ package struct StreamList: Sendable {
 
     package private(set) var kinds: [StreamKind]
 
-    /// `more` go before what is large.
+    /// `more`: other kinds; they are uploaded before the large ones.
     package init(with more: [StreamKind] = []) {
         kinds = Self.builtIn.filter { !$0.isLarge } + more + Self.builtIn.filter(\.isLarge)
     }

@@ -49,14 +49,14 @@ extension Survey: PlainRecord {
     }
 }
 
-/// A survey that goes on, or has ended and is not worked out yet.
+/// A survey that goes on, or one that has ended and whose record is not made yet.
 package struct OpenSurvey: Sendable, Equatable {
     package var name: String
     package var start: Stamp
     package var startBoot: Int64
     /// Its first sighting has this sequence number.
     package var first: Int64
-    /// Set when it was stopped.
+    /// Its end; nil while it goes on.
     package var end: End?
 
     package init(

@@ -66,7 +66,7 @@ package struct Telemetry: Sendable, Hashable {
         return readings
     }
 
-    /// The number that the sensor gave these readings, and they without it; nil where none was kept.
+    /// The sensor's own number of this measurement, and the readings without that number; nil where it has none.
     package var marked: (mark: Int64, readings: Telemetry)? {
         var found: Int64?
         var rest = Telemetry()

@@ -10,7 +10,7 @@ package struct Backoff: Sendable {
     package private(set) var failures = 0
     /// No request before this moment; nil when nothing holds.
     package private(set) var until: BootInstant?
-    /// The server itself said when.
+    /// The wait is one that the server asked for (`Retry-After`).
     package private(set) var isOrdered = false
     /// The server has asked for a wait of 30 s or more since the last success.
     package private(set) var wasHeldOff = false
@@ -19,8 +19,8 @@ package struct Backoff: Sendable {
 
     /// After a failure; `after` is what the server asked for, `random` a number in 0..<1.
     ///
-    /// What the server asked for is waited out, and then up to twice as long (one minute at least, five at most):
-    /// it may have told everybody the same moment.
+    /// Waits as long as the server asked for, and then a random time more (up to as long again, between one and five
+    /// minutes): the server may have told all gateways the same moment.
     package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
         let limit = Self.steps[min(failures, Self.steps.count - 1)]
         failures += 1
@@ -31,7 +31,7 @@ package struct Backoff: Sendable {
         until = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
     }
 
-    /// A sync has begun: nothing waits any more, but the failures before it still count.
+    /// A sync has begun: the wait is over, but the failures before it still count.
     package mutating func lift() {
         until = nil
         isOrdered = false

@@ -1,4 +1,4 @@
-// Which batch a sync sends in a step: one that is frozen, or one that is frozen for it.
+// Which batch a sync sends next: one that was frozen before, or one that is frozen now.
 internal import Host
 internal import Queue
 internal import Streams
@@ -15,9 +15,9 @@ struct BatchSupply {
     private let side: QueueSide
     private let destination: any Destination
     private let maxBatchBytes: Int
-    /// What comes in while the sync runs is the next one's.
+    /// The newest records when the sync began; what is accepted later is left to the next sync.
     private let mark: AcceptedMark
-    /// The batch that stood refused in an earlier sync and was given out last, of each stream.
+    /// Of each stream, the last batch that `refused` returned.
     private var lastRefused: [Stream: Int64] = [:]
 
     init(
@@ -67,7 +67,7 @@ struct BatchSupply {
             if range.database == 0 { range.last = min(range.last, end) }
             guard let last = try lastRecord(of: range, limit: maxBatchBytes) else { continue }
             if let batch = try side.freeze(range, through: last) { return batch }
-            // Records of the range had to go meanwhile: look again.
+            // Records of the range were deleted meanwhile: look again.
         }
         return nil
     }
@@ -76,7 +76,7 @@ struct BatchSupply {
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
         guard var range = side.pending(stream, newest: true) else { return nil }
         var count = SyncOrder.newestRecords
-        // Few enough to go with the backlog's first batch: no request of their own.
+        // So few records are pending that the first batch of the backlog has them all.
         if isFirst, range.last - range.first < count,
             side.pending(stream)?.first == range.first
         {

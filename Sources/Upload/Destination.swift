@@ -5,7 +5,7 @@ internal import Streams
 
 /// Takes one batch at a time; used by one thread.
 package protocol Destination: AnyObject {
-    /// A sync begins: token or keys are read anew, so that new ones heal by themselves.
+    /// A sync begins: token or keys are read again, so that new ones are used without a restart.
     ///
     /// Throws a Failure with what a person can do about it.
     func begin() throws
@@ -13,8 +13,8 @@ package protocol Destination: AnyObject {
     func networkChanged()
     /// The last record of a pending range that goes into one batch with its first, at most `limit` bytes of body.
     ///
-    /// Always at least one record; the body may be made on the way. The batch of another range or reader than
-    /// the last one asked for is read from the database again.
+    /// Always at least one record. The body may be made while records are counted; `send` uses it for a batch of this
+    /// range from this reader only, and reads the records again for any other batch.
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64
     /// Sends a batch; returns when it is judged, when nobody could be asked, or when `stop` is raised.
     ///
@@ -30,9 +30,9 @@ package struct Delivery: Sendable, Equatable {
     package var bytes = 0
     /// Bytes on the wire.
     package var traffic = Traffic()
-    /// Records of an accepted batch that were there already, as the other side says.
+    /// Records of an accepted batch that the server says it had already.
     package var duplicates = 0
-    /// The batch went out twice or more, so that duplicates are no wonder.
+    /// The batch was sent more than once, so that duplicates are to be expected.
     package var wasRepeated = false
 
     package init(_ verdict: Verdict? = nil) {

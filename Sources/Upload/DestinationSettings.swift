@@ -19,7 +19,7 @@ package struct DestinationSettings: Sendable {
     package var deviceID: String
     /// Names on the wire of the streams that are built in.
     package var streamNames: [Stream: String]
-    /// Those of all other streams: the user's come and go, and the queue knows what each was called last.
+    /// Names of all other streams, from the queue: records of a stream that is declared no more may still wait.
     package var userName: @Sendable (Stream) -> String? = { _ in nil }
     package var compression: Compression
     /// Reads the device token, or a bucket's keys as `ID:SECRET`.

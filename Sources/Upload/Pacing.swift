@@ -32,7 +32,7 @@ package struct Pacing: Sendable {
     /// where the grid is wider.
     private let pause: Duration
     private var backoff = Backoff()
-    /// When the rest is to follow; nil when nothing is left over.
+    /// When the rest of the backlog is to be sent; nil when nothing is left.
     private var restAt: BootInstant?
     private var isRecovering = false
 
@@ -54,7 +54,7 @@ package struct Pacing: Sendable {
         case .asked, .token:
             break
         case .network:
-            // Who was told when to come back comes then, over whichever link.
+            // A server that said when to come back is asked then, whichever network leads there.
             guard !backoff.isOrdered || backoff.allows(now) else { return 0 }
             isRecovering = false
         case .tick, .retry:

@@ -9,18 +9,18 @@ internal import Streams
 struct AcceptedMark {
     fileprivate var ends: [Stream: Int64]
 
-    /// The newest record of a stream that is meant; 0 for none.
+    /// The newest record of a stream that was accepted by then; 0 for none.
     func end(of stream: Stream) -> Int64 { ends[stream] ?? 0 }
 }
 
 /// Records of a stream cannot be read for now; nothing is wrong with the live database.
 struct RecordsUnreadable: Error {
     var error: SQLiteError
-    /// They are of a database that was set aside; what else the stream has can go.
+    /// The records are of a database that was set aside; other records of the stream can be sent.
     var isOlder: Bool
 }
 
-/// The live database was replaced during a sync: what the sync knew of its records is true no more.
+/// The live database was replaced during a sync, so the sync knows nothing about its records any more.
 struct DatabaseReplaced: Error {}
 
 /// Questions to the queue and changes of its batches; used by the sync's thread.
@@ -30,11 +30,11 @@ final class QueueSide {
     private var openReader: Reader?
     /// The database that the reader is of.
     private var generation = -1
-    /// Tells the file of the live database that this sync began with from one after it.
+    /// Which file of the live database this sync began with; a later file has another number.
     private var file = 0
     /// Older databases that this sync found it cannot read.
     private var unreadable: Set<Int64> = []
-    /// Of a database that was set aside, by the number that the live one of a generation has for it.
+    /// Readers of databases that were set aside, by the number that the live database of this generation gives them.
     private var olderReader: (database: Int64, generation: Int, reader: Reader)?
     /// It could not be opened.
     private var olderFailed = false
@@ -90,11 +90,11 @@ final class QueueSide {
         guard queue.leavings == file else { throw DatabaseReplaced() }
         let newest = queue.generation
         if let openReader, newest == generation { return openReader }
-        // Before it is opened: should that fail, it is the database that is meant.
+        // Noted before it is opened: if opening fails, that is an error of this database.
         openReader = nil
         generation = newest
         let reader = try queue.reader()
-        // The file may have become another's as it was opened.
+        // The file may have been replaced while it was opened.
         guard queue.leavings == file else { throw DatabaseReplaced() }
         openReader = reader
         return reader
@@ -129,9 +129,11 @@ final class QueueSide {
 
     // MARK: Records that cannot be read
 
-    /// Reads records for a batch; one that is not there, or not as it was, is nobody's to send.
+    /// Reads records for a batch.
     ///
-    /// Returns nil once it is entered as lost: then there is another range, or another batch.
+    /// A record that is missing or damaged is never sent.
+    ///
+    /// Returns nil after entering such a record as lost: the range or batch is a different one then.
     func reading<Value>(
         _ partition: Partition,
         _ range: ClosedRange<Int64>,
@@ -145,7 +147,7 @@ final class QueueSide {
         } catch let error as SQLiteError
             where (error.isDamage || error.isForeign) && !partition.isLive
         {
-            // Or a table has other columns than it was made with. The live database is none the worse for it.
+            // `isForeign`: damage changed the columns of a table. The live database is not affected.
             let bad = range.first {
                 (try? reader(of: partition.database).check(partition.stream, $0...$0)) == nil
             }
@@ -160,9 +162,9 @@ final class QueueSide {
         return nil
     }
 
-    /// What the records of one stream cannot be read for now; the readers are opened anew.
+    /// The error for records of one stream that cannot be read now; the readers are opened again.
     private func unreadable(_ error: SQLiteError, _ partition: Partition) -> RecordsUnreadable {
-        // A damaged schema is no error of the disk's: what it says that there is, is not there.
+        // A damaged schema is no error of the disk: the records are lost.
         if partition.isLive, error.isForeign {
             queue.reportDamage("\(error)", generation: queue.generation)
         }
@@ -184,7 +186,7 @@ final class QueueSide {
 
     // MARK: Changes
 
-    /// nil when records of the range had to go meanwhile.
+    /// nil when records of the range were deleted meanwhile.
     func freeze(_ range: PendingRange, through last: Int64) throws -> Batch? {
         try queue.perform { try $0.freeze(range, through: last) }
     }

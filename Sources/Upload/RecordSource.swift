@@ -12,7 +12,7 @@ package final class RecordSource {
     private let sound: SoundPlace
     private var json = JSONText()
 
-    /// Where the records of sound have it.
+    /// Where the JSON of a chunk has its sound.
     package enum SoundPlace: Sendable {
         /// `audio_data`, in base64.
         case inline
@@ -54,7 +54,7 @@ package final class RecordSource {
         }
     }
 
-    /// No more of a page is wanted: a small batch must not cost a whole one.
+    /// How many records of a page to read: a small batch must not cost a whole page.
     private struct Enough: Error {}
 
     private func write(
@@ -77,7 +77,7 @@ package final class RecordSource {
                 try body(stored.sequence, json.bytes)
             }
         case .sound:
-            // Collected first: assembling a chunk reads segments, and one statement is one read.
+            // All rows first, because making the JSON of a chunk reads its segments with another statement.
             for stored in try chunks(page) {
                 json.clear()
                 try RecordJSON.write(

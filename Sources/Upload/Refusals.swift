@@ -1,18 +1,23 @@
 // How far a sync goes on with what a server refuses, so that a server that refuses everything is asked little.
 internal import Streams
 
+/// What a sync does after a batch.
+enum AfterBatch {
+    case goOn
+    /// Its stream rests until the next sync.
+    case streamRests
+    /// Nothing more goes out in this sync.
+    case syncEnds
+}
+
 /// Counts refusals of one sync after another; a pure value.
 struct Refusals {
-    /// Records in a row that stood refused alone: the rest of their stream waits for the next sync.
+    /// After so many records in a row that were refused alone, the rest of their stream waits for the next sync.
     static let aloneInARow = 10
-    /// Refusals in a row of any stream, after which each further stream has one try.
+    /// After so many refusals in a row, of any stream, each further stream has one try.
     static let beforeOnlyTries = 28
-    /// Refusals in a row of any stream, after which the sync is over.
+    /// After so many refusals in a row, of any stream, the sync is over.
     static let inARow = 40
-
-    enum Next {
-        case goOn, streamRests, syncEnds
-    }
 
     /// Refusals since something was accepted, of any stream.
     private var run = 0
@@ -23,8 +28,8 @@ struct Refusals {
     private var judged: Set<Int64> = []
     /// Streams of which nothing was taken in the sync before.
     ///
-    /// Refused records come first there, or they would never have all their verdicts. Elsewhere they come last,
-    /// and hold nothing up.
+    /// In these, records that were refused before come first: or they would never have as many verdicts as it takes to
+    /// set them aside. In other streams they come last, so that they delay nothing.
     private var refusedFirst: Set<Stream> = []
     /// The first stream that was cut short because others had been refused so often; it begins the next sync.
     private(set) var cutShort: Stream?
@@ -51,7 +56,7 @@ struct Refusals {
     }
 
     /// A batch was refused; `isAlone`: it is one record.
-    mutating func refused(_ batch: Int64, _ stream: Stream, isAlone: Bool) -> Next {
+    mutating func refused(_ batch: Int64, _ stream: Stream, isAlone: Bool) -> AfterBatch {
         judged.insert(batch)
         run += 1
         if isAlone { alone[stream, default: 0] += 1 }
@@ -63,7 +68,7 @@ struct Refusals {
         return run >= Self.beforeOnlyTries ? cut(stream, .streamRests) : .goOn
     }
 
-    private mutating func cut(_ stream: Stream, _ next: Next) -> Next {
+    private mutating func cut(_ stream: Stream, _ next: AfterBatch) -> AfterBatch {
         if !accepted.contains(stream) { refusedFirst.insert(stream) }
         cutShort = cutShort ?? stream
         return next

@@ -75,7 +75,7 @@ final class PlainSoundFile: SoundFile {
     private var chunk: Chunk { stored.record }
     private let reader: Reader
     private let header: [UInt8]
-    /// A segment as it was stored to what stands of it in the file.
+    /// Turns a segment as it is stored into its bytes in the file.
     private let written: ([UInt8]) -> [UInt8]
     /// -1 before the header, then the segment that comes next.
     private var step = -1
@@ -125,7 +125,7 @@ final class PlainSoundFile: SoundFile {
 extension Reader {
     /// The encoded sound of one segment of a chunk.
     ///
-    /// Throws RecordMissing: sound with a hole is nobody's chunk.
+    /// Throws RecordMissing where it is not there: a chunk with a hole is never sent.
     fileprivate func segment(_ place: Int, of stored: Stored<Chunk>) throws -> [UInt8] {
         let id = stored.record.firstSegment + Int64(place)
         guard let segment = try segment(id) else {

@@ -1,11 +1,11 @@
-// One sync after another: what is due goes out, batch by batch, until nothing is left or nothing goes on.
+// Syncs: each sends what is due, batch by batch, until nothing is left or the server takes nothing more.
 package import Board
 package import Host
 package import Queue
 internal import Streams
 
 /// What a sync has come to.
-package struct SyncResult: Sendable, Equatable {
+package struct SyncResult: Codable, Sendable, Equatable {
     /// Records accepted before it that still wait; nil when that is not known.
     package var left: Int?
     /// Records that it set aside because the server refuses them.
@@ -20,7 +20,9 @@ package struct SyncResult: Sendable, Equatable {
     }
 }
 
-/// Turns the crank of uploading; owns no thread, reads no clock and draws no number but those it is given.
+/// Does the syncs.
+///
+/// It has no thread, clock or random numbers of its own, so that a test or a simulator can drive it.
 package final class Sync {
     private let settings: UploadSettings
     private let side: QueueSide
@@ -35,7 +37,7 @@ package final class Sync {
     private var requestsLeft: Int?
     /// The stream that the next sync begins with.
     private var firstStream: Stream?
-    /// When a tick that waits for the clock's first sync has waited long enough.
+    /// Until when uploads wait for the clock's first synchronisation.
     private var clockDeadline: BootInstant?
     /// Bytes on the wire that are not entered yet, and when some were.
     private var traffic = Traffic()
@@ -71,7 +73,7 @@ package final class Sync {
     package func perform(_ reason: SyncReason) -> SyncResult {
         clockDeadline = nil
         guard reason == .asked || clockIsGood() else {
-            // Not at the next tick of the grid: that could be much later than the patience.
+            // With a deadline of its own: the next tick of the grid could be much later.
             clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
             book.enter(.waitingForClock, notBefore: pacing.until)
             return SyncResult()
@@ -95,7 +97,7 @@ package final class Sync {
         return SyncResult(left: left, quarantined: judge.quarantined)
     }
 
-    /// Before a boot's first sync of the clock, uploads wait a little for it: better dates are worth it.
+    /// Uploads wait a little for the first synchronisation of the clock after a boot: dates are better then.
     private func clockIsGood() -> Bool {
         if clock.now().nanoseconds >= settings.clockPatience.nanoseconds { return true }
         return side.clockIsSynced
@@ -130,7 +132,7 @@ package final class Sync {
     private func sendNext(
         _ step: SyncOrder.Step,
         _ supply: inout BatchSupply
-    ) throws -> SyncJudge.Next? {
+    ) throws -> AfterBatch? {
         do {
             return try supply.next(step, judge.refusals).map { try send($0) }
         } catch let problem as RecordsUnreadable {
@@ -154,7 +156,7 @@ package final class Sync {
         return order
     }
 
-    private func send(_ due: DueBatch) throws -> SyncJudge.Next {
+    private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
         book.sending(batch)
         let outcome = Result {
@@ -173,7 +175,7 @@ package final class Sync {
         return try judge.judge(judged, due)
     }
 
-    /// What this sync says about the next one.
+    /// Sets, by how this sync ended, when the next one may begin.
     private func end(_ left: Int?) {
         // Should the disk refuse it, the quarantine itself still says what is in it.
         try? judge.tellQuarantined()
@@ -196,7 +198,7 @@ package final class Sync {
         note(Traffic(), atOnce: true)
     }
 
-    /// Bytes on the wire beside its own; they are entered with those of the next sync.
+    /// Counts bytes that were sent outside of a sync; they are entered with those of the next one.
     func add(_ more: Traffic) { traffic = traffic + more }
 
     /// Enters bytes on the wire, at most twice a minute: each time is a commit.

@@ -1,4 +1,4 @@
-// What a sync does about a verdict: marks the batch, and says whether to go on.
+// What a sync does with a verdict: marks the batch, and says whether the sync goes on.
 internal import Board
 internal import Host
 internal import Queue
@@ -6,15 +6,6 @@ internal import Streams
 
 /// Carries out verdicts; used by the sync's thread.
 final class SyncJudge {
-    /// What to do after one batch.
-    enum Next {
-        case goOn
-        /// Its stream rests until the next sync.
-        case streamRests
-        /// Nothing more goes out in this sync.
-        case syncEnds
-    }
-
     private let side: QueueSide
     private let book: SyncReportBook
     private let clock: any HostClock
@@ -49,7 +40,7 @@ final class SyncJudge {
         setAside.values.reduce(0) { $0 + $1.batches.reduce(0) { $0 + $1.records } }
     }
 
-    func judge(_ delivery: Delivery, _ due: DueBatch) throws -> Next {
+    func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
         switch delivery.verdict {
         case nil: return .syncEnds
@@ -64,7 +55,7 @@ final class SyncJudge {
             return .syncEnds
         case .retry(let failure, let after):
             fail(failure, [stream], after: after)
-            // Who asks to be left alone means this device, not a stream; other errors may be of this stream only.
+            // `Retry-After` is meant for the whole device; another error may concern this stream only.
             return after == nil && !endsAtFailure ? .streamRests : .syncEnds
         case .tokenRefused(let failure):
             book.failed(failure, [stream])
@@ -86,13 +77,13 @@ final class SyncJudge {
         book.failed(failure, streams)
     }
 
-    /// Halves until the refused record stands alone; after so many `attempts` that is set aside.
+    /// Halves a refused batch until one record is left; that one is set aside after `attempts` refusals.
     private func refused(
         _ batch: Batch,
         _ message: String,
         attempts: Int,
         _ what: String
-    ) throws -> Next {
+    ) throws -> AfterBatch {
         if batch.records > 1 {
             try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {
@@ -103,21 +94,17 @@ final class SyncJudge {
             setAside[batch.stream]?.message = message
         }
         book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
-        switch refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1) {
-        case .goOn: return .goOn
-        case .streamRests: return .streamRests
-        case .syncEnds: return .syncEnds
-        }
+        return refusals.refused(batch.id, batch.stream, isAlone: batch.records == 1)
     }
 
-    /// One event a stream tells of what was set aside; none of events, which would beget events without end.
+    /// One event a stream tells what was set aside; none about refused events, for it could be refused, too.
     func tellQuarantined() throws {
         for (stream, aside) in setAside where stream != .events {
             try side.noteQuarantined(aside.batches, message: aside.message)
         }
     }
 
-    /// Records that nobody can have had were there already: numbers were used twice, here or by a copy.
+    /// The server had records that were sent for the first time: an id was used twice, here or by a copy.
     private func tellDuplicates(_ delivery: Delivery, _ due: DueBatch) {
         guard due.isFirstTry, delivery.duplicates > 0, !delivery.wasRepeated,
             told.insert(due.batch.stream).inserted

@@ -10,8 +10,8 @@ struct SyncOrder {
     static let newestRecords: Int64 = 1000
 
     enum Step: Equatable {
-        /// A batch of the newest records of a stream; in the first pass only of one that has more waiting than
-        /// goes at once.
+        /// A batch of the newest records of a stream; in the first pass only where more than `newestRecords`
+        /// wait.
         case newest(Stream, isFirst: Bool)
         /// The next batch of a stream's backlog, oldest first.
         case backlog(Stream)
@@ -27,9 +27,9 @@ struct SyncOrder {
     private let small: [Stream]
     /// While a backlog is sent, the newest records go in between this often.
     private let interval: Duration
-    /// Streams whose backlog has to be looked at still; the first is being sent.
+    /// Streams whose backlog is not sent yet; the first one is being sent.
     private var backlog: ArraySlice<Stream>
-    /// Small streams that the pass under way has still to look at.
+    /// Small streams whose newest records the current pass has not sent yet.
     private var pass: [Stream] = []
     private var isFirstPass = true
     /// When the last pass began; nil before the first.
@@ -82,8 +82,9 @@ struct SyncOrder {
     /// A stream has no other turn in this sync.
     mutating func rests(_ stream: Stream) { resting.insert(stream) }
 
-    /// The stream whose turn follows that of the one whose backlog is being sent: should that stream's
-    /// records be what the server fails on, they hold no other up.
+    /// The stream after the one whose backlog is being sent.
+    ///
+    /// The next sync begins with it, so that records on which the server fails delay no other stream.
     var following: Stream? {
         guard let current = backlog.first, let place = streams.firstIndex(of: current) else {
             return nil

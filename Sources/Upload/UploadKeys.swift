@@ -121,7 +121,7 @@ private func isPublicKeyPin(_ pin: Substring) -> Bool {
     return digest.count == 44 && digest.last == UInt8(ascii: "=") && isBase64
 }
 
-/// What would be signed otherwise than a store reads it, or be no bucket's URL at all.
+/// Why a URL is none for a bucket; some characters would be signed differently from how a store reads them.
 private func bucketProblem(_ text: String) -> String? {
     if text.contains("@") { return "names a user: keys belong in upload.credentials_file" }
     if text.contains("?") { return "has a ?query, which no bucket has" }

@@ -12,7 +12,7 @@ package final class Uploader: Sendable {
         case tick
         /// Someone asked: at once, whatever the backoff says.
         case asked(@Sendable (SyncResult) -> Void)
-        /// The way to the server, or the token, is another one.
+        /// The network or the token changed.
         case changed(SyncReason)
         case stop
     }
@@ -48,10 +48,12 @@ package final class Uploader: Sendable {
 
     /// The grid's tick.
     ///
-    /// Where something calls for a sync already it adds nothing: so ticks that come while a sync runs are one.
+    /// Not kept where another trigger waits, which leads to a sync, too: so ticks during a long sync do not pile up.
     package func tick() { if triggers.count == 0 { _ = triggers.post(.tick) } }
 
-    /// A sync at once; `done` is called with what it has come to: nothing known where there is none any more.
+    /// Asks for a sync at once.
+    ///
+    /// `done` is called with its result; with an empty one where the uploader has ended.
     package func sync(_ done: @escaping @Sendable (SyncResult) -> Void) {
         if !triggers.post(.asked(done)) { done(SyncResult()) }
     }
@@ -71,7 +73,7 @@ package final class Uploader: Sendable {
         guard let (sync, heartbeat) = open(until: stop) else { return }
         board.loaded(UploadReport())
         while let reasons = next(sync.retryDelay, stop) {
-            // What waits for the disk from here on waits for the writer, which is watched itself.
+            // From here on it waits for the writer's thread (which is watched itself), not for a disk.
             stop.life.rests()
             let result = sync.perform(Self.strongest(reasons))
             answer(result)
@@ -145,7 +147,7 @@ package final class Uploader: Sendable {
         for done in asking { done(result) }
     }
 
-    /// Of several reasons for one sync the one that may do most.
+    /// Of several reasons for one sync the one that permits most.
     private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
         [.asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
     }

@@ -9,7 +9,7 @@ package enum Verdict: Sendable, Equatable {
     case unreachable(Failure)
     /// Try the same batch again later; nobody has judged the data.
     case retry(Failure, after: Duration?)
-    /// Uploads stop until the token changes or the server thinks better of it.
+    /// The token is refused: uploads stop until it changes, but for one try an interval.
     case tokenRefused(Failure)
     /// The address is wrong: hold and say so.
     case endpointWrong(Failure)

@@ -161,12 +161,12 @@ actor Archive {
         return Self.oneLine(text)
     }
 
-    /// Line ends stand between the parts of JSON only, never within a string.
+    /// In correct JSON line ends stand only between values, so they can be left out.
     private static func oneLine(_ json: [UInt8]) -> [UInt8] { json.filter { $0 != 10 && $0 != 13 } }
 
     // MARK: Files
 
-    /// Bytes of a file that are committed and there: a person may have moved or emptied it since.
+    /// How many committed bytes of a file are still there: a person may have moved or emptied it.
     private static func length(
         of file: String,
         in directory: String,

@@ -78,7 +78,7 @@ struct IncomingBatch: Sendable {
             let time = RecordTime(text)
         else { throw refuse("timestamp is missing or not RFC 3339") }
         var record = IncomingRecord(id: id, time: time, bytes: Array(raw), audio: nil)
-        // What only has such a member is a record of some other stream, and kept as it is.
+        // Without a sound format it is a record of another stream, and kept unchanged.
         guard let text = fields["audio_data"] as? String,
             let format = fields["audio_format"] as? String,
             ["ogg", "flac", "aac", "wav"].contains(format)

@@ -46,7 +46,7 @@ struct IngestServer: Sendable {
         }
     }
 
-    /// A refusal, with whatever the client is still sending taken off the connection.
+    /// A refusal; what the client is still sending is read and dropped.
     private static func answer(_ refusal: Refusal, _ body: RequestBody) -> HTTPResponse {
         var response = json(refusal.status, ["error": refusal.reason])
         response.headers[HTTPHeader("Accept-Encoding")] = refusal.acceptEncoding

@@ -27,7 +27,7 @@ struct JSONScanner {
     /// The elements of an array.
     static func elements(_ array: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] { parts(array) }
 
-    /// A comma before a closing bracket: the parser takes it, other readers of the files do not.
+    /// A comma before a closing bracket, which our parser accepts and other programs that read the files do not.
     static func hasTrailingComma(_ text: [UInt8]) -> Bool {
         var index = 0
         var last: UInt8 = 0

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Gateway
 import Host
+import Upload
 
 struct Sync: ParsableCommand {
     static let configuration = CommandConfiguration(

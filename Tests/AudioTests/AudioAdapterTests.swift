@@ -177,4 +177,22 @@ import Testing
             clock: ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: now))
         ).run(until: recorder.stop)
     }
+
+    @Test func sourceThatIsStartedAnew_tellsWhatItMissed() throws {
+        try TestALSA.withDevice(tone(frames: 32_000 * 2)) { device in
+            let recorder = try Recorder(enough: 2)
+            var sink = recorder.sink
+            let end = SystemClock().stamp().advanced(by: .seconds(-60))
+            sink.lastEnd = { end }
+            var settings = AudioSettings { $0.devices = [device] }
+            settings.codec = .wav
+            AudioAdapter(settings: settings, sink: sink, board: Publisher(), clock: SystemClock())
+                .run(until: recorder.stop)
+            let gap = try #require(recorder.all.events.first)
+            #expect(gap.kind == .gap)
+            #expect(gap.detail.contains { $0.key == "from" && $0.value == .time(end.wall) })
+            let reason = EventValue.text("the source was started anew")
+            #expect(gap.detail.contains { $0.key == "reason" && $0.value == reason })
+        }
+    }
 }

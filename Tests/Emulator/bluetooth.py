@@ -178,7 +178,8 @@ class Scenarios:
                 self.air.ask("end_other")
 
             def back():
-                row.check(gateway.words().startswith("error"), f"does not say that hci0 is gone: {gateway.words()}")
+                said = wait_for(lambda: gateway.words().startswith("error"), 20)
+                row.check(said is not None, f"does not say that hci0 is gone: {gateway.words()}")
                 self.air.ask("close")
                 self.adapter()
             gateway.recovers(row, move, back)
@@ -244,8 +245,9 @@ class Scenarios:
             wait_for(is_calm, 120)
             dropped = gateway.report().get("dropped", 0)
             arrived = gateway.finish(row)
-            flood = sum(1 for record in arrived if record["telemetry"].get("humidity_percent") == 55.3
-                        and record["telemetry"].get("temperature_c") == 24.3)
+            readings = [record.get("telemetry", {}) for record in arrived]
+            flood = sum(1 for reading in readings
+                        if (reading.get("humidity_percent"), reading.get("temperature_c")) == (55.3, 24.3))
             row.records = f"{count} sent, {flood} arrived, {dropped} dropped"
             row.check(dropped > 0, "no drop was counted")
             row.check(abs(count - flood - dropped) <= 50, f"{count - flood - dropped} unaccounted for")

@@ -4,6 +4,7 @@ import Host
 import Queue
 import Support
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -199,5 +200,15 @@ private final class Bench {
         #expect(third.next(timeout: Self.patience)?.error?.contains("try again later") == true)
         bench.server.changed()
         for watcher in watchers { #expect(watcher.next(timeout: Self.patience)?.status != nil) }
+    }
+
+    @Test func floodOfRequests_isCutOff() throws {
+        let bench = try Bench()
+        let flood = try IntakePeer(bench.configuration.socketPath)
+        // More than any client has to ask at once; whoever is cut off cannot send to the end.
+        try? flood.send([UInt8](repeating: 10, count: 1 << 20))
+        var answers = 0
+        while try flood.answer() != nil { answers += 1 }
+        #expect(answers < 100)
     }
 }

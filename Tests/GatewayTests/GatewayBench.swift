@@ -140,3 +140,11 @@ final class GatewayBench: Sendable {
         return stat(folder + "/run/status.json", &figures) == 0 ? UInt(figures.st_ino) : 0
     }
 }
+
+extension StoppableThread {
+    func stop() { stop(by: SystemClock().now() + .seconds(60)) }
+}
+
+extension ReliableTimer {
+    func cancel() { cancel(by: SystemClock().now() + .seconds(60)) }
+}

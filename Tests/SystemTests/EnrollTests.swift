@@ -6,8 +6,9 @@ import Testing
 @Suite struct EnrollTests {
     /// A server that knows one token, and gives it for one code.
     private static let server = """
-        import http.server, json, sys
+        import http.server, json, sys, time
         codes = {"once"}
+        mode, _, asked = sys.argv[1].partition(":")
         class Handler(http.server.BaseHTTPRequestHandler):
             def log_message(self, *_): pass
             def do_POST(self):
@@ -18,7 +19,10 @@ import Testing
                     if code in codes: answer = {"token": "good-token"}
                     else: status = 403
                     codes.discard(code)
-                elif self.path.endswith("/verify") and "mute" in sys.argv: status = 404
+                elif self.path.endswith("/verify") and mode == "mute": status = 404
+                elif self.path.endswith("/verify") and mode == "silent":
+                    open(asked, "w").close()
+                    time.sleep(3600)
                 elif self.headers.get("X-Device-Token") != "good-token": status = 401
                 data = json.dumps(answer).encode()
                 self.send_response(status)
@@ -35,9 +39,11 @@ import Testing
         private let server: StubServer
         var endpoint: String { "http://127.0.0.1:\(server.port)/api/ingest" }
 
-        init(isMute: Bool = false) throws {
-            server = try StubServer(EnrollTests.server, isMute ? "mute" : "")
-            try super.init()
+        /// `mode`: of the server, which as `mute` has no address to ask at, and as `silent` answers no question.
+        init(_ mode: String = "") throws {
+            let temporary = TemporaryFolder()
+            server = try StubServer(EnrollTests.server, "\(mode):\(temporary.path)/asked")
+            try super.init(in: temporary)
             try collect("")
         }
 
@@ -153,7 +159,7 @@ import Testing
     }
 
     @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
-        let bench = try Bench(isMute: true)
+        let bench = try Bench("mute")
         try bench.write("good-token", "token", mode: 0o600)
         try bench.collect(
             """
@@ -166,5 +172,42 @@ import Testing
         try bench.startDaemon()
         try waitUntil("collecting") { try bench.sound()?.state == "error" }
         #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+    }
+
+    @Test func whileTheServerIsAsked_aReloadMakesOneSetOfSources_andAStopIsObeyed() throws {
+        let bench = try Bench("silent")
+        try bench.write("good-token", "token", mode: 0o600)
+        let upload = """
+            [upload]
+            endpoint = "\(bench.endpoint)"
+            token_file = "\(bench.folder)/token"
+            """
+        try bench.collect(upload)
+        try bench.startDaemon()
+        let asked = bench.folder + "/asked"
+        try waitUntil("the question") { FileManager.default.fileExists(atPath: asked) }
+        #expect(try bench.sound()?.state == "disabled")
+        try bench.collect(upload + "\nrequired = false")
+        bench.signal(SIGHUP)
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        let threads = "/proc/\(bench.daemon?.processIdentifier ?? 0)/task"
+        let names = try FileManager.default.contentsOfDirectory(atPath: threads).map {
+            try? String(contentsOfFile: "\(threads)/\($0)/comm", encoding: .utf8)
+        }
+        #expect(names.filter { $0 == "audio\n" }.count == 1)
+        #expect(try bench.stop() == 0)
+        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/enrolled"))
+    }
+
+    @Test func stopWhileTheServerIsAsked_isObeyed() throws {
+        let bench = try Bench("silent")
+        try bench.write("good-token", "token", mode: 0o600)
+        try bench.collect(
+            "[upload]\nendpoint = \"\(bench.endpoint)\"\ntoken_file = \"\(bench.folder)/token\""
+        )
+        try bench.launch()
+        let asked = bench.folder + "/asked"
+        try waitUntil("the question") { FileManager.default.fileExists(atPath: asked) }
+        #expect(try bench.stop() == 0)
     }
 }

@@ -92,7 +92,9 @@ package final class ControlClient {
         return reply
     }
 
-    /// Why no reply came; one that ends lets go of its clients a moment before it is gone.
+    /// Why no reply came.
+    ///
+    /// Waits a moment, because a daemon that stops closes its clients before it is gone.
     package var lost: ControlRefusal {
         var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
         let deadline = SystemClock().now() + Self.patience

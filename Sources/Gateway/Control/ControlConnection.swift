@@ -14,9 +14,10 @@ final class ControlConnection {
     /// What its last request waits for; no other is read before.
     enum Waiting {
         case nothing
-        /// Something that is done aside.
+        /// Work on another thread.
         case work
-        /// A publication of this number or a later one, to go out with the reply; the last one at the deadline.
+        /// A publication of the status with this number or a later one, which the reply is sent with; from the deadline
+        /// on, the newest one that there is.
         case status(ControlReply, number: Int, deadline: BootInstant)
     }
 
@@ -50,6 +51,12 @@ final class ControlConnection {
 
     var hasRoom: Bool { outgoing.isEmpty }
 
+    /// There may be another request in what was received.
+    var hasMore: Bool {
+        guard case .nothing = waiting else { return false }
+        return input.isUnread
+    }
+
     var events: Int16 { PollEntry.readable | (outgoing.isEmpty ? 0 : PollEntry.writable) }
 
     func receive(now: BootInstant) {
@@ -61,7 +68,7 @@ final class ControlConnection {
         }
         lastMoved = now
         input.append(bytes.prefix(count))
-        // One that goes on talking while it is answered has room for one more request.
+        // One that sends more while it waits for a reply has room for one more request; beyond that it is cut off.
         if input.count > Self.requestLimit { isGone = true }
     }
 

@@ -8,7 +8,7 @@ final class ControlLoop {
     private let clock = SystemClock()
     private var clients: [ControlConnection] = []
     private var lastID = 0
-    /// Watchers are owed the state after a change; not before `pushableAt`.
+    /// Something changed that watchers have not been sent yet; sent no earlier than `pushableAt`.
     private var isOwed = false
     private var pushableAt = BootInstant(nanoseconds: 0)
     private var push: (number: Int, deadline: BootInstant)?
@@ -32,9 +32,8 @@ final class ControlLoop {
             client.receive(now: now)
         }
         settle(now)
-        for client in clients {
-            while let line = client.nextLine() { obey(line, client, now) }
-        }
+        // One request of each client in a turn: a client with many requests does not keep the others waiting.
+        for client in clients { if let line = client.nextLine() { obey(line, client, now) } }
         server.watched(clients.contains { $0.isWatching })
         answerStatus(now)
         pushChanges(now)
@@ -57,6 +56,7 @@ final class ControlLoop {
 
     /// Until something is due by itself; nil while nothing is.
     private func timeout(_ now: BootInstant) -> Duration? {
+        if clients.contains(where: \.hasMore) { return .zero }
         var next = clients.compactMap(deadline)
         if let closedUntil { next.append(closedUntil) }
         if let push { next.append(push.deadline) } else if isOwed { next.append(pushableAt) }
@@ -96,7 +96,7 @@ final class ControlLoop {
         }
     }
 
-    /// What was done aside goes to the client that asked for it, if it is still there.
+    /// Replies to the clients whose work was done on another thread, if they are still there.
     private func settle(_ now: BootInstant) {
         for finished in server.takeFinished() {
             isOwed = true

@@ -1,5 +1,6 @@
 // What goes over the control socket: one JSON object a line each way, requests of one shape, replies of one shape.
 internal import Host
+package import Upload
 
 /// A request: `{"command": "quarantine drop", "argument": "7"}`.
 package struct ControlRequest: Codable, Sendable, Equatable {
@@ -50,18 +51,11 @@ package struct ControlReply: Codable, Sendable {
     package var done: Bool?
     package var status: StatusReport?
     /// What a `sync` has come to.
-    package var sync: SyncReply?
+    package var sync: SyncResult?
     package var quarantine: QuarantinePage?
     /// Records and batches that were requeued or dropped.
     package var changed: QuarantineChange?
     package var survey: SurveyReply?
-
-    package struct SyncReply: Codable, Sendable, Equatable {
-        /// Records accepted before it that still wait; absent when that is not known.
-        package var left: Int?
-        /// Records it set aside because the server refuses them.
-        package var quarantined: Int
-    }
 
     init(done: Bool? = nil, error: String? = nil) {
         self.done = done

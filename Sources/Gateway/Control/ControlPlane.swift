@@ -2,11 +2,12 @@
 internal import Board
 internal import Host
 internal import Queue
+internal import Upload
 
 /// What the gateway lends to the commands; none of it may block but `restart`.
 struct ControlActions: Sendable {
     /// Starts a sync, and calls back when it is over: with nil where there is nowhere to upload to.
-    var sync: @Sendable (@escaping @Sendable (ControlReply.SyncReply?) -> Void) -> Void
+    var sync: @Sendable (@escaping @Sendable (SyncResult?) -> Void) -> Void
     var reload: @Sendable () -> Void
     /// Opens a source anew, which may wait for its device; returns why that was not possible.
     var restart: @Sendable (SourceName) -> String?
@@ -66,13 +67,13 @@ final class ControlPlane: Sendable {
         return thread.stop(by: deadline)
     }
 
-    private static func reply(to sync: ControlReply.SyncReply?) -> ControlReply {
+    private static func reply(to sync: SyncResult?) -> ControlReply {
         guard let sync else {
             return ControlReply(
                 error: "there is nowhere to upload to: set upload.endpoint, or `waypost enroll`"
             )
         }
-        var reply = ControlReply(done: sync.left == 0 && sync.quarantined == 0)
+        var reply = ControlReply(done: sync.isDone)
         reply.sync = sync
         return reply
     }

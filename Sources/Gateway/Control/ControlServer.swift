@@ -28,7 +28,7 @@ final class ControlServer: Sendable {
     let status: StatusPublication
     let wakeup: Wakeup
     private let perform: Perform
-    /// Somebody watches: without one, changes wake nobody.
+    /// There are clients that watch; without them a change need not wake the thread.
     private let isWatched = Atomic(false)
     private let hasChanged = Atomic(false)
     private let finished = StateBox([Finished]())

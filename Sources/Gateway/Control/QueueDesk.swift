@@ -36,7 +36,7 @@ struct QueueDesk: Sendable {
     }
 }
 
-/// The command's side of it: the daemon if it runs; what only looks, without it, too.
+/// The command's side: asks the daemon if it runs; questions that change nothing are answered without it, too.
 package struct QueueQuestions {
     let configuration: Configuration
 

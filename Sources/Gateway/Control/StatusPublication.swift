@@ -13,7 +13,7 @@ final class StatusPublication: Sendable {
         var begun = 0
         var published = 0
         var begunAt: BootInstant?
-        /// Told of each publication, by a number of their own.
+        /// Called after each publication; the key is the number that `onPublished` returned.
         var listeners: [Int: @Sendable () -> Void] = [:]
         var lastListener = 0
     }

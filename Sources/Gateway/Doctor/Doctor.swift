@@ -22,7 +22,7 @@ package struct Doctor: Sendable {
         /// Tells each finding as it is made: what is known before a hang counts.
         var look: @Sendable (_ tell: (Finding) -> Void) -> Void
 
-        /// In place of findings that did not come.
+        /// The finding if the check did not end in time.
         fileprivate var hangs: Finding {
             let seconds = Double(limit.milliseconds) / 1000
             return .fail(part, "did not answer in \(seconds) s", next: next)

@@ -63,7 +63,7 @@ struct GPSDLook {
         case "VERSION": release = line.release
         case "DEVICES": receivers = line.devices ?? []
         case "DEVICE":
-            // Its type is known only now, or it was just plugged in.
+            // gpsd tells the receiver's type only now, or the receiver was just plugged in.
             receivers.removeAll { $0.path == line.path }
             receivers.append(Receiver(path: line.path, driver: line.driver))
         case "TPV": mode = max(mode ?? 0, line.mode ?? 0)

@@ -2,7 +2,7 @@
 internal import Location
 
 struct LocationCheck {
-    /// A receiver reports each second; most of it is for one that has just been opened.
+    /// A receiver reports each second; the rest of the time is for one that gpsd has just opened.
     private static let patience = 5
 
     private let input: DoctorInput

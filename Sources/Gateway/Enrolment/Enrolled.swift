@@ -52,17 +52,13 @@ extension Configuration {
     }
 }
 
-/// Takes records of other programs as soon as those of the sources would be taken.
+/// Refuses records of other programs as long as the sources may not collect.
 struct EnrolledSink: IntakeSink {
-    struct NotEnrolled: Error, CustomStringConvertible {
-        var description: String
-    }
-
     let queue: any IntakeSink
     let whyNot: @Sendable () -> String?
 
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
-        if let why = whyNot() { return done(NotEnrolled(description: why)) }
+        if let why = whyNot() { return done(Failure(why)) }
         queue.put(records, done: done)
     }
 }

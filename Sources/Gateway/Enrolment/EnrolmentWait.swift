@@ -5,7 +5,9 @@ internal import Queue
 internal import Streams
 internal import Upload
 
-/// Asks the endpoint once an interval; one that cannot be asked tells by the first events it accepts.
+/// Asks the endpoint once an interval.
+///
+/// Where it cannot be asked, the first events that it accepts show it.
 struct EnrolmentWait: Sendable {
     let destination: DestinationSettings
     let mark: EnrolmentMark
@@ -27,7 +29,7 @@ struct EnrolmentWait: Sendable {
             if events != nil, hasSentEvents(since: start) { return accepted() }
             do {
                 let answer = try destination.verify(until: stop) { traffic in
-                    // The writer is watched itself.
+                    // It waits for the writer's thread, which is watched itself.
                     stop.life.rests()
                     try? queue.perform { try $0.note(traffic) }
                 }
@@ -64,7 +66,7 @@ struct EnrolmentWait: Sendable {
         log.warning("enrolment", ["why": failure.description])
     }
 
-    /// Sees to it that there is an event to accept, and wakes up when it was.
+    /// Makes an event that can be accepted, and wakes this thread when it was.
     private func followEvents() -> Subscription {
         log.info(
             "the server cannot be asked for this device: its first accepted events will tell",

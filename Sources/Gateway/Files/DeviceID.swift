@@ -65,7 +65,7 @@ package enum DeviceID {
         guard (1...64).contains(bytes.count), safe else {
             return "\"\(printable(text))\" is no device id"
         }
-        // A receiver makes a folder of it, which must be neither hidden nor one of those above.
+        // The receiver names a folder so: it must not be hidden (`.x`) and not lead upwards (`..`).
         return text.hasPrefix(".") ? "\"\(text)\" begins with a dot, which no server takes" : nil
     }
 

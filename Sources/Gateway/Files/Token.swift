@@ -29,7 +29,7 @@ package enum Token {
         return try token(in: bytes, path)
     }
 
-    /// The token in any file that a person names; who else may read that is his affair.
+    /// The token in a file that a person names; its permissions are not checked.
     package static func read(source path: String) throws(Failure) -> String {
         let bytes: [UInt8]
         do {

@@ -24,7 +24,7 @@ final class IntakeConnection {
     var stalledSince: BootInstant? { outgoing.stalledSince }
     /// Its end of input was read: nothing more comes.
     private var isEnded = false
-    /// Takes no answers any more; what it sent before still counts.
+    /// It takes no answers any more; the lines that it sent before are still kept.
     private var isDeaf = false
 
     init(_ number: Int32, now: BootInstant) {
@@ -36,7 +36,7 @@ final class IntakeConnection {
 
     private var isFull: Bool { answers.count >= Self.lineLimit }
 
-    /// Waits for nothing but the disk.
+    /// Lines of it wait for the disk.
     var isWaiting: Bool { !answers.isEmpty }
 
     /// Lines were received that had no room.
@@ -52,7 +52,9 @@ final class IntakeConnection {
     /// Nothing more is read while lines wait for room: what a program sends stays in its socket.
     private var wantsInput: Bool { !isEnded && canGoOn && !isUnread }
 
-    /// What to poll its socket for; a socket with nothing to ask is left out, or its hang-up would wake us.
+    /// What to poll its socket for.
+    ///
+    /// A socket without events is left out of the poll, or its hang-up would wake this thread again and again.
     func events(reads: Bool) -> Int16 {
         let readable = reads && wantsInput ? PollEntry.readable : 0
         return readable | (outgoing.isEmpty ? 0 : PollEntry.writable)

@@ -12,6 +12,8 @@ final class IntakeLoop {
     /// Records in a batch, and their bytes: at these nobody is read until the disk has the batch before.
     private static let batchLimit = 4096
     private static let batchBytes = 4 << 20
+    /// Lines of one program in a turn; then it is the next one's.
+    static let linesATurn = 256
 
     /// Whose line a record was.
     private struct Owner {
@@ -137,12 +139,14 @@ final class IntakeLoop {
         for offset in clients.indices {
             let place = (start + offset) % clients.count
             let client = clients[place]
-            while hasRoom, let (line, number) = client.nextLine(limit: streams.longestLine) {
+            for _ in 0..<Self.linesATurn {
+                guard hasRoom, let (line, number) = client.nextLine(limit: streams.longestLine)
+                else { break }
                 take(line, Owner(client: client, line: number))
             }
             guard client.isUnread else { continue }
             held.append(client)
-            // The first for whom there is no room is the first of the next turn.
+            // The first program that found no room is the first one of the next turn.
             if !hasRoom, first == start { first = place }
         }
         return held

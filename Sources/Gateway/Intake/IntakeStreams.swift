@@ -44,7 +44,7 @@ struct IntakeStreams {
         declare(streams, now: now)
     }
 
-    /// A stream whose rate stays goes on with it.
+    /// A stream whose `max_rate` did not change keeps the records that it has used up.
     mutating func declare(_ streams: [UserStream], now: BootInstant) {
         let before = declared
         declared = [:]

@@ -5,7 +5,7 @@ struct LineBuffer {
     /// A piece of the input between two ends of line.
     enum Line: Equatable {
         case whole([UInt8])
-        /// Longer than the limit: said once, the rest of it is skipped.
+        /// A line that is longer than the limit; returned once, and the rest of the line is skipped.
         case tooLong
     }
 

@@ -43,7 +43,7 @@ final class BucketDestination: Destination {
 
     /// Stores the sound of a batch, then its records: the object of a batch is there only with all its sound.
     ///
-    /// What counts is the last request, the first that did not store its object.
+    /// The verdict is that of the last request: the first object that was not stored ends the batch.
     func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
         let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
         let date = try source.time(batch.stream, batch.first) ?? batch.sentAt

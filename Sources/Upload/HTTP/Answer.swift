@@ -9,9 +9,9 @@ package struct Answer: Sendable, Equatable {
     package var body: [UInt8]
     /// What the whole body says.
     package var reply: Reply
-    /// How much of the body was read, where it went on; nil where it was read to its end.
+    /// How many bytes of the body were read, where it was longer than the limit; nil where all of it was read.
     package var cutAt: Int?
-    /// The connection was lost and the request sent once more, of which only libcurl knew.
+    /// libcurl sent the request a second time by itself, because the connection was lost.
     package var isOfSecondTry = false
     /// Seconds the server asked to wait, as libcurl read them.
     package var retryAfter: Int

@@ -10,7 +10,7 @@ struct AnswerHeader {
 
     /// Seconds the server asked to wait; 0 for none.
     ///
-    /// A date is taken against the server's own clock: a device without a battery may be decades off.
+    /// A date is compared with the server's own `Date`: the clock of this device may be decades off.
     var retryAfter: Int {
         var seconds: curl_off_t = 0
         waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)

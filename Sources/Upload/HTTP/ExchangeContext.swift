@@ -5,10 +5,10 @@ internal import CCurl
 final class ExchangeContext {
     /// How long an answer may be: one that an ingest server would give, and any other.
     ///
-    /// A server may echo a whole batch, which has 8 MiB unless configured otherwise. One that never ends has
-    /// accepted nothing.
+    /// A server may send a whole batch back (8 MiB unless configured otherwise). An answer that never ends is no
+    /// acceptance.
     static let limits = (good: 64 << 20, other: 1 << 20)
-    /// So much of its beginning is kept, for people and for a store's error.
+    /// Bytes from the beginning of the answer that are kept for error messages.
     private static let kept = 8 << 10
 
     let body: any RequestBody

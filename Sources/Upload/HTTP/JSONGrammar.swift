@@ -70,7 +70,7 @@ struct JSONGrammar<Listener: JSONListener> {
         }
     }
 
-    /// Passes over what changes nothing: most of a long answer is text or blanks.
+    /// Skips bytes that change no state: most of a long answer is text or blanks.
     private func passed(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var at = start
         switch state {

@@ -7,15 +7,15 @@ struct ProgressWatch {
     struct Mark: Equatable {
         /// Bytes of the body handed to libcurl.
         var given = 0
-        /// Bytes that the kernel still holds: over a slow line it takes minutes to send what libcurl is rid of.
+        /// Bytes that the kernel has not sent yet: over a slow line that takes minutes after libcurl handed them over.
         var unsent = 0
         /// Bytes of the answer with its header.
         var answered = 0
     }
 
-    /// So much more of an answer is progress: one that drips would hold up every upload.
+    /// Fewer new bytes of an answer than this are no progress: one that comes byte by byte would delay all uploads.
     static let step = 16 << 10
-    /// An answer has so many times the limit in all, however it comes.
+    /// A whole answer may take so many times the limit.
     static let patience = 20
 
     let limit: Duration

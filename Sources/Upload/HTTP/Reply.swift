@@ -36,7 +36,7 @@ struct ReplyScanner {
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) { grammar.append(bytes) }
 
-    /// No server of ours says this: the rest is not worth reading.
+    /// It is no JSON, so no ingest server sent it, and the rest need not be read.
     var isBroken: Bool { grammar.isBroken }
 
     /// What it has come to, should this be the end.
@@ -119,7 +119,7 @@ private struct ReplyValue {
     mutating func number(_ byte: UInt8) {
         if byte == 0x45 || byte == 0x65 { isInPower = true }
         if !isInPower, (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(byte) { isAboveZero = true }
-        // Of a longer number nobody wants to know more than that it is large, or small.
+        // Forty digits are enough to know how large a number is.
         if digits.count < 40 { digits.append(byte) }
     }
 

@@ -121,7 +121,7 @@ package struct Transport: ~Copyable {
         }
         // libcurl calls an answer that ends in its header a good one: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
-        // Of an answer that was too long its status still counts.
+        // The status counts even if the body was too long to be read.
         return isWhole || exchange.isCut
             ? .answered(answer(exchange)) : .failed(failure(result, exchange))
     }
@@ -151,7 +151,7 @@ package struct Transport: ~Copyable {
         waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
         waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
         waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
-        // A name server that is silent must hold up neither a stop nor the next try.
+        // So that a name server that says nothing delays neither a stop nor the next try.
         waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
         // One request at a time: HTTP/2 has nothing to give, and libcurl 7.88 had trouble with uploads over it.
         waypost_curl_set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
@@ -271,7 +271,7 @@ package struct Transport: ~Copyable {
         if code == CURLE_OPERATION_TIMEDOUT, detail.isEmpty {
             text = "no progress for \(settings.patience)"
         }
-        // Names out of a certificate come from the other side.
+        // The text may quote a certificate, which the other side made.
         return Failure(
             "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(Self.advice(code))",
             code: .network

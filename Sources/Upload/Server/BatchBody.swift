@@ -5,7 +5,7 @@ internal import Streams
 
 /// What stands around the records of every body.
 package struct Envelope: Sendable {
-    /// Generously what it takes in bytes, names and metadata included.
+    /// An upper limit of its bytes, with names and metadata.
     static let room = 1024
 
     private let streamName: String
@@ -126,21 +126,6 @@ package final class BatchBody {
             }
             return bytes
         }
-    }
-}
-
-extension RecordSource {
-    /// The last record of a pending range that still fits into `limit` bytes of body; always at least one.
-    package func lastFitting(_ range: PendingRange, limit: Int) throws -> Int64 {
-        var size = Envelope.room
-        var last = range.first
-        try forEach(range.stream, range.first...range.last) { sequence, json in
-            size += json.count + 1
-            guard size <= limit || sequence == range.first else { return false }
-            last = sequence
-            return true
-        }
-        return last
     }
 }
 

@@ -41,7 +41,7 @@ package final class BodyDraft {
         try source.forEach(range.stream, range.first...range.last) { sequence, json in
             size += json.count + 1
             guard size <= limit || sequence == range.first else { return false }
-            // The same pieces as at each later try: a compressor may tell them apart.
+            // In the same pieces as at each later try: the compressed bytes may depend on them.
             if sequence > range.first, (sequence - range.first) % step == 0 {
                 try keep(page)
                 page.removeAll(keepingCapacity: true)

@@ -13,7 +13,7 @@ package struct CompressionChoice: Sendable {
     /// After a 415: changes to an encoding that the server names, else to none.
     ///
     /// `accepting` is the answer's `Accept-Encoding` (RFC 9110, section 12.5.3), empty without one. False
-    /// when bodies went out as they are: compression is not what the server minds.
+    /// when bodies were not compressed: then compression is not what the server refuses.
     package mutating func fallBack(accepting: String) -> Bool {
         guard current != .none else { return false }
         refused.insert(current)

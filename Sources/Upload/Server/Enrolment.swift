@@ -9,7 +9,7 @@ package enum Enrolment {
     /// What an endpoint says of a device.
     package enum Outcome: Sendable {
         case accepted
-        /// There is nothing to ask there: the first batch that it accepts tells.
+        /// The server has no such address (404): the first batch that it accepts shows that it knows the device.
         case cannotBeAsked
     }
 

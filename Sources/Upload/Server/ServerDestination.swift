@@ -9,7 +9,7 @@ final class ServerDestination: Destination {
     private let line: Line
     private var compression: CompressionChoice
     private var token = ""
-    /// The body of a batch that is about to be frozen, and what it was read from: another database has other
+    /// The body of a batch that is about to be frozen, and the reader it was made with: another database has other
     /// records under the same numbers.
     private var draft: (body: BodyDraft, reader: Reader)?
 
@@ -48,7 +48,7 @@ final class ServerDestination: Destination {
             if case .answered(let answer) = exchange, answer.status == 415,
                 compression.fallBack(accepting: answer.acceptEncoding)
             {
-                // Nobody has judged the batch, only its wrapping: at once again, under the same key.
+                // Only the compression was refused, not the data: sent again at once, under the same key.
                 delivery.wasRepeated = true
                 continue
             }

@@ -215,4 +215,16 @@ import Upload
         #expect(!shown.contains(key))
         #expect(shown.contains("# bindkeys: 1 not shown  # w.toml:1\n"))
     }
+
+    /// A default is the initial value of its property, and stands nowhere else: all texts follow it.
+    @Test func default_isThatOfTheProperty_whereverItIsShown() throws {
+        let loaded = try Configuration.check([], file: "waypost.toml", environment: [:])
+        let (commented, shown) = (Configuration.defaultText, "\n" + loaded.shown)
+        for key in Configuration.table.keys {
+            #expect(key.written(loaded.values) == key.defaultText, "\(key.path)")
+            guard let text = key.defaultText else { continue }
+            #expect(commented.contains("\n\(key.name) = \(text)\n"), "\(key.path)")
+            #expect(shown.contains("\n\(key.name) = \(text)  # default\n"), "\(key.path)")
+        }
+    }
 }

@@ -196,4 +196,14 @@ private func run(_ arguments: String...) -> Int32 {
         #expect(ids.count == 1)
         #expect(try scratch.files == ["device_id"])
     }
+
+    @Test func enrolmentThatCannotBeNoted_isToldWithItsConsequence() throws {
+        let mark = EnrolmentMark(stateDirectory: scratch.path + "/nowhere")
+        #expect(!mark.names("https://host/api/ingest"))
+        let told = """
+            the server accepted this device, but that cannot be noted: \(mark.path): \
+            No such file or directory; it is asked again at the next start
+            """
+        #expect(throws: Failure(told)) { try mark.write("https://host/api/ingest") }
+    }
 }

@@ -211,4 +211,21 @@ import Testing
         #expect(try peer.answer() == nil)
         #expect(intake.figures == nil)
     }
+
+    @Test func program_hasItsShareOfATurn_andNoMore() throws {
+        let bench = try IntakeBench()
+        let server = try IntakeServer(
+            path: bench.folder + "/by-hand",
+            streams: [IntakeBench.stream("weather")],
+            sink: bench.sink,
+            clock: bench.clock
+        )
+        let (loop, stop) = (IntakeLoop(server), try StopSignal())
+        let peer = try IntakePeer(bench.folder + "/by-hand")
+        loop.turn(stop)
+        try peer.send(String(repeating: "x\n", count: 600))
+        loop.turn(stop)
+        #expect(server.figures.value.refused == IntakeLoop.linesATurn)
+        while server.figures.value.refused < 600 { loop.turn(stop) }
+    }
 }
