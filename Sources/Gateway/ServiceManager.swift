@@ -23,9 +23,7 @@ struct ServiceManager: Sendable {
         guard number >= 0 else { return }
         let owner = Descriptor(owning: number)
         // A manager that does not read must not hold up what reports to it.
-        var patience = timeval(tv_sec: 1, tv_usec: 0)
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        setsockopt(owner.number, SOL_SOCKET, SO_SNDTIMEO, &patience, size)
+        UnixSocket.limitSending(on: owner.number)
         // A leading @ names an abstract socket, whose address begins with a NUL.
         let name = path.hasPrefix("@") ? [0] + Array(path.utf8.dropFirst()) : Array(path.utf8)
         _ = UnixSocket.withAddress(name) { address, length in
@@ -34,8 +32,27 @@ struct ServiceManager: Sendable {
     }
 }
 
-/// Addresses of Unix sockets.
+/// Unix sockets by their paths.
 enum UnixSocket {
+    /// A stream connection; waits a second at most where as many programs wait already as there is room for.
+    static func connect(to path: String) throws(SystemError) -> Descriptor {
+        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let number = socket(AF_UNIX, flags, 0)
+        guard number >= 0 else { throw SystemError.last("socket", on: path) }
+        let owner = Descriptor(owning: number)
+        limitSending(on: number)
+        let code = withAddress(Array(path.utf8)) { Glibc.connect(number, $0, $1) }
+        guard let code else { throw SystemError("connect", on: path, code: ENAMETOOLONG) }
+        guard code == 0 else { throw SystemError.last("connect", on: path) }
+        return owner
+    }
+
+    /// Whatever is sent, or connected, fails after a second if the other side takes nothing.
+    static func limitSending(on socket: Int32) {
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
     /// Calls `body` with the address of a path; nil where it is too long.
     static func withAddress<Result>(
         _ path: [UInt8],

@@ -50,17 +50,11 @@ package final class ControlClient {
     package init(_ configuration: Configuration) throws(ControlRefusal) {
         path = configuration.socketPath
         stateDirectory = configuration.stateDirectory
-        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-        let number = Glibc.socket(AF_UNIX, flags, 0)
-        guard number >= 0 else { throw .gone(path: path) }
-        socket = Descriptor(owning: number)
-        // A socket whose daemon takes no more clients would hold connect(2) up for ever.
-        var limit = timeval(tv_sec: 1, tv_usec: 0)
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
-        let code = UnixSocket.withAddress(Array(path.utf8)) { connect(number, $0, $1) }
-        guard code != 0 else { return }
-        throw Self.refusal(code == nil ? ENAMETOOLONG : errno, path, stateDirectory)
+        do throws(SystemError) {
+            socket = try UnixSocket.connect(to: path)
+        } catch {
+            throw Self.refusal(error.code, path, stateDirectory)
+        }
     }
 
     private static func refusal(_ code: Int32, _ path: String, _ directory: String)

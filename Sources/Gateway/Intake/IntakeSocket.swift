@@ -22,13 +22,7 @@ final class IntakeSocket {
     var outgoing: [UInt8] = []
 
     init(path: String) throws(SystemError) {
-        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-        let number = Glibc.socket(AF_UNIX, flags, 0)
-        guard number >= 0 else { throw SystemError.last("socket", on: path) }
-        socket = Descriptor(owning: number)
-        let code = UnixSocket.withAddress(Array(path.utf8)) { connect(number, $0, $1) }
-        guard let code else { throw SystemError("connect", on: path, code: ENAMETOOLONG) }
-        guard code == 0 else { throw SystemError.last("connect", on: path) }
+        socket = try UnixSocket.connect(to: path)
     }
 
     var number: Int32 { socket.number }
