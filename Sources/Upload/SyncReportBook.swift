@@ -8,12 +8,15 @@ internal import Streams
 final class SyncReportBook {
     private let board: Publisher<UploadReport>
     private let clock: any HostClock
-    private var report = UploadReport()
+    private var report: UploadReport
 
     init(_ board: Publisher<UploadReport>, _ clock: any HostClock, streams: [Stream]) {
         self.board = board
         self.clock = clock
-        for stream in streams { report.streams[stream] = StreamUpload() }
+        report = (board.state.value ?? UploadReport()).resumed()
+        for stream in streams where report.streams[stream] == nil {
+            report.streams[stream] = StreamUpload()
+        }
     }
 
     var phase: UploadReport.Phase { report.phase }

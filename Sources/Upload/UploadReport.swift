@@ -47,4 +47,15 @@ package struct UploadReport: Sendable, Equatable {
     package var bytesSent: Int64 = 0
 
     package init() {}
+
+    /// What the next uploader goes on from: dates and counts, without the state of the one before.
+    func resumed() -> Self {
+        var next = self
+        (next.phase, next.notBefore) = (.idle, nil)
+        for stream in streams.keys {
+            next.streams[stream]?.inFlight = 0
+            next.streams[stream]?.lastError = nil
+        }
+        return next
+    }
 }

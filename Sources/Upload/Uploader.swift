@@ -21,7 +21,9 @@ package final class Uploader: Sendable {
     private let queue: Queue
     private let clock: any HostClock
     private let random: @Sendable () -> Double
-    private let board: Publisher<UploadReport>
+    /// Its own, which is passed on until it is abandoned.
+    private let board = Publisher<UploadReport>()
+    private let forwarding = Mutex<Subscription?>(nil)
     private let destination: @Sendable () throws -> any Destination
     private let triggers = Mailbox<Trigger>(limit: 64)
     /// Those who wait for the sync that goes on.
@@ -40,10 +42,15 @@ package final class Uploader: Sendable {
     ) {
         self.settings = settings
         self.queue = queue
-        self.board = board
         self.clock = clock
         self.random = random
         self.destination = destination
+        if let before = board.state.value { self.board.loaded(before.resumed()) }
+        let subscription = self.board.subscribe { state in
+            if case .unknown = state { return }
+            board.publish(state)
+        }
+        forwarding.withLock { $0 = subscription }
     }
 
     /// The grid's tick.
@@ -71,7 +78,7 @@ package final class Uploader: Sendable {
     package func run(until stop: StopSignal) {
         defer { abandon() }
         guard let (sync, heartbeat) = open(until: stop) else { return }
-        board.loaded(UploadReport())
+        board.loaded((board.state.value ?? UploadReport()).resumed())
         while let reasons = next(sync.retryDelay, stop) {
             // From here on it waits for the writer's thread (which is watched itself), not for a disk.
             stop.life.rests()
@@ -82,8 +89,10 @@ package final class Uploader: Sendable {
         }
     }
 
-    /// Tells whoever asked for a sync that there is none, now and later; from any thread.
+    /// Ends its connections to others, from any thread: whoever asked for a sync is told that there is none, now and
+    /// later, and the board hears nothing more.
     package func abandon() {
+        forwarding.withLock { $0 = nil }
         var rest: [Trigger] = []
         triggers.close(into: &rest)
         for case .asked(let done) in rest { done(SyncResult()) }

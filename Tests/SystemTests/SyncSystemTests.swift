@@ -27,24 +27,36 @@ import Testing
         #expect(try device.run("put", "weather", input: record + "\n").status == 0)
     }
 
-    @Test func sync_isDoneOnlyWhenNothingIsLeft_andNothingWasSetAside() throws {
-        try device.write("200", "answer")
-        let server = try StubServer(Self.server, device.folder + "/answer")
-        defer { server.stop() }
-        try device.write("token", "token", mode: 0o600)
+    private func configure(_ server: StubServer, interval: String = "1h") throws {
         try device.configure(
             """
             [upload]
             required = false
             endpoint = "http://127.0.0.1:\(server.port)/api/ingest"
             token_file = "\(device.folder)/token"
-            interval = "1h"
+            interval = "\(interval)"
             max_attempts = 1
             [stream.weather]
             """
         )
-        try device.launch()
+    }
+
+    /// A gateway whose first sync is done, and its server.
+    private func start() throws -> StubServer {
+        try device.write("200", "answer")
+        let server = try StubServer(Self.server, device.folder + "/answer")
+        try device.write("token", "token", mode: 0o600)
+        try configure(server)
+        try device.write("", "log")
+        let log = try #require(FileHandle(forWritingAtPath: device.folder + "/log"))
+        try device.launch(log: log)
         try waitUntil("a sync") { try device.run("sync").status == 0 }
+        return server
+    }
+
+    @Test func sync_isDoneOnlyWhenNothingIsLeft_andNothingWasSetAside() throws {
+        let server = try start()
+        defer { server.stop() }
 
         try put("{\"n\": 1}")
         try device.write("503", "answer")
@@ -61,5 +73,28 @@ import Testing
         // What was set aside before is not this sync's.
         try device.write("200", "answer")
         #expect(try device.run("sync").status == 0)
+    }
+
+    /// Another interval is another uploader.
+    @Test func datesOfUploads_outlastAReload() throws {
+        let server = try start()
+        defer { server.stop() }
+        func upload() throws -> [String: Any] {
+            try device.status()["upload"] as? [String: Any] ?? [:]
+        }
+        let before = try upload()
+        let sent = try device.stream("waypost_events")["last_success_at"] as? String
+        #expect(sent != nil)
+        try configure(server, interval: "6d")
+        device.signal(SIGHUP)
+        try waitUntil("the reload") {
+            try String(contentsOfFile: device.folder + "/log", encoding: .utf8)
+                .contains("configuration reloaded, changed: upload")
+        }
+        let after = try upload()
+        for key in ["last_attempt_at", "last_success_at"] {
+            #expect(after[key] as? String == before[key] as? String, "\(key)")
+        }
+        #expect(try device.stream("waypost_events")["last_success_at"] as? String == sent)
     }
 }

@@ -21,8 +21,8 @@ import Testing
         let stop: StopSignal
         private var thread: OwnThread?
 
-        /// `runs`: there is a thread that serves it.
-        init(runs: Bool = true) throws {
+        /// `runs`: there is a thread that serves it; `opening` is called on it, before opening fails.
+        init(runs: Bool = true, opening: @escaping @Sendable () -> Void = {}) throws {
             try FileManager.default.createDirectory(
                 atPath: folder,
                 withIntermediateDirectories: true
@@ -33,7 +33,10 @@ import Testing
                 settings: UploadSettings { $0.clockPatience = .zero },
                 queue: queue,
                 board: board
-            ) { throw CannotBeOpened() }
+            ) {
+                opening()
+                throw CannotBeOpened()
+            }
             let stop = try StopSignal()
             (self.uploader, self.stop) = (uploader, stop)
             thread = runs ? try OwnThread("uploader") { uploader.run(until: stop) } : nil
@@ -80,5 +83,21 @@ import Testing
         #expect(result.value == nil)
         bench.uploader.abandon()
         #expect(result.value == SyncResult())
+    }
+
+    @Test func uploaderThatWasAbandoned_tellsTheBoardNothingMore() throws {
+        let (isIn, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let bench = try Bench {
+            isIn.signal()
+            _ = mayGo.wait(timeout: .now() + 60)
+        }
+        #expect(isIn.wait(timeout: .now() + 60) == .success)
+        bench.uploader.abandon()
+        mayGo.signal()
+        bench.finish()
+        guard case .unknown = bench.board.state else {
+            Issue.record("\(bench.board.state)")
+            return
+        }
     }
 }
