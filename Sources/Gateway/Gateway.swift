@@ -324,6 +324,7 @@ package final class Gateway: Sendable {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
         let (aside, keepInFlight) = (aside, keepInFlight)
+        let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
         let files = HealthFiles(
             settings.configuration.runtimeDirectory,
             errors: board.errors,
@@ -338,6 +339,8 @@ package final class Gateway: Sendable {
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
             files.writeSnapshot(report)
+            let isEnrolled = services.whyNotCollecting == nil
+            led.write(LEDPattern(report.state, isEnrolled: isEnrolled), services.configuration.led)
             if let metrics = services.configuration.metricsTextfile {
                 let now = clock.wall()
                 aside.perform { files.write(metrics, of: report, at: now) }

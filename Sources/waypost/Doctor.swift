@@ -7,7 +7,7 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Check every part, and say what to do about each that fails.",
         discussion: """
-            Looks at the service, the disk, the clock, Bluetooth, gpsd, a second of sound and the server, for at \
+            Looks at the service, the disk, the card and its files, supply, temperature, the clock, Bluetooth, gpsd, a second of sound and the server, for at \
             most 8 s; works with the gateway running or not.
 
             Exit status: 0 all is well, 1 something to look at, 2 something failed.

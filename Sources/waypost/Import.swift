@@ -69,7 +69,7 @@ enum ServiceCommand {
         var child = pid_t()
         let code = posix_spawn(&child, program, nil, nil, &words, nil)
         guard code == 0 else {
-            return Output.error("import: \(program): \(String(cString: strerror(code)))")
+            return Output.error("\(program): \(String(cString: strerror(code)))")
         }
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}

@@ -133,6 +133,8 @@ import Testing
         #expect(screen.contains("\u{1B}[1;31mfail"))
     }
 
+    private static let devices: Set = ["bluetooth", "sound", "gpsd", "gpsd_error", "serial"]
+
     @Test func devices_listsWhatIsHere_asTextAndAsJSON() throws {
         let site = try Site()
         let text = try site.run("devices")
@@ -141,7 +143,7 @@ import Testing
         #expect(text.output.contains("GPSD\n  /dev/"))
         let json = try site.run("devices", "--json").output
         let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
-        #expect(Set(try #require(object).keys) == ["bluetooth", "sound", "gpsd", "gpsd_error"])
+        #expect(Set(try #require(object).keys) == Self.devices)
         let receivers = object?["gpsd"] as? [[String: Any]]
         #expect((receivers?.first?["path"] as? String)?.hasPrefix("/dev/") == true)
     }

@@ -25,6 +25,8 @@ package struct Configuration: Configurable {
     package var userStreams: [UserStream] = []
     /// `metrics.textfile`: where Prometheus finds the figures.
     package var metricsTextfile: String?
+    /// `led.name`: what shows how the gateway is; `auto`, `off` or a name in /sys/class/leds.
+    package var led = "auto"
     package var logLevel = LogLevel.info
 
     package init() {}
@@ -55,6 +57,8 @@ package struct Configuration: Configurable {
         StreamNames.keys.map { $0.within("streams", \.streams) }
         Key("metrics.textfile", optional: \.metricsTextfile, .path(), example: exampleTextfile)
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
+        Key("led.name", \.led, .led)
+            .says("LED that shows how the gateway is; \"auto\" is a Raspberry Pi's activity LED.")
         Key("log.level", \.logLevel, .choice()).says("Least grave message that is logged.")
     }
 
@@ -163,6 +167,14 @@ extension Loaded<Configuration> {
 }
 
 extension ValueFormat where Value == String {
+    fileprivate static let led = ValueFormat.text(
+        "\"auto\", \"off\", or a name in /sys/class/leds",
+        parse: { text in
+            BoardLED.isName(text)
+                ? .success(text) : .failure(Mismatch("\"\(printable(text))\" is no name of an LED"))
+        },
+        written: { $0 }
+    )
     fileprivate static let deviceID = ValueFormat.text(
         "\"auto\", or 1 to 64 of the characters A-Z a-z 0-9 . _ -, no dot first",
         parse: { text in

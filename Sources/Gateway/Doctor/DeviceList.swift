@@ -24,11 +24,21 @@ package struct DeviceList: Codable, Sendable {
         @OrNull package var driver: String?
     }
 
+    /// May be a receiver; gpsd is told nothing of it.
+    package struct Serial: Codable, Sendable {
+        package var path: String
+        /// For `--write-rule`.
+        package var port: String
+        package var chip: String
+        package var product: String
+    }
+
     package var bluetooth: [Adapter]
     package var sound: [Microphone]
     package var gpsd: [Receiver]
     /// Why gpsd's are not known.
     @OrNull package var gpsdError: String?
+    package var serial: [Serial]
 
     /// Looks for at most some seconds, most of them for gpsd.
     package init(_ configuration: Configuration, root: String = "") {
@@ -56,6 +66,9 @@ package struct DeviceList: Codable, Sendable {
             gpsd = []
             gpsdError = "\(error)"
         }
+        serial = SerialAdapters(files).unclaimed(knownToGPSD: gpsd.map(\.path)).map {
+            Serial(path: $0.path, port: $0.port, chip: $0.chip, product: $0.product)
+        }
     }
 
     /// One JSON object on one line.
@@ -72,7 +85,14 @@ package struct DeviceList: Codable, Sendable {
             + block(
                 "GPSD",
                 gpsdError.map { [$0] } ?? gpsd.map { $0.path + ($0.driver.map { "  \($0)" } ?? "") }
-            )
+            ) + unclaimed
+    }
+
+    private var unclaimed: String {
+        guard let first = serial.first else { return "" }
+        let lines = serial.map { "\($0.path)  \($0.chip) \($0.product), port \($0.port)" }
+        let advice = "is one of them a receiver? sudo waypost devices --write-rule \(first.port)"
+        return "\n" + block("SERIAL ADAPTERS THAT GPSD IS NOT TOLD OF", lines + [advice])
     }
 
     private func line(_ device: Microphone) -> String {

@@ -78,6 +78,14 @@ package struct Doctor: Sendable {
                 tell in
                 DiskCheck(input).findings.forEach(tell)
             },
+            Check(part: "card", limit: .seconds(3), next: "look at the card: `dmesg | tail`") {
+                tell in
+                CardCheck(input).findings.forEach(tell)
+            },
+            Check(part: "board", limit: .seconds(3), next: "look at the card: `dmesg | tail`") {
+                tell in
+                BoardCheck(input).findings.forEach(tell)
+            },
             Check(part: "clock", limit: .seconds(2), next: "look at `timedatectl`") { tell in
                 ClockCheck(input).findings.forEach(tell)
             },

@@ -32,17 +32,27 @@ struct LocationCheck {
         return [.ok("gpsd", "gpsd \(release) at \(address)"), receiver(look)]
     }
 
-    private func receiver(_ look: GPSDLook) -> Finding {
-        let names = look.receivers.compactMap { receiver in
-            receiver.path.map { path in receiver.driver.map { "\(path) (\($0))" } ?? path }
-        }
-        guard !names.isEmpty else {
+    private var noReceiver: Finding {
+        let adapters = SerialAdapters(SystemFiles(root: input.root)).unclaimed(knownToGPSD: [])
+        guard let adapter = adapters.first else {
             return .fail(
                 "receiver",
                 "gpsd has none",
                 next: "plug one in; one on a serial port goes into DEVICES in /etc/default/gpsd"
             )
         }
+        return .fail(
+            "receiver",
+            "gpsd has none, and is not told of the \(adapter.chip) at \(adapter.path)",
+            next: "if that is the receiver: `sudo waypost devices --write-rule \(adapter.port)`"
+        )
+    }
+
+    private func receiver(_ look: GPSDLook) -> Finding {
+        let names = look.receivers.compactMap { receiver in
+            receiver.path.map { path in receiver.driver.map { "\(path) (\($0))" } ?? path }
+        }
+        guard !names.isEmpty else { return noReceiver }
         let all = names.joined(separator: ", ")
         guard let mode = look.mode else {
             return .fail(

@@ -8,9 +8,17 @@ struct SystemFiles: Sendable {
     var root: String
 
     /// A small file's text without blanks at its end; nil where it cannot be read.
-    func text(_ path: String) -> String? {
-        guard let text = SmallText.read(root + path) else { return nil }
+    func text(_ path: String, limit: Int = 16 << 10) -> String? {
+        guard let text = SmallText.read(root + path, limit: limit) else { return nil }
         return text.split(separator: "\n", omittingEmptySubsequences: true).joined(separator: "\n")
+    }
+
+    /// Where a symbolic link leads, as it is written; nil for anything else.
+    func target(_ path: String) -> String? {
+        var bytes = [CChar](repeating: 0, count: 4096)
+        let count = readlink(root + path, &bytes, bytes.count)
+        guard count > 0 else { return nil }
+        return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     func exists(_ path: String) -> Bool { access(root + path, F_OK) == 0 }

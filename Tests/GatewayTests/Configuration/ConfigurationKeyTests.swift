@@ -90,6 +90,7 @@ import Upload
         ("streams.beacons", "\"b-1\"", "\"b-1\""),
         ("streams.events", "\"e\"", "\"e\""),
         ("streams.surveys", "\"s\"", "\"s\""),
+        ("led.name", "\"mmc0::\"", "\"mmc0::\""),
         ("log.level", "\"error\"", "\"error\""),
     ]
 
@@ -218,6 +219,7 @@ import Upload
         ("streams.beacons", "\"\"", "\"\" is no stream name"),
         ("streams.events", "\"é\"", "\"é\" is no stream name"),
         ("streams.surveys", "\"a b\"", "\"a b\" is no stream name"),
+        ("led.name", "\"../x\"", "\"../x\" is no name of an LED"),
         ("log.level", "\"loud\"", "\"loud\" is not one of them"),
     ]
 

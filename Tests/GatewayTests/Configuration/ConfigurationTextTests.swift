@@ -64,6 +64,7 @@ import Upload
         ("streams.events", "\"waypost_events\""),
         ("streams.surveys", "\"waypost_surveys\""),
         ("metrics.textfile", nil),
+        ("led.name", "\"auto\""),
         ("log.level", "\"info\""),
     ]
 
@@ -175,6 +176,8 @@ import Upload
         surveys = "e"
         [metrics]
         textfile = "/m.prom"
+        [led]
+        name = "off"
         [log]
         level = "debug"
         """#

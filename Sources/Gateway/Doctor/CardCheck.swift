@@ -1,0 +1,87 @@
+// The card, as the kernel speaks of it: errors in its log, and file systems that it made read-only.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+struct CardCheck {
+    /// What its drivers and file systems write about a medium that fails.
+    private static let marks = [
+        "I/O error, dev ", "Buffer I/O error", "EXT4-fs error", "FAT-fs (", "F2FS-fs (",
+        "critical medium error", "Medium Error", "mmc0: error", "mmc1: error", "mmc0: Timeout",
+        "mmc1: Timeout", "mmcblk0: error", "mmcblk1: error", "mmcblk0: recovery failed",
+        "Remounting filesystem read-only", "previous I/O error to superblock",
+    ]
+
+    private let files: SystemFiles
+
+    init(_ input: DoctorInput) {
+        files = SystemFiles(root: input.root)
+    }
+
+    var findings: [Finding] {
+        let readOnly = madeReadOnly
+        guard readOnly.isEmpty else {
+            return [
+                .fail(
+                    "card",
+                    "the kernel made \(readOnly.joined(separator: " and ")) read-only",
+                    next: "save what is on it (`waypost sync`, `waypost export`), replace the card"
+                )
+            ]
+        }
+        guard let log = kernelLog else {
+            return [.ok("card", "nothing is read-only; only root may read the kernel's log")]
+        }
+        let errors = log.filter { line in Self.marks.contains { line.contains($0) } }
+            .filter { !$0.contains("FAT-fs (") || $0.contains("error") || $0.contains("corrupt") }
+        guard let last = errors.last else {
+            return [.ok("card", "no errors in the kernel's log since the boot")]
+        }
+        let what =
+            "\(errors.count) errors in the kernel's log, the last: \(last.plainWords(atMost: 120))"
+        return [
+            .warn("card", what, next: "replace the card soon; a weak supply does this, too")
+        ]
+    }
+
+    /// File systems that ought to be writable, by /etc/fstab, and are not.
+    private var madeReadOnly: [String] {
+        let wanted = table("/etc/fstab").filter { !$0.options.contains("ro") }.map(\.folder)
+        let mounted = table("/proc/self/mounts")
+        return wanted.filter { folder in
+            mounted.last { $0.folder == folder }?.options.contains("ro") == true
+        }
+    }
+
+    private func table(_ path: String) -> [(folder: String, options: [Substring])] {
+        (files.text(path, limit: 1 << 18) ?? "").split(separator: "\n").compactMap { line in
+            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+            guard words.count > 3, !words[0].hasPrefix("#"), words[1].hasPrefix("/") else {
+                return nil
+            }
+            return (String(words[1]), words[3].split(separator: ","))
+        }
+    }
+
+    /// Messages of the kernel since the boot, as far as it remembers; nil where they cannot be read.
+    ///
+    /// Each is `PRIORITY,NUMBER,TIME,FLAGS;TEXT` (dev-kmsg); a read gives one, and none waits.
+    private var kernelLog: [Substring]? {
+        let number = open(files.root + "/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard number >= 0 else { return nil }
+        let log = Descriptor(owning: number)
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 8192)
+        while bytes.count < 8 << 20 {
+            let count = read(log.number, &block, block.count)
+            // EPIPE: some were overwritten meanwhile; the next read goes on behind them.
+            if count < 0, errno == EPIPE || errno == EINTR { continue }
+            guard count > 0 else { break }
+            bytes += block.prefix(count)
+        }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
+            guard !line.hasPrefix(" "), let mark = line.firstIndex(of: ";") else { return nil }
+            return line[line.index(after: mark)...]
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// The board's LED in /sys/class/leds; the kernel makes it blink by itself.
+package import Board
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+
+/// An LED that a board has for whatever it wants to tell.
+package struct BoardLED {
+    private static let folder = "/sys/class/leds"
+    /// The activity LED of a Raspberry Pi, as its kernels have named it; other boards' come by `led.name`.
+    private static let usual = ["ACT", "led0"]
+
+    private let files: SystemFiles
+    private let path: String
+
+    /// `name`: of a folder there, or `auto`; nil where there is none. `root`: a folder in place of `/`.
+    package init?(_ name: String, root: String = "") {
+        files = SystemFiles(root: root)
+        let here = files.names(in: Self.folder)
+        let found = name == "auto" ? Self.usual.first(where: here.contains) : name
+        // By a name that is listed, and so nowhere else.
+        guard let found, here.contains(found) else { return nil }
+        path = "\(Self.folder)/\(found)"
+    }
+
+    /// Whether a text may name one: no path, nothing that needs quoting.
+    static func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count) && !text.hasPrefix(".")
+            && text.utf8.allSatisfy { byte in
+                byte.isLetter || byte.isDigit || ":_.-".utf8.contains(byte)
+            }
+    }
+
+    /// Throws a Failure that names the file and why it could not be written.
+    package func show(_ pattern: LEDPattern) throws(Failure) {
+        let delays = pattern.delays
+        try write("timer", to: "trigger")
+        // They are there once the trigger is.
+        try write("\(delays.on)", to: "delay_on")
+        try write("\(delays.off)", to: "delay_off")
+    }
+
+    /// What it showed before the gateway: the card's activity, as far as this kernel can show it.
+    package func leave() throws(Failure) {
+        let triggers = files.text("\(path)/trigger")?.split(separator: " ") ?? []
+        guard triggers.contains("[timer]") else { return }
+        try write(triggers.contains("mmc0") ? "mmc0" : "none", to: "trigger")
+    }
+
+    private func write(_ text: String, to name: String) throws(Failure) {
+        let file = "\(files.root)\(path)/\(name)"
+        let number = open(file, O_WRONLY | O_CLOEXEC | O_TRUNC)
+        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: file))") }
+        let descriptor = Descriptor(owning: number)
+        guard Glibc.write(descriptor.number, text, text.utf8.count) == text.utf8.count else {
+            throw Failure("\(SystemError.last("write", on: file))")
+        }
+    }
+}

@@ -1,0 +1,280 @@
+// What the doctor looks up on a board in the field, over trees that stand for boards.
+import Foundation
+import Host
+import Support
+import Testing
+import Upload
+
+@testable import Gateway
+
+@Suite struct FieldCheckTests {
+    private final class Board {
+        private let temporary = TemporaryFolder("run/waypost", "var/lib/waypost")
+        var root: String { temporary.path }
+
+        func put(_ path: String, _ text: String) throws {
+            try FileManager.default.createDirectory(
+                atPath: URL(fileURLWithPath: root + path).deletingLastPathComponent().path,
+                withIntermediateDirectories: true
+            )
+            try text.write(toFile: root + path, atomically: true, encoding: .utf8)
+        }
+
+        /// A serial port of a USB device, as the kernel lays them out.
+        func plug(
+            _ tty: String,
+            _ interface: String,
+            _ vendor: String,
+            _ product: String,
+            name: String = "USB-Serial Controller"
+        ) throws {
+            let usb =
+                "/devices/platform/scb/fd500000.pcie/usb1/1-1/\(interface.prefix { $0 != ":" })"
+            try put("/sys\(usb)/idVendor", vendor + "\n")
+            try put("/sys\(usb)/idProduct", product + "\n")
+            try put("/sys\(usb)/product", name + "\n")
+            try put("/sys\(usb)/\(interface)/\(tty)/tty/\(tty)/dev", "188:0\n")
+            try put("/sys/class/tty/console/dev", "5:1\n")
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(root)/sys/class/tty/\(tty)",
+                withDestinationPath: "../..\(usb)/\(interface)/\(tty)/tty/\(tty)"
+            )
+        }
+
+        var adapters: SerialAdapters { SerialAdapters(SystemFiles(root: root)) }
+
+        var input: DoctorInput {
+            var configuration = Configuration()
+            configuration.runtimeDirectory = root + "/run/waypost"
+            return DoctorInput(configuration, environment: [:], version: "test", root: root)
+        }
+
+        func state(_ part: String) -> String? {
+            BoardCheck(input).findings.first { $0.part == part }?.state.rawValue
+        }
+    }
+
+    // MARK: Adapters
+
+    /// Debian's rules: the four families commented out or absent, others given to gpsd.
+    private static let rules = """
+        # ATTRS{idVendor}=="067b", ATTRS{idProduct}=="2303", SYMLINK+="gps%n", TAG+="systemd", ENV{SYSTEMD_WANTS}="gpsdctl@%k.service"
+        ATTRS{idVendor}=="1546", ATTRS{idProduct}=="01a7", SYMLINK+="gps%n", TAG+="systemd", ENV{SYSTEMD_WANTS}="gpsdctl@%k.service"
+
+        """
+
+    @Test(arguments: [
+        ("067b", "2303", "PL2303"), ("0403", "6001", "FTDI"), ("10c4", "ea60", "CP210x"),
+        ("1a86", "7523", "CH340"),
+    ])
+    func adapterThatGPSDIsNotToldOf_isNamedByItsPort_untilARuleHasIt(
+        vendor: String,
+        product: String,
+        chip: String
+    ) throws {
+        let board = Board()
+        try board.put("/usr/lib/udev/rules.d/60-gpsd.rules", Self.rules)
+        try board.put("/etc/udev/rules.d/README", "")
+        try board.plug("ttyUSB0", "1-1.3:1.0", vendor, product)
+        let adapter = try #require(board.adapters.unclaimed(knownToGPSD: []).first)
+        #expect(
+            adapter
+                == SerialAdapter(
+                    path: "/dev/ttyUSB0",
+                    port: "1-1.3",
+                    chip: chip,
+                    product: "USB-Serial Controller"
+                )
+        )
+        #expect(board.adapters.unclaimed(knownToGPSD: ["/dev/ttyUSB0"]).isEmpty)
+        let written = try GNSSRule.write("1-1.3", root: board.root)
+        #expect(written.device == "/dev/ttyUSB0")
+        #expect(board.adapters.unclaimed(knownToGPSD: []).isEmpty)
+        // Once is enough, and other ports stay apart.
+        #expect(try GNSSRule.write("1-1.3", root: board.root).device == nil)
+        _ = try GNSSRule.write("1-1.4:1.1", root: board.root)
+        let text = try String(
+            contentsOfFile: board.root + "/etc/udev/rules.d/65-waypost-gnss.rules",
+            encoding: .utf8
+        )
+        let lines = text.split(separator: "\n").filter { $0.hasPrefix("SUBSYSTEM==\"tty\"") }
+        #expect(lines.count == 2)
+        #expect(lines.first?.contains("KERNELS==\"1-1.3:1.0\"") == true)
+        #expect(lines.last?.contains("KERNELS==\"1-1.4:1.1\"") == true)
+    }
+
+    @Test func adaptersThatAreNone_areNotNamed() throws {
+        let board = Board()
+        try board.put("/usr/lib/udev/rules.d/60-gpsd.rules", Self.rules)
+        // A u-blox receiver, which gpsd is told of; a board that speaks USB itself; a serial port without USB.
+        try board.plug("ttyACM0", "1-1.1:1.0", "1546", "01a7")
+        try board.plug("ttyACM1", "1-1.2:1.0", "2e8a", "0005")
+        try board.put("/sys/class/tty/ttyAMA0/dev", "204:64")
+        #expect(board.adapters.unclaimed(knownToGPSD: []).isEmpty)
+        let finding = LocationCheck(board.input).findings.first
+        #expect(finding?.next?.contains("--write-rule") == false)
+    }
+
+    @Test func secondInterface_hasAPortOfItsOwn() throws {
+        let board = Board()
+        try board.plug("ttyUSB0", "1-1.3:1.0", "0403", "6010")
+        try FileManager.default.removeItem(atPath: board.root + "/sys/class/tty/ttyUSB0")
+        try board.plug("ttyUSB1", "1-1.3:1.1", "0403", "6010")
+        #expect(board.adapters.unclaimed(knownToGPSD: []).map(\.port) == ["1-1.3:1.1"])
+    }
+
+    @Test(arguments: [
+        "", "1", "1-", "-1", "1-1.", "1-1.x", "usb-1-1.3", "1-1.3:", "1-1:1.0:1", "1-1\"", "1-1.3 ",
+        "../1-1",
+    ])
+    func portThatIsNone_isRefused(_ port: String) throws {
+        let board = Board()
+        try board.put("/etc/udev/rules.d/README", "")
+        #expect(throws: (any Error).self) { try GNSSRule.write(port, root: board.root) }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: board.root + "/etc/udev/rules.d")
+                == ["README"]
+        )
+    }
+
+    @Test func ruleThatCannotBeWritten_saysWhatToDo() throws {
+        let board = Board()
+        #expect(throws: (any Error).self) { try GNSSRule.write("1-1.3", root: board.root) }
+    }
+
+    // MARK: Board
+
+    @Test(arguments: [
+        ("0", "ok"), ("0x0", "ok"), ("50005", "fail"), ("50000", "warn"), ("0x80008", "warn"),
+        ("1", "fail"),
+    ])
+    func supply_isJudgedByTheFirmwaresFlags(flags: String, state: String) throws {
+        for soc in ["soc/soc:firmware", "soc@107c000000/soc@107c000000:firmware"] {
+            let board = Board()
+            try board.put("/sys/devices/platform/\(soc)/get_throttled", flags + "\n")
+            #expect(board.state("power") == state)
+        }
+    }
+
+    @Test(arguments: [("0", "ok"), ("1", "fail")])
+    func supply_isJudgedByTheKernelsAlarm_whereTheFirmwareIsNotAsked(
+        alarm: String,
+        state: String
+    ) throws {
+        let board = Board()
+        #expect(board.state("power") == nil)
+        try board.put("/sys/class/hwmon/hwmon0/name", "cpu_thermal\n")
+        try board.put("/sys/class/hwmon/hwmon1/name", "rpi_volt\n")
+        try board.put("/sys/class/hwmon/hwmon1/in0_lcrit_alarm", alarm + "\n")
+        #expect(board.state("power") == state)
+    }
+
+    @Test(arguments: [("45277", "ok"), ("72000", "warn"), ("81500", "fail"), ("-274000", nil)])
+    func temperature_isThatOfTheHottestZone(millidegrees: String, state: String?) throws {
+        let board = Board()
+        #expect(board.state("temperature") == nil)
+        try board.put("/sys/class/thermal/thermal_zone1/temp", millidegrees + "\n")
+        try board.put("/sys/class/thermal/cooling_device0/cur_state", "99000\n")
+        #expect(board.state("temperature") == state)
+    }
+
+    @Test func bootFiles_areJudgedByWhatWasToldAndWhatIsLeft() throws {
+        let board = Board()
+        #expect(board.state("boot files") == nil)
+        try board.put("/boot/firmware/config.txt", "arm_64bit=1\n")
+        #expect(board.state("boot files") == "ok")
+        try board.put("/boot/firmware/Waypost.TOKEN", "a-token\n")
+        #expect(board.state("boot files") == "warn")
+        try board.put(
+            "/boot/firmware/Waypost.TOKEN",
+            String(decoding: CardSecret.overwriting(90), as: UTF8.self)
+        )
+        #expect(board.state("boot files") == "ok")
+        let card = try Device(card: "many-errors")
+        let problems = try card.start().problems
+        var input = board.input
+        input.configuration.runtimeDirectory = card.places.runtime
+        let findings = BoardCheck(input).findings.filter { $0.part == "boot files" }
+        #expect(findings.count == problems.count)
+        #expect(findings.allSatisfy { $0.state == .warn && $0.next != nil })
+    }
+
+    // MARK: Card
+
+    private static let healthyLog = """
+        6,1,0,-;Booting Linux on physical CPU 0x0000000000 [0x410fd083]
+        6,2,1,-;mmc0: new high speed SDXC card at address aaaa
+         SUBSYSTEM=mmc
+        6,3,1,-;EXT4-fs (mmcblk0p2): mounted filesystem with ordered data mode
+        4,4,1,-;FAT-fs (mmcblk0p1): Volume was not properly unmounted. Some data may be lost. Please run fsck.
+
+        """
+
+    @Test(arguments: [
+        ("3,9,9,-;mmc0: error -110 whilst initialising SD card", "warn"),
+        ("3,9,9,-;I/O error, dev mmcblk0, sector 4196 op 0x1:(WRITE) flags 0x800", "warn"),
+        ("2,9,9,-;EXT4-fs error (device mmcblk0p2): ext4_find_entry:1682", "warn"),
+        ("3,9,9,-;FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain", "warn"),
+        ("6,9,9,-;usb 1-1.3: new full-speed USB device number 4", "ok"),
+    ])
+    func card_isJudgedByTheKernelsLog(line: String, state: String) throws {
+        let board = Board()
+        try board.put("/dev/kmsg", Self.healthyLog + line + "\n")
+        #expect(CardCheck(board.input).findings.map(\.state.rawValue) == [state])
+    }
+
+    @Test func card_whoseLogIsForRoot_isNoFailure() throws {
+        let board = Board()
+        #expect(CardCheck(board.input).findings.map(\.state) == [.ok])
+    }
+
+    @Test(arguments: [("rw", "ro", "fail"), ("rw", "rw", "ok"), ("ro", "ro", "ok")])
+    func fileSystemThatTheKernelMadeReadOnly_isAFailure(
+        wanted: String,
+        mounted: String,
+        state: String
+    ) throws {
+        let board = Board()
+        let options = { (mode: String) in "\(mode),noatime" }
+        try board.put(
+            "/etc/fstab",
+            "# <file system>\nPARTUUID=1\t/\text4\t\(options(wanted))\t0\t1\n"
+        )
+        try board.put(
+            "/proc/self/mounts",
+            "/dev/root / ext4 rw 0 0\n/dev/mmcblk0p2 / ext4 \(options(mounted)) 0 0\n"
+        )
+        #expect(CardCheck(board.input).findings.map(\.state.rawValue) == [state])
+    }
+
+    // MARK: Uploads
+
+    @Test func upload_thatIsLongAgo_isTold_whereSomethingWaits() throws {
+        let board = Board()
+        var input = board.input
+        input.configuration.upload.endpoint = "https://example.org/api/ingest"
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 0),
+                wall: WallTime(milliseconds: 1_800_000_000_000)
+            )
+        )
+        var report = Snapshot.nothing(input.configuration, version: "test")
+        report.daemon.running = true
+        let check = { (pending: Int, secondsAgo: Int64?) -> String? in
+            report.streams["waypost_events"]?.pending = pending
+            report.upload.lastSuccessAt = secondsAgo.map {
+                WallTime(milliseconds: clock.wall().milliseconds - $0 * 1000).rfc3339
+            }
+            input.report = report
+            return BoardCheck(input, clock: clock).findings.first { $0.part == "upload" }?.state
+                .rawValue
+        }
+        #expect(check(0, nil) == nil)
+        #expect(check(5, nil) == "warn")
+        #expect(check(5, 60) == "ok")
+        #expect(check(5, 7200) == "warn")
+        #expect(check(0, 7200) == "ok")
+        #expect(check(5, 90_000) == "fail")
+    }
+}
