@@ -145,14 +145,17 @@ import Upload
     // MARK: Board
 
     @Test(arguments: [
-        ("0", "ok"), ("0x0", "ok"), ("50005", "fail"), ("50000", "warn"), ("0x80008", "warn"),
-        ("1", "fail"),
+        ("0", "ok", "never too low"), ("0x0", "ok", "never too low"), ("1", "fail", "too low now"),
+        ("50005", "fail", "too low now"), ("50000", "warn", "was too low since"),
+        ("0x80008", "warn", "slowed down"), ("20000", "warn", "slowed down"),
     ])
-    func supply_isJudgedByTheFirmwaresFlags(flags: String, state: String) throws {
+    func supply_isJudgedByTheFirmwaresFlags(flags: String, state: String, words: String) throws {
         for soc in ["soc/soc:firmware", "soc@107c000000/soc@107c000000:firmware"] {
             let board = Board()
             try board.put("/sys/devices/platform/\(soc)/get_throttled", flags + "\n")
-            #expect(board.state("power") == state)
+            let finding = BoardCheck(board.input).findings.first { $0.part == "power" }
+            #expect(finding?.state.rawValue == state)
+            #expect(finding?.what.contains(words) == true)
         }
     }
 

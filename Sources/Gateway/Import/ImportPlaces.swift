@@ -10,7 +10,7 @@ package struct ImportPlaces: Sendable {
     let folder: String
     /// The configuration that a person edits on the device; what came from a card lies beside it.
     let configuration: String
-    /// systemd's store of credentials (systemd.exec(5), ImportCredential=).
+    /// systemd's store of credentials (systemd.exec(5), LoadCredential=).
     let credentials: String
     /// The gateway's runtime directory, where `status` finds what is wrong with a card.
     let runtime: String

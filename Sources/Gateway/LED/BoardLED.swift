@@ -14,7 +14,9 @@ package struct BoardLED {
     private let files: SystemFiles
     private let path: String
 
-    /// `name`: of a folder there, or `auto`; nil where there is none. `root`: a folder in place of `/`.
+    /// Looks it up by the name of a folder there, or `auto`; nil where there is none.
+    ///
+    /// `root`: a folder in place of `/`.
     package init?(_ name: String, root: String = "") {
         files = SystemFiles(root: root)
         let here = files.names(in: Self.folder)

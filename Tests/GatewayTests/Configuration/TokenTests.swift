@@ -109,6 +109,9 @@ import Testing
     }
 
     @Test func noTokenAtAll_saysWhereToPutOne() {
+        // Other credentials of the unit are none either.
+        let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
+        #expect(message(nil, environment) == message(nil))
         #expect(
             message(nil)
                 == "no device token: set upload.token_file, or give the unit the credential "
