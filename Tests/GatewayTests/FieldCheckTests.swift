@@ -185,6 +185,8 @@ import Upload
         let board = Board()
         #expect(board.state("boot files") == nil)
         try board.put("/boot/firmware/config.txt", "arm_64bit=1\n")
+        #expect(board.state("boot files") == "warn")
+        try board.put("/etc/systemd/system/multi-user.target.wants/waypost-import.service", "")
         #expect(board.state("boot files") == "ok")
         try board.put("/boot/firmware/Waypost.TOKEN", "a-token\n")
         #expect(board.state("boot files") == "warn")

@@ -32,6 +32,12 @@ struct BoardCheck {
             }
         }
         guard files.exists(Self.boot) else { return [] }
+        let wanted = "/etc/systemd/system/multi-user.target.wants/waypost-import.service"
+        guard files.isThere(wanted) else {
+            let what = "what lies in \(Self.boot) is not taken over at a boot"
+            let next = "`sudo systemctl enable waypost-import waypost-enroll`"
+            return [.warn(part, what, next: next)]
+        }
         let left = CardFile.allCases.filter(\.isSecret).filter(lies)
         guard left.isEmpty else {
             let names = left.map(\.rawValue).joined(separator: ", ")

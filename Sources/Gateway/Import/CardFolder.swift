@@ -53,7 +53,7 @@ struct CardFolder: Sendable {
 
     /// Where there is no configuration, a file that nearly has its name may be meant.
     private mutating func tellMisnamed(_ names: [String]) {
-        for name in names where name.lowercased().hasPrefix("waypost") {
+        for name in names where name.lowercased().split(separator: ".").first == "waypost" {
             let isKnown = CardFile.allCases.contains { $0.isNamed(name) }
             guard !isKnown, !CardReport.isOurs(name), isFile(name) else { continue }
             let known = CardFile.allCases.map(\.rawValue).joined(separator: ", ")

@@ -90,8 +90,9 @@ struct CardReport {
         guard !problems.isEmpty else { return "" }
         let lines =
             [
-                "Waypost cannot use something on this card. What was in force before stays in force.",
-                "Mend what is listed, save it, eject the card, and start the device with it again.",
+                "Something on this card needs a person. Where a file has an error, none of the files here",
+                "is used, and what was in force before stays in force. Mend what is listed, save it, eject",
+                "the card, and start the device with it again.",
                 "This file goes away by itself when all is well.",
             ] + problems.flatMap(lines)
         return lines.map { $0 + "\r\n" }.joined()
