@@ -95,7 +95,9 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
         self.source = StreamPacketSource()
-        self.controller = Ear("ear", host_source=self.source, host_sink=self, link=self.air)
+        # A kernel takes no controller without an address.
+        self.controller = Ear(
+            "ear", host_source=self.source, host_sink=self, link=self.air, public_address="F0:F1:F2:F3:F4:F5")
 
     def on_packet(self, packet):
         self.transport.write(bytes(packet))

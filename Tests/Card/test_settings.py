@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""What the card's settings become, and what is said about wrong ones. Run by deploy/test; needs neither root nor a card."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root/usr/lib/waypost-card"))
+
+import cardsettings
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6vG1s3Zc9l2p6w1e0m8yq7r5t4u3i2o1p0a9s8d7f6 anna@laptop"
+# As Imager 2.0.11 writes it (generateRpiPreseedToml in its customization_generator.cpp).
+IMAGER = f"""config_version = "1.0"
+
+[system]
+hostname = "lake-7"
+
+[user]
+name = "anna"
+password = "$y$j9T$abc$def"
+password_encrypted = true
+groups = ["sudo"]
+
+[ssh]
+enabled = true
+password_authentication = false
+authorized_keys = [
+  "{KEY}",
+]
+
+[wlan]
+ssid = "Field \\"station\\""
+password = "{'0a' * 32}"
+password_encrypted = true
+hidden = true
+country = "CH"
+
+[locale]
+keymap = "ch"
+timezone = "Europe/Zurich"
+
+[connect]
+enabled = true
+mode = "device-identity"
+"""
+
+
+class SettingsTests(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def read(self, **contents):
+        for name, content in contents.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            (self.folder / name.replace("_toml", ".toml").replace("rpi_", "rpi-")).write_bytes(data)
+        return cardsettings.read(cardsettings.files(self.folder))
+
+    def test_imagers_file(self):
+        settings = self.read(rpi_preseed_toml=IMAGER)
+        self.assertEqual(settings.errors, [])
+        self.assertEqual(settings.notes, ["rpi-preseed.toml: connect.enabled is not used here",
+                                          "rpi-preseed.toml: connect.mode is not used here"])
+        self.assertEqual((settings.get("system.hostname"), settings.get("user.name")), ("lake-7", "anna"))
+        self.assertEqual(settings.get("ssh.authorized_keys"), [KEY])
+        self.assertEqual(cardsettings.wireless(settings), "\n".join([
+            "ctrl_interface=DIR=/run/wpa_supplicant GROUP=netdev", "country=CH", "network={",
+            "    ssid=" + b'Field "station"'.hex(), "    scan_ssid=1", "    key_mgmt=WPA-PSK", f"    psk={'0a' * 32}", "}", ""]))
+
+    def test_the_file_written_by_hand_counts_more(self):
+        settings = self.read(rpi_preseed_toml=IMAGER, custom_toml='[system]\nhostname = "hill-2"\n[updates]\nsecurity = true\n')
+        self.assertEqual(settings.errors, [])
+        self.assertEqual((settings.get("system.hostname"), settings.get("user.name")), ("hill-2", "anna"))
+        self.assertTrue(settings.get("updates.security"))
+
+    def test_files_as_windows_leaves_them(self):
+        (self.folder / "CUSTOM.TOML.txt").write_bytes(b'\xef\xbb\xbf[system]\r\nhostname = "hill-2"\r\n')
+        settings = self.read()
+        self.assertEqual((settings.errors, settings.get("system.hostname")), ([], "hill-2"))
+
+    def test_the_card_as_it_is_made_says_nothing(self):
+        template = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/boot/custom.toml"
+        settings = self.read(custom_toml=template.read_text())
+        self.assertEqual((settings.values, settings.errors, settings.notes), ({}, [], []))
+
+    def test_its_suggestions_are_right(self):
+        template = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/boot/custom.toml"
+        text = template.read_text().replace("\n# ", "\n").replace("ssh-ed25519 AAAA… anna@laptop", KEY)
+        settings = self.read(custom_toml=text)
+        self.assertEqual((settings.errors, settings.notes), ([], []))
+        self.assertEqual(len(settings.values), 9)
+
+    def test_wrong_values_are_all_named_and_nothing_else_is(self):
+        settings = self.read(custom_toml="""
+[system]
+hostname = "lake 7"
+[user]
+name = "Anna"
+[ssh]
+authorized_keys = ["ssh-rsa short"]
+password_authentication = true
+[wlan]
+ssid = "x"
+password = 12345678
+country = "Switzerland"
+[locale]
+timezone = "../../etc/passwd"
+[gnss]
+device = "/dev/ttyS1; reboot"
+""")
+        named = sorted(words.split()[1] for words in settings.errors)
+        self.assertEqual(named, ["gnss.device", "locale.timezone", "ssh.authorized_keys", "system.hostname", "user.name",
+                                 "wlan.country", "wlan.password"])
+        self.assertEqual(settings.notes, ["custom.toml: ssh.password_authentication: no passwords here, keys only"])
+
+    def test_what_is_no_toml_is_told_with_its_line(self):
+        settings = self.read(custom_toml='[system]\nhostname = lake\n')
+        self.assertEqual(len(settings.errors), 1)
+        self.assertIn("custom.toml: ", settings.errors[0])
+        self.assertIn("line 2", settings.errors[0])
+        self.assertEqual(self.read(custom_toml=b"\xff\xfe[\x00").errors, ["custom.toml: not UTF-8 from byte 0 on"])
+
+    def test_wireless_contradictions(self):
+        for text, words in (('password = "12345678"', "without wlan.ssid"), ('ssid = "x"\npassword = "short"', "8 to 63"),
+                            ('ssid = "x"\npassword = "12345678"\npassword_encrypted = true', "64 hexadecimal"),
+                            ('ssid = "x"\nkey_mgmt = "sae"', "needs wlan.password")):
+            errors = self.read(custom_toml=f"[wlan]\n{text}\n").errors
+            self.assertEqual(len(errors), 1, text)
+            self.assertIn(words, errors[0])
+
+    def test_a_network_cannot_smuggle_lines_in(self):
+        settings = self.read(custom_toml='[wlan]\nssid = "a\\n}\\nnetwork={"\npassword = "1234\\n5678"\ncountry = "CH"\n')
+        self.assertEqual(len(settings.errors), 1)
+        self.assertIn("wlan.password must be", settings.errors[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
