@@ -10,14 +10,15 @@ enum DamagedFile {
     static func dropHalfPage(_ path: String, on disk: any QueueDisk) throws {
         let size = disk.size(path)
         guard let page = try header(path, disk)?.page, size > page, size % page != 0 else { return }
-        disk.extend(path, to: size - size % page)
+        // On the disk before it is made longer: else a power cut can leave the half page, and zeros behind it.
+        try disk.extend(path, to: size - size % page)
     }
 
     static func extend(_ path: String, on disk: any QueueDisk) throws {
         let size = disk.size(path)
         guard let bytes = try wantedBytes(path, disk), bytes > size else { return }
         try dropHalfPage(path, on: disk)
-        disk.extend(path, to: bytes)
+        try disk.extend(path, to: bytes)
     }
 
     /// As long as the database should be, by its header or by the last commit in its journal.
@@ -40,9 +41,11 @@ enum DamagedFile {
 
     /// Pages that the database should have, and that neither its file nor its journal has.
     ///
-    /// SQLite takes zeros for them without a word where the journal says how long the database is.
+    /// SQLite takes zeros for them without a word where the journal says how long the database is. Without a journal
+    /// it finds by itself that the file is too short.
     static func missingPages(_ path: String, on disk: any QueueDisk) throws -> [Int64] {
-        guard let page = try header(path, disk)?.page, let bytes = try wantedBytes(path, disk)
+        guard let page = try header(path, disk)?.page,
+            let bytes = try bytesOfJournal(path + "-wal", disk)
         else { return [] }
         let there = disk.size(path) / page
         guard bytes / page > there else { return [] }

@@ -24,8 +24,10 @@ package protocol QueueDisk: Sendable {
     func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8]
     /// Writes a small file anew, and waits until it is on the disk. Throws.
     func write(_ path: String, _ bytes: [UInt8]) throws
-    /// Makes a file that long: zeros at its end, or cut.
-    func extend(_ path: String, to bytes: Int64)
+    /// Makes a file that long, with zeros at its end, or cut, and waits until it is so on the disk.
+    ///
+    /// Throws SQLiteError.
+    func extend(_ path: String, to bytes: Int64) throws
     /// Makes a file that takes up so much room; false, and no file, where there is not so much.
     func reserve(_ path: String, bytes: Int64) -> Bool
     /// Bytes of a folder's file system that may still be used.
@@ -90,7 +92,14 @@ package struct SystemDisk: QueueDisk {
         guard fsync(directory.number) == 0 else { throw SystemError.last("fsync", on: name) }
     }
 
-    package func extend(_ path: String, to bytes: Int64) { _ = truncate(path, Int(bytes)) }
+    package func extend(_ path: String, to bytes: Int64) throws {
+        let number = open(path, O_WRONLY | O_CLOEXEC)
+        guard number >= 0 else { throw SQLiteError.refused(path) }
+        let file = Descriptor(owning: number)
+        guard ftruncate(file.number, Int(bytes)) == 0, fsync(file.number) == 0 else {
+            throw SQLiteError.refused(path)
+        }
+    }
 
     package func reserve(_ path: String, bytes: Int64) -> Bool {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)

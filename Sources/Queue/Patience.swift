@@ -24,8 +24,8 @@ extension SQLiteError {
     /// The disk did not give it just now; it says nothing about what is stored.
     var isRefusal: Bool { isDisk && !isDamage }
 
-    /// A read beside SQLite's own that the disk refused.
+    /// Something beside SQLite's own work that the disk refused.
     static func refused(_ path: String) -> Self {
-        SQLiteError(code: 10, message: "\(path) cannot be read", statement: "")
+        SQLiteError(code: 10, message: "\(path): disk I/O error", statement: "")
     }
 }

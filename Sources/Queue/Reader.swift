@@ -88,7 +88,6 @@ package final class Reader {
         _ patience: Patience,
         mark: CommitMark? = nil
     ) throws {
-        // Again each time: what it was extended by is not synced.
         try DamagedFile.extend(path, on: settings.disk)
         try self.init(settings, path: path, live: nil, patience, mark: mark)
         tail = try patience.read(soundWithoutChunk) ?? nil

@@ -36,7 +36,14 @@ struct DiskAdapter: QueueDisk {
         try disk.sync(path)
     }
 
-    func extend(_ path: String, to bytes: Int64) { try? disk.truncate(path, to: bytes) }
+    func extend(_ path: String, to bytes: Int64) throws {
+        do {
+            try disk.truncate(path, to: bytes)
+            try disk.sync(path)
+        } catch {
+            throw SQLiteError(code: 10, message: "\(path) cannot be changed", statement: "")
+        }
+    }
 
     func reserve(_ path: String, bytes: Int64) -> Bool {
         do {
