@@ -1,5 +1,11 @@
 // The account of one device: what it accepted, and what may have become of it.
 
+/// Whoever has an account: a device, as its uploader and the server see it.
+protocol AccountHolder: AnyObject {
+    var account: Account { get set }
+    var number: Int { get }
+}
+
 /// What one device took, by the number of the stream; a value, so that copies and rollbacks are easy.
 struct Account {
     /// Serial numbers of records that it was given.

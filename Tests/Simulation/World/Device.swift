@@ -27,7 +27,7 @@ struct SoundSource {
 }
 
 /// One device of a world.
-final class Device {
+final class Device: AccountHolder {
     static let path = "/state/queue.sqlite"
 
     let number: Int

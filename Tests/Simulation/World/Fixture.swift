@@ -10,9 +10,9 @@ enum Fixture {
         return PlainFile.read("/\(tests)/Fixtures/store/version\(version).sqlite")
     }
 
-    static func install(_ version: Int, on disk: SimulatedDisk) {
+    static func install(_ version: Int, as path: String, on disk: SimulatedDisk) {
         guard let bytes = bytes(version) else { return }
-        try? disk.write(Device.path, at: 0, bytes)
-        try? disk.sync(Device.path)
+        try? disk.write(path, at: 0, bytes)
+        try? disk.sync(path)
     }
 }

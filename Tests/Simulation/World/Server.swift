@@ -46,7 +46,9 @@ final class Server {
     /// One request; nil where no answer comes back.
     ///
     /// Throws a Violation for what no gateway may send.
-    func post(_ body: [UInt8], key: String, _ truth: Truth, from device: Device) throws -> Answer? {
+    func post(_ body: [UInt8], key: String, _ truth: Truth, from device: any AccountHolder) throws
+        -> Answer?
+    {
         requests += 1
         let records: [WireRecord]
         do {
@@ -88,7 +90,7 @@ final class Server {
 
     private func accept(
         _ records: [WireRecord],
-        _ device: Device,
+        _ device: any AccountHolder,
         isLong: Bool = false,
         isKnown: Bool = false
     ) -> Answer {
@@ -144,7 +146,7 @@ final class Server {
     }
 
     /// Stores what is new; returns how many were there.
-    private func store(_ records: [WireRecord], _ device: Device) -> Int {
+    private func store(_ records: [WireRecord], _ device: any AccountHolder) -> Int {
         // What one device garbled, its copy has as it was.
         isGarbled = isGarbled || device.account.isGarbled
         defer { if isGarbled { found = nil } }
@@ -153,7 +155,7 @@ final class Server {
         return duplicates
     }
 
-    private func store(_ record: WireRecord, _ device: Device) -> Bool {
+    private func store(_ record: WireRecord, _ device: any AccountHolder) -> Bool {
         if let entry = entries[record.id] {
             // A chunk of Opus begins with some of the segment before, which damage can take away.
             let isStranger = record.stream == "linux_alsa_audio" && record.segments.isEmpty

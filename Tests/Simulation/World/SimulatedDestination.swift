@@ -8,7 +8,7 @@ internal import Upload
 
 /// Stands where the network and a server would: bodies are the real ones, verdicts too.
 final class SimulatedDestination: Destination {
-    private unowned let device: Device
+    private unowned let device: any AccountHolder
     private let server: Server
     private let truth: () -> Truth
     private let wires: [Stream: String]
@@ -16,12 +16,16 @@ final class SimulatedDestination: Destination {
     /// What was wrong with a request.
     private(set) var found: Violation?
 
-    init(_ device: Device, _ server: Server, truth: @escaping () -> Truth) {
+    init(
+        _ device: any AccountHolder,
+        _ queue: Queue,
+        _ server: Server,
+        truth: @escaping () -> Truth
+    ) {
         self.device = device
         self.server = server
         self.truth = truth
-        let kinds = device.queue?.streams.kinds ?? []
-        wires = Dictionary(uniqueKeysWithValues: kinds.map { ($0.stream, $0.wire) })
+        wires = Dictionary(uniqueKeysWithValues: queue.streams.kinds.map { ($0.stream, $0.wire) })
     }
 
     func begin() throws { draft = nil }

@@ -11,7 +11,7 @@ final class Syncer {
     private let sync: Sync
     private let destination: SimulatedDestination
     private let queue: Queue
-    private unowned let device: Device
+    private unowned let device: any AccountHolder
     private let board = Publisher<UploadReport>()
 
     /// The failures that a person would see.
@@ -21,21 +21,28 @@ final class Syncer {
         }
     }
 
-    init(_ device: Device, _ queue: Queue, _ world: World) throws {
-        destination = SimulatedDestination(device, world.server) { [unowned world] in world.truth }
+    init(
+        _ device: any AccountHolder,
+        _ queue: Queue,
+        _ server: Server,
+        _ plan: Plan,
+        clock: any HostClock,
+        random: @escaping () -> UInt64,
+        truth: @escaping () -> Truth
+    ) throws {
+        destination = SimulatedDestination(device, queue, server, truth: truth)
         self.queue = queue
         self.device = device
-        let random = device.random
         sync = Sync(
             settings: UploadSettings {
-                $0.maxBatchBytes = world.plan.batchBytes
-                $0.maxAttempts = world.plan.maxAttempts
+                $0.maxBatchBytes = plan.batchBytes
+                $0.maxAttempts = plan.maxAttempts
                 $0.clockPatience = .seconds(10)
             },
             queue: queue,
             destination: destination,
-            clock: device.clock,
-            random: { Double(random.next() >> 11) / Double(1 << 53) },
+            clock: clock,
+            random: { Double(random() >> 11) / Double(1 << 53) },
             board: board,
             stop: try StopSignal()
         )

@@ -34,7 +34,7 @@ package final class World {
         truth.identities = (0..<plan.beacons).map { Self.identity($0, &chance) }
         let device = Device(0, SimulatedDisk(seed: plan.seed), seed: plan.seed ^ 0xDE)
         add(device)
-        if plan.fixture > 0 { Fixture.install(plan.fixture, on: device.disk) }
+        if plan.fixture > 0 { Fixture.install(plan.fixture, as: Device.path, on: device.disk) }
         truth.hasStrangers = plan.fixture > 0
         device.boot(&truth, at: now, offset: 0, uptime: 4000)
     }
@@ -116,7 +116,14 @@ package final class World {
     func start(_ device: Device) throws {
         device.start(truth)
         guard let queue = device.queue else { return }
-        device.syncer = try Syncer(device, queue, self)
+        device.syncer = try Syncer(
+            device,
+            queue,
+            server,
+            plan,
+            clock: device.clock,
+            random: { [random = device.random] in random.next() }
+        ) { [unowned self] in truth }
         try device.turn()
         if device.disk.isOff { return }
         try audit(device, isStart: true)
