@@ -67,10 +67,12 @@ struct ServiceOwner: Sendable {
     private(set) var ids: FileOwner?
 
     /// Root asks for the owner of the state directory, or for the user `waypost`; anybody else for himself.
+    ///
+    /// A directory of root's is one that the service has not had yet, such as a new partition.
     init(stateDirectory: String) {
         guard geteuid() == 0 else { return }
         var figures = stat()
-        if stat(stateDirectory, &figures) == 0 {
+        if stat(stateDirectory, &figures) == 0, figures.st_uid != 0 {
             ids = FileOwner(user: figures.st_uid, group: figures.st_gid)
         } else if let user = getpwnam("waypost") {
             ids = FileOwner(user: user.pointee.pw_uid, group: user.pointee.pw_gid)
