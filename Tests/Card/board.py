@@ -70,6 +70,9 @@ class Board:
         line = self.card.read("cmdline.txt", self.folder / "cmdline.txt").read_text().strip()
         # The serial port shows what a screen would.
         line = line.replace("console=tty0", f"console=tty0 console={'ttyAMA0' if self.machine == 'virt' else 'ttyS1,115200'}")
+        if self.machine != "virt":
+            # QEMU's Pi is reset as soon as its watchdog is started.
+            line += " systemd.watchdog_sec=0"
         words = self.virt() if self.machine == "virt" else self.raspi()
         self.began = time.monotonic()
         self.process = subprocess.Popen(
