@@ -39,7 +39,7 @@ enum DamagedFile {
         return sane(page, pages: big(header, 28)).map { ($0, page) }
     }
 
-    /// Pages that the database should have, and that neither its file nor its journal has.
+    /// Pages that the database should have, and that neither its file nor its journal has: the first thousand.
     ///
     /// SQLite takes zeros for them without a word where the journal says how long the database is. Without a journal
     /// it finds by itself that the file is too short.
@@ -49,9 +49,12 @@ enum DamagedFile {
         else { return [] }
         let there = disk.size(path) / page
         guard bytes / page > there else { return [] }
-        var missing = Set(there + 1...bytes / page)
-        _ = try eachFrame(path + "-wal", disk) { number, _ in missing.remove(number) }
-        return missing.sorted()
+        var written: Set<Int64> = []
+        _ = try eachFrame(path + "-wal", disk) { number, _ in
+            if number > there { written.insert(number) }
+        }
+        // A damaged journal may speak of a thousand million pages.
+        return Array((there + 1...bytes / page).lazy.filter { !written.contains($0) }.prefix(1000))
     }
 
     /// The size after the last commit of a journal.

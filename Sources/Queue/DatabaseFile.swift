@@ -50,7 +50,7 @@ enum DatabaseFile {
     private static func checkPages(_ settings: QueueSettings) throws {
         let missing = try DamagedFile.missingPages(settings.path, on: settings.disk)
         guard !missing.isEmpty else { return }
-        let list = missing.prefix(1000).map { "\($0)" }.joined(separator: ",")
+        let list = missing.map { "\($0)" }.joined(separator: ",")
         // A page that was added and given back at once is never written.
         let used = "SELECT count(*) FROM dbstat WHERE pageno IN (\(list))"
         guard try settings.connect(nil, .readOnly).integer(used) != 0 else { return }

@@ -169,11 +169,16 @@ import Testing
         #expect(try await ingest(receiver, token, device: "d1") == 200)
     }
 
-    @Test(arguments: [
+    private static let long = String(repeating: "A", count: 5000)
+
+    // Not in the macro's own argument: Swift 6.0 crashes over an interpolation there.
+    private static let bodies = [
         ("{}", 400), ("[]", 400), ("", 400), (#"{"code": 5, "device_id": "d"}"#, 400),
         (#"{"code": "x", "device_id": "../d"}"#, 400), (#"{"code": "x", "device_id": "d"}"#, 403),
-        (#"{"code": "\#(String(repeating: "A", count: 5000))", "device_id": "d"}"#, 413),
-    ])
+        (#"{"code": ""# + long + #"", "device_id": "d"}"#, 413),
+    ]
+
+    @Test(arguments: bodies)
     func bodyThatIsNone_isRefused(_ body: String, _ status: Int) async throws {
         let receiver = try ReceiverProcess()
         let answer = try await Self.post(receiver.base, "api/device/enroll", body)
