@@ -37,6 +37,10 @@ struct DiskAdapter: QueueDisk {
     }
 
     func extend(_ path: String, to bytes: Int64) throws {
+        // In memory there are no holes; a damaged header may ask for a terabyte.
+        guard bytes <= 1 << 30 else {
+            throw SQLiteError(code: 10, message: "\(path) would be too large", statement: "")
+        }
         do {
             try disk.truncate(path, to: bytes)
             try disk.sync(path)
