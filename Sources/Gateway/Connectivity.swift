@@ -44,9 +44,7 @@ final class FolderWatch {
 
     /// nil where there is no folder or nothing can be watched.
     init?(of path: String) {
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let number = waypost_watch_folder(folder)
+        let number = waypost_watch_folder(folder(ofPath: path))
         guard number >= 0 else { return nil }
         watch = Descriptor(owning: number)
     }

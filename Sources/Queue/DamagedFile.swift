@@ -23,7 +23,8 @@ enum DamagedFile {
 
     /// As long as the database should be, by its header or by the last commit in its journal.
     private static func wantedBytes(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
-        try [header(path, disk)?.bytes, bytesOfJournal(path + "-wal", disk)].compactMap { $0 }.max()
+        let commit = try lastCommit(in: path + "-wal", disk)
+        return try [header(path, disk)?.bytes, commit?.bytes].compactMap { $0 }.max()
     }
 
     /// What the first page says (sqlite.org/fileformat2.html, section 1.3).
@@ -44,50 +45,45 @@ enum DamagedFile {
     /// SQLite takes zeros for them without a word where the journal says how long the database is. Without a journal
     /// it finds by itself that the file is too short.
     static func missingPages(_ path: String, on disk: any QueueDisk) throws -> [Int64] {
-        guard let page = try header(path, disk)?.page,
-            let bytes = try bytesOfJournal(path + "-wal", disk)
-        else { return [] }
+        guard let page = try header(path, disk)?.page else { return [] }
         let there = disk.size(path) / page
-        guard bytes / page > there else { return [] }
-        var written: Set<Int64> = []
-        _ = try eachFrame(path + "-wal", disk) { number, _ in
-            if number > there { written.insert(number) }
+        guard let journal = try lastCommit(in: path + "-wal", disk, beyond: there) else {
+            return []
         }
+        let wanted = max(there, journal.bytes / page)
         // A damaged journal may speak of a thousand million pages.
-        return Array((there + 1...bytes / page).lazy.filter { !written.contains($0) }.prefix(1000))
+        return Array(
+            (there..<wanted).lazy.map { $0 + 1 }.filter { !journal.pages.contains($0) }.prefix(1000)
+        )
     }
 
-    /// The size after the last commit of a journal.
-    private static func bytesOfJournal(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
-        var pages: Int64 = 0
-        let pageSize = try eachFrame(path, disk) { _, after in if after > 0 { pages = after } }
-        return pages > 0 ? pageSize.flatMap { sane($0, pages: pages) } : nil
-    }
-
-    /// Calls `body` with the page of each frame of a journal, and the pages of the database after it, if it ends a
-    /// commit (sqlite.org/walformat.html, section 2); returns the size of a page, nil where it is no journal.
-    private static func eachFrame(
-        _ path: String,
+    /// The size after the last commit of a journal (sqlite.org/walformat.html, section 2), and the pages that it has
+    /// beyond a number; nil where it has no commit.
+    private static func lastCommit(
+        in path: String,
         _ disk: any QueueDisk,
-        _ body: (_ page: Int64, _ after: Int64) -> Void
-    ) throws -> Int64? {
+        beyond there: Int64 = .max
+    ) throws -> (bytes: Int64, pages: Set<Int64>)? {
         let header = try disk.read(path, at: 0, count: 32)
         guard header.count == 32, big(header, 0) & ~1 == 0x377F_0682 else { return nil }
         let pageSize = big(header, 8)
         guard (512...65_536).contains(pageSize) else { return nil }
         let (salts, step) = (header[16..<24], 24 + Int(pageSize))
+        var (pages, after): (Set<Int64>, Int64) = ([], 0)
         var place: Int64 = 32
-        while true {
+        frames: while true {
             let block = try disk.read(path, at: place, count: 64 * step)
             for start in stride(from: 0, to: block.count, by: step) {
                 let frame = Array(block[start..<min(start + 24, block.count)])
                 // Frames with other salts are of a run of the journal before this one.
-                guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { return pageSize }
-                body(big(frame, 0), big(frame, 4))
+                guard frame.count == 24, frame[8..<16].elementsEqual(salts) else { break frames }
+                if big(frame, 0) > there { pages.insert(big(frame, 0)) }
+                if big(frame, 4) > 0 { after = big(frame, 4) }
             }
-            guard block.count == 64 * step else { return pageSize }
+            guard block.count == 64 * step else { break }
             place += Int64(block.count)
         }
+        return after > 0 ? sane(pageSize, pages: after).map { ($0, pages) } : nil
     }
 
     /// A terabyte is more than any queue has: a damaged number.

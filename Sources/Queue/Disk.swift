@@ -85,7 +85,7 @@ package struct SystemDisk: QueueDisk {
         let file = Descriptor(owning: number)
         guard Glibc.write(file.number, bytes, bytes.count) == bytes.count, fsync(file.number) == 0
         else { throw SystemError.last("write", on: path) }
-        let name = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let name = folder(ofPath: path)
         let folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw SystemError.last("open", on: name) }
         let directory = Descriptor(owning: folder)

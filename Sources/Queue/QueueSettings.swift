@@ -58,7 +58,7 @@ package struct QueueSettings: Sendable {
     }
 
     /// The folder of the database.
-    var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
+    var folder: String { Host.folder(ofPath: path) }
 
     func free() -> Int64 { freeSpace?(folder) ?? disk.free(folder) }
 

@@ -33,7 +33,7 @@ package final class Reader {
     /// The live database, for its clock map, where this one was set aside.
     private let live: LiveDatabase?
     /// The numbers that a database which was set aside gave to the streams of the user.
-    private let userNumbers: [String: Int]
+    private var userNumbers: [String: Int] = [:]
     /// From its rows of `boots` to those of the live database.
     private var liveBoots: [Int64: Int64] = [:]
     let kinds: StreamList
@@ -54,7 +54,7 @@ package final class Reader {
 
     /// Opens the live database.
     package convenience init(_ settings: QueueSettings) throws {
-        try self.init(settings, path: settings.path, live: nil, .waits)
+        try self.init(settings, path: settings.path, live: nil)
     }
 
     /// Opens a live database for looking only.
@@ -72,7 +72,8 @@ package final class Reader {
     ) throws {
         let live = LiveDatabase(try settings.connect(nil, .readOnly))
         try DamagedFile.extend(older.path, on: settings.disk)
-        try self.init(settings, path: older.path, live: live, patience, mark: older.mark)
+        try self.init(settings, path: older.path, live: live, mark: older.mark)
+        _ = try patience.read(loadUserNumbers)
         tail = try patience.read(soundWithoutChunk) ?? nil
         let known = try live.connection.prepare("SELECT id, boot_id FROM boots")
         var rows: [String: Int64] = [:]
@@ -89,7 +90,7 @@ package final class Reader {
         mark: CommitMark? = nil
     ) throws {
         try DamagedFile.extend(path, on: settings.disk)
-        try self.init(settings, path: path, live: nil, patience, mark: mark)
+        try self.init(settings, path: path, live: nil, mark: mark)
         tail = try patience.read(soundWithoutChunk) ?? nil
     }
 
@@ -97,7 +98,6 @@ package final class Reader {
         _ settings: QueueSettings,
         path: String,
         live: LiveDatabase?,
-        _ patience: Patience,
         mark: CommitMark? = nil
     ) throws {
         self.mark = mark
@@ -107,7 +107,6 @@ package final class Reader {
         kinds = StreamList(with: settings.moreStreams)
         try connection.execute("PRAGMA cache_size=-256")
         version = try connection.integer("PRAGMA user_version") ?? 0
-        userNumbers = live == nil ? [:] : try Self.userNumbers(connection, patience)
         sightings = try connection.prepare(
             "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id"
         )
@@ -124,17 +123,9 @@ package final class Reader {
         segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
     }
 
-    private static func userNumbers(
-        _ connection: borrowing Connection,
-        _ patience: Patience
-    ) throws -> [String: Int] {
-        var numbers: [String: Int] = [:]
-        let names = "SELECT name, stream FROM sequences WHERE database=0 AND stream>=64"
-        _ = try patience.read {
-            let rows = try connection.prepare(names)
-            while try rows.step() { numbers[rows.text(0)] = Int(rows.required(1)) }
-        }
-        return numbers
+    private func loadUserNumbers() throws {
+        let rows = try query("SELECT name, stream FROM sequences WHERE database=0 AND stream>=64")
+        while try rows.step() { userNumbers[rows.text(0)] = Int(rows.required(1)) }
     }
 
     /// The kind of a stream; one that is not built in is of the user.

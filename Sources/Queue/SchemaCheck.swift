@@ -24,28 +24,34 @@ enum SchemaCheck {
     }
 
     private static func declarations(of connection: borrowing Connection) throws -> Set<String> {
-        let rows = try connection.prepare(
+        try texts(
             """
             SELECT type || ' ' || name || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema
-            """
+            """,
+            connection
         )
-        var found: Set<String> = []
-        while try rows.step() { found.insert(rows.text(0)) }
-        return found
     }
 
     private static func shape(of connection: borrowing Connection) throws -> Set<String> {
-        let rows = try connection.prepare(
+        try texts(
             """
             SELECT m.type || ' ' || m.name || '(' || ifnull((SELECT group_concat(
                 c.name || ' ' || c.type || ' ' || c."notnull" || c.pk, ', ')
                 FROM pragma_table_info(m.name) c), '')
             || ifnull((SELECT group_concat(i.name, ', ') FROM pragma_index_info(m.name) i), '') || ')'
             FROM sqlite_schema m WHERE m.type IN ('table', 'index')
-            """
+            """,
+            connection
         )
-        var shape: Set<String> = []
-        while try rows.step() { shape.insert(rows.text(0)) }
-        return shape
+    }
+
+    private static func texts(
+        _ sql: String,
+        _ connection: borrowing Connection
+    ) throws -> Set<String> {
+        let rows = try connection.prepare(sql)
+        var texts: Set<String> = []
+        while try rows.step() { texts.insert(rows.text(0)) }
+        return texts
     }
 }

@@ -46,8 +46,9 @@ extension Writer {
 
     /// Throws damage for a number of the live database that no stream has.
     func check(_ stream: Stream) throws {
-        let known = StreamList(with: settings.moreStreams)
-        guard !isOfUser(stream), known[number: stream.number] == nil else { return }
+        guard !isOfUser(stream),
+            StreamList(with: settings.moreStreams)[number: stream.number] == nil
+        else { return }
         let message = "\(stream.number) is no stream"
         throw SQLiteError(code: 11, message: message, statement: "")
     }

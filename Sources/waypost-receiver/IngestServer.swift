@@ -63,9 +63,8 @@ struct IngestServer: Sendable {
         let token = request.headers[HTTPHeader("X-Device-Token")] ?? ""
         if let device = await enrolments.device(of: token) { return device }
         // Where devices enrol, a server without a list is open no more.
-        let isInUse = try await enrolments.isInUse()
-        let isOpen = tokens.isOpen && !isInUse
-        guard let device = isOpen && !token.isEmpty ? "" : tokens.device(of: token) else {
+        if tokens.isOpen, !token.isEmpty, try await !enrolments.isInUse() { return "" }
+        guard let device = tokens.device(of: token) else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return device

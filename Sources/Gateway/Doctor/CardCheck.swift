@@ -54,11 +54,8 @@ struct CardCheck {
     }
 
     private func table(_ path: String) -> [(folder: String, options: [Substring])] {
-        (files.text(path, limit: 1 << 18) ?? "").split(separator: "\n").compactMap { line in
-            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
-            guard words.count > 3, !words[0].hasPrefix("#"), words[1].hasPrefix("/") else {
-                return nil
-            }
+        mountTable(files.text(path, limit: 1 << 18) ?? "").compactMap { words in
+            guard words.count > 3, words[1].hasPrefix("/") else { return nil }
             return (String(words[1]), words[3].split(separator: ","))
         }
     }

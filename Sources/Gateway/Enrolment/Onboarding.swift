@@ -65,7 +65,7 @@ package struct Onboarding {
     }
 
     private var folder: String {
-        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        Host.folder(ofPath: path)
     }
 
     private func currentText() throws -> [UInt8] {

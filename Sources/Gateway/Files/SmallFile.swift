@@ -72,7 +72,7 @@ struct SmallFile {
         chmod(temporary, isThere ? old.st_mode & 0o7777 : mode)
         guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
         guard isSynced else { return }
-        try synchronize(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
+        try synchronize(folder(ofPath: path))
     }
 
     private static func write(

@@ -19,7 +19,7 @@ package struct ImportPlaces: Sendable {
 
     package init(configuration: String, credentials: String, runtime: String) {
         self.configuration = configuration
-        folder = StepFiles.folder(of: configuration)
+        folder = Host.folder(ofPath: configuration)
         (self.credentials, self.runtime) = (credentials, runtime)
     }
 
@@ -38,14 +38,12 @@ package struct ImportPlaces: Sendable {
 
     /// A folder of its own is expected there, and is missing.
     func isNotMounted(_ path: String) -> Bool {
-        let text = SmallText.read(fstab, limit: 1 << 16) ?? ""
-        let isListed = text.split(separator: "\n").contains { line in
-            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
-            return words.first?.hasPrefix("#") == false && words.count > 1 && words[1] == path
+        let isListed = mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains {
+            $0[1] == path
         }
         var (own, above) = (stat(), stat())
         guard isListed, stat(path, &own) == 0 else { return isListed }
-        return stat(StepFiles.folder(of: path), &above) == 0 && own.st_dev == above.st_dev
+        return stat(Host.folder(ofPath: path), &above) == 0 && own.st_dev == above.st_dev
     }
 }
 
@@ -55,9 +53,8 @@ extension Configuration {
 
     /// The file that counts where `path` is asked for: what came from a card stands in for it.
     package static func inForce(_ path: String) -> String {
-        let folder = StepFiles.folder(of: path)
         guard path == "waypost.toml" || path.hasSuffix("/waypost.toml") else { return path }
-        let imported = "\(folder)/\(importedName)"
+        let imported = "\(folder(ofPath: path))/\(importedName)"
         return access(imported, F_OK) == 0 ? imported : path
     }
 }

@@ -24,7 +24,7 @@ struct StepFiles: Sendable {
             throw error
         }
         try onStep("mkdir")
-        try sync(Self.folder(of: path))
+        try sync(folder(ofPath: path))
     }
 
     /// Makes or replaces a file: a power cut leaves the old one or the new one.
@@ -52,7 +52,7 @@ struct StepFiles: Sendable {
     func rename(_ path: String, to new: String) throws {
         guard Glibc.rename(path, new) == 0 else { throw SystemError.last("rename", on: new) }
         try onStep("rename")
-        try sync(Self.folder(of: new))
+        try sync(folder(ofPath: new))
     }
 
     /// Removes a file or an empty folder durably, if it is there.
@@ -63,7 +63,7 @@ struct StepFiles: Sendable {
             throw error
         }
         try onStep("remove")
-        try sync(Self.folder(of: path))
+        try sync(folder(ofPath: path))
     }
 
     /// Puts as many bytes in place of those that a file has, where they are on the disk.
@@ -99,9 +99,5 @@ struct StepFiles: Sendable {
     private func sync(_ file: Int32, _ path: String) throws {
         guard fsync(file) == 0 else { throw SystemError.last("fsync", on: path) }
         try onStep("fsync")
-    }
-
-    static func folder(of path: String) -> String {
-        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 }
