@@ -18,7 +18,7 @@ enum DatabaseFile {
     /// Throws SchemaTooNew for a database of a newer Waypost, which is left alone.
     ///
     /// `numbers`: those that streams of the user had, should this be a new database. `isAside` is called with the
-    /// path of one that was set aside, before there is a new one.
+    /// path to which one is renamed next.
     static func open(
         _ settings: QueueSettings,
         _ streams: [DeclaredStream],
@@ -27,16 +27,17 @@ enum DatabaseFile {
     ) throws -> Opened {
         let disk = settings.disk
         try finishMove(settings)
+        dropStrayMarks(settings)
         try DamagedFile.dropHalfPage(settings.path, on: disk)
         // A file without a byte is what a power cut leaves of one that was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
-            try isAside(try moveAside(settings))
+            try moveAside(settings, isAside)
         }
         do {
             try checkPages(settings)
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {
-            try isAside(try moveAside(settings))
+            try moveAside(settings, isAside)
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isFull {
             // Opening writes a little; the reserve is there for when even that has no room.
@@ -74,13 +75,22 @@ enum DatabaseFile {
         return Opened(writer: writer, isChecked: check == .sound)
     }
 
-    /// Renames the database and its journal, which belongs to it; returns its new path.
-    static func moveAside(_ settings: QueueSettings) throws -> String {
+    /// Renames the database and its journal, which belongs to it; `isAside` is called with its new path before.
+    static func moveAside(_ settings: QueueSettings, _ isAside: (String) throws -> Void) throws {
         let path = nameAside(settings)
+        try isAside(path)
         _ = try settings.disk.rename(settings.path, to: path)
-        try finishMove(settings)
         settings.disk.remove(settings.path + "-shm")
-        return path
+        try finishMove(settings)
+    }
+
+    /// A mark is written before its database is renamed: one without a database is of a try that failed.
+    private static func dropStrayMarks(_ settings: QueueSettings) {
+        let (names, suffix) = (settings.disk.names(in: settings.folder), CommitMark.suffix)
+        for mark in names where mark.hasPrefix(name(settings.path)) && mark.hasSuffix(suffix) {
+            guard !names.contains(String(mark.dropLast(suffix.count))) else { continue }
+            settings.disk.remove("\(settings.folder)/\(mark)")
+        }
     }
 
     /// The journal follows its database, also where the power went between the two.

@@ -2,6 +2,7 @@
 internal import Host
 internal import SQLite
 internal import Streams
+internal import Synchronization
 
 /// Takes each database that was set aside into the books of the live one, and finds out what can be read of it.
 ///
@@ -23,12 +24,15 @@ struct Salvage: Sendable {
     private static let refusalLimit = 60
 
     private let core: QueueCore
+    /// Of the live database: what was read while another took its place is not for that one.
+    private let generation: Int
     private var vetting: Vetting?
     private(set) var refusals: Int
     private var patience: Patience { refusals < Self.refusalLimit ? .waits : .isOver }
 
     init(_ core: QueueCore, refusals: Int = 0) {
         self.core = core
+        generation = core.generation.load(ordering: .acquiring)
         self.refusals = refusals
     }
 
@@ -49,10 +53,10 @@ struct Salvage: Sendable {
     private mutating func next() throws -> Bool {
         if let current = vetting { return try vet(current) }
         let settings = core.settings
-        let known = try core.perform { try $0.olderDatabases() }
+        let known = try perform { try $0.olderDatabases() }
         for older in known where older.state != .finished {
             guard DatabaseFile.isGone(older.name, settings) else { continue }
-            try core.perform { try $0.giveUp(older.id) }
+            try perform { try $0.giveUp(older.id) }
             return true
         }
         // The newest first: it knows how far those before it were.
@@ -74,9 +78,21 @@ struct Salvage: Sendable {
         return gone != nil
     }
 
+    private func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (Writer) throws -> Value
+    ) throws -> Value {
+        let (core, generation) = (core, generation)
+        return try core.perform { writer in
+            guard core.generation.load(ordering: .acquiring) == generation else {
+                throw QueueClosed()
+            }
+            return try body(writer)
+        }
+    }
+
     private func adopt(_ path: String, _ name: String) throws {
         let inheritance = try reading { try Inheritance(path, core.settings, patience) }
-        try core.perform { try $0.adopt(inheritance, name: name) }
+        try perform { try $0.adopt(inheritance, name: name) }
     }
 
     /// What the disk refuses of a database that was set aside; an error of the live one says nothing of it.
@@ -89,15 +105,7 @@ struct Salvage: Sendable {
     }
 
     private mutating func begin(_ database: Int64) throws {
-        let ranges = try core.perform { writer in
-            writer.memory.older.filter { $0.key.database == database }
-                .sorted { $0.key.stream.number < $1.key.stream.number }
-                .flatMap { partition, counters in
-                    counters.frozen.free(in: 1...max(1, counters.next - 1))
-                        .filter { $0.upperBound < counters.next }
-                        .map { (stream: partition.stream, range: $0) }
-                }
-        }
+        let ranges = try perform { try $0.unread(of: database) }
         vetting = Vetting(database: database, ranges: ranges)
     }
 
@@ -106,7 +114,7 @@ struct Salvage: Sendable {
         guard let next = current.ranges.first else {
             vetting = nil
             let database = current.database
-            try core.perform { try $0.finishSalvage(database) }
+            try perform { try $0.finishSalvage(database) }
             return true
         }
         let end = min(next.range.upperBound, next.range.lowerBound + Self.page - 1)
@@ -117,7 +125,7 @@ struct Salvage: Sendable {
             let reader = try patience.read { try Reader(core.settings, older: older, patience) }
             return try unreadable(page, of: next.stream, reader)
         }
-        try core.perform { writer in
+        try perform { writer in
             for range in lost { try writer.lose(partition, range) }
         }
         if end == next.range.upperBound {
@@ -149,5 +157,24 @@ struct Salvage: Sendable {
         }
         return try unreadable(range.lowerBound...middle, of: stream, reader)
             + unreadable((middle + 1)...range.upperBound, of: stream, reader)
+    }
+}
+
+extension Writer {
+    /// What waits in an older database: in a batch, in quarantine, or in neither.
+    fileprivate func unread(
+        of database: Int64
+    ) throws -> [(stream: Stream, range: ClosedRange<Int64>)] {
+        let free = memory.older.filter { $0.key.database == database }
+            .flatMap { partition, counters in
+                counters.frozen.free(in: 1...max(1, counters.next - 1))
+                    .filter { $0.upperBound < counters.next }
+                    .map { (stream: partition.stream, range: $0) }
+            }
+        let frozen = try batches("WHERE state<>1 AND database=?", database)
+            .map { (stream: $0.stream, range: $0.first...$0.last) }
+        return (free + frozen).sorted {
+            ($0.stream.number, $0.range.lowerBound) < ($1.stream.number, $1.range.lowerBound)
+        }
     }
 }

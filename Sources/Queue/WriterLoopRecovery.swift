@@ -64,34 +64,27 @@ extension WriterLoop {
     }
 
     private func openDatabase() throws -> DatabaseFile.Opened {
-        try writeMarks()
-        return try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
+        try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
             try noteAside($0)
         }
     }
 
-    /// What is held in memory goes into the next database: the one that was set aside counts up to its last commit.
+    /// What is held in memory goes into the next database: the one that is set aside counts up to its last commit.
+    ///
+    /// Throws what the disk says: no database is set aside before its mark is there.
     private func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
-        marks[path] = CommitMark(core.books.memory)
-        try writeMarks()
-    }
-
-    /// Throws what the disk says: there is no next database before it has the mark of the last.
-    private func writeMarks() throws {
-        for (path, mark) in marks {
-            do {
-                try settings.disk.write(path + CommitMark.suffix, Array(mark.text.utf8))
-            } catch {
-                var reserve = Reserve(
-                    database: settings.path,
-                    on: settings.disk,
-                    bytes: settings.reserveBytes
-                )
-                guard reserve.release() else { throw error }
-                try settings.disk.write(path + CommitMark.suffix, Array(mark.text.utf8))
-            }
-            marks[path] = nil
+        // This one is new, and nothing was written to it: the disk refused it at once.
+        if let movedTo, settings.disk.exists(movedTo) { return }
+        movedTo = path
+        let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
+        do {
+            try disk.write(path + CommitMark.suffix, mark)
+        } catch {
+            let bytes = settings.reserveBytes
+            var reserve = Reserve(database: settings.path, on: disk, bytes: bytes)
+            guard reserve.release() else { throw error }
+            try disk.write(path + CommitMark.suffix, mark)
         }
     }
 
@@ -111,6 +104,7 @@ extension WriterLoop {
 
     func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
+        movedTo = nil
         let generation = core.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: generation) }
         maintenance.salvage()
@@ -123,10 +117,15 @@ extension WriterLoop {
     /// Sets the damaged database aside and goes on with a new one.
     func replace(_ message: String) {
         core.leave()
+        damage = message
         do {
+            // As in `reopen`, the old connection is there as long as its database may be needed again.
             writer?.connection.keepJournal()
+            if settings.disk.exists(settings.path) {
+                try DatabaseFile.moveAside(settings) { try noteAside($0) }
+            }
             writer = nil
-            try noteAside(try DatabaseFile.moveAside(settings))
+            damage = nil
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {

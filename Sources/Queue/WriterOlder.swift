@@ -147,40 +147,56 @@ extension Writer {
         return copy.id
     }
 
-    /// Records that are not there, or cannot be read, are over and entered as lost.
+    /// Records that are not there, or cannot be read, are over and entered as lost: those that are frozen, too.
     package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         let parts = memory[partition].frozen.free(in: range)
             .filter { $0.upperBound < memory[partition].next }
-        for part in parts {
-            let now = clock.stamp()
-            try note(
-                Loss(.corrupt, partition.stream, records: Int64(part.count), from: now, to: now)
-            )
-            memory[partition].evicted += Int64(part.count)
-            try remove(partition, part)
-        }
+        for part in parts { try enterAsLost(partition, part) }
+        let held = try batches(
+            "WHERE state<>1 AND stream=? AND database=? AND first<=? AND last>=?",
+            Int64(partition.stream.number),
+            partition.database,
+            range.upperBound,
+            range.lowerBound
+        )
+        for batch in held { try lose(range.clamped(to: batch.first...batch.last), of: batch) }
     }
 
-    /// A frozen batch has a record that cannot be read: it goes, and those beside it become batches of their own.
+    /// A frozen batch has a record that cannot be read.
     package func lose(_ sequence: Int64, of batch: Batch) throws {
         guard let held = try batches("WHERE id=? AND state=0", batch.id).first,
             held.key == batch.key, (held.first...held.last).contains(sequence)
         else { return }
+        try lose(sequence...sequence, of: held)
+    }
+
+    /// They go, and those beside them become batches of their own.
+    private func lose(_ range: ClosedRange<Int64>, of batch: Batch) throws {
         try begin()
-        try connection.run("DELETE FROM batches WHERE id=?", held.id)
-        memory[held.partition].ready -= 1
-        for (first, last) in [(held.first, sequence - 1), (sequence + 1, held.last)]
-        where first <= last {
-            var part = held
+        try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+        for (first, last) in [
+            (batch.first, range.lowerBound - 1), (range.upperBound + 1, batch.last),
+        ] where first <= last {
+            var part = batch
             part.key = UUIDText.random(settings.random(), settings.random())
             part.first = first
             part.last = last
             _ = try insert(part)
         }
-        let now = clock.stamp()
-        try note(Loss(.corrupt, held.stream, records: 1, from: now, to: now))
-        memory[held.partition].evicted += 1
-        try remove(held.partition, sequence...sequence)
+        let count = Int64(range.count)
+        if batch.state == .ready {
+            memory[batch.partition].ready -= count
+        } else {
+            memory[batch.partition].quarantined -= count
+        }
+        try enterAsLost(batch.partition, range)
+    }
+
+    private func enterAsLost(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        let (now, count) = (clock.stamp(), Int64(range.count))
+        try note(Loss(.corrupt, partition.stream, records: count, from: now, to: now))
+        memory[partition].evicted += count
+        try remove(partition, range)
     }
 
     /// The file of an older database is not there any more: what waits in it is over and entered as lost.
@@ -193,23 +209,9 @@ extension Writer {
     }
 
     private func loseAll(of database: Int64) throws {
-        try begin()
         for (partition, counters) in memory.older
         where partition.database == database && counters.next > 1 {
             try lose(partition, 1...(counters.next - 1))
-        }
-        for batch in try batches("WHERE state<>1 AND database=?", database) {
-            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
-            let records = Int64(batch.records)
-            let now = clock.stamp()
-            try note(Loss(.corrupt, batch.stream, records: records, from: now, to: now))
-            memory[batch.partition].evicted += records
-            if batch.state == .ready {
-                memory[batch.partition].ready -= records
-            } else {
-                memory[batch.partition].quarantined -= records
-            }
-            try remove(batch.partition, batch.first...batch.last)
         }
     }
 

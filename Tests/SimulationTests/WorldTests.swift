@@ -17,10 +17,12 @@ import Testing
     /// A read that fails during the check at the start, then a rollback to before it; sound of a damaged database whose
     /// segment before cannot be read; ids made of another random number; a table with other columns; a ledger that
     /// was set aside with its database; a segment that memory had no room for at a stop; a boot that a torn page
-    /// holds twice; a disk that fails for a moment; sound before the first chunk; a page that only the journal knows of.
+    /// holds twice; a disk that fails for a moment; sound before the first chunk; a page that only the journal knows of;
+    /// a frozen record with a page that is missing; a disk that refuses to set a database aside, or has no room for the next.
     @Test(
         arguments: [
             1847, 1063, 621, 53854, 54321, 50406, 51786, 54999, 56177, 6980, 8442, 20258, 52761,
+            59653, 60041, 200688,
         ] as [UInt64]
     )
     func foundHistories_keepThePromise(seed: UInt64) {

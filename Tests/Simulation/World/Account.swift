@@ -66,6 +66,9 @@ struct Account {
     /// A write may have failed since the program started.
     var hasFailedWrite = false
 
+    /// The disk took nothing for a while since the program started: what came then may wait in memory still.
+    var isLate = false
+
     /// What vanished programs left has been seen.
     mutating func look() {
         if hasFailedSync { return }

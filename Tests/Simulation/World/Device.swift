@@ -102,6 +102,7 @@ final class Device: AccountHolder {
         sound = nil
         account.vanish()
         if !disk.hasFaults { account.hasFailedWrite = false }
+        account.isLate = disk.hasFaults || disk.isReadOnly || disk.capacity != nil
     }
 
     /// Turns the writer and the maintenance until they have nothing to do.

@@ -9,8 +9,11 @@ extension World {
         switch step.kind {
         case .powerCut: try cutPower(device, &chance)
         case .powerOff: disk.powerOff(after: chance.scale(1...300))
-        case .full: disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
+        case .full:
+            device.account.isLate = true
+            disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
         case .failWrites:
+            device.account.isLate = true
             device.account.hasFailedWrite = true
             disk.fail(.writes, after: chance.scale(0...30), times: chance.scale(1...30))
         case .failSyncs:
@@ -19,7 +22,9 @@ extension World {
         case .failReads: disk.fail(.reads, after: chance.scale(0...60), times: chance.scale(1...10))
         case .failOlderReads:
             disk.fail(.olderReads, after: chance.number(0...100), times: chance.scale(1...10))
-        case .readOnly: disk.isReadOnly = true
+        case .readOnly:
+            device.account.isLate = true
+            disk.isReadOnly = true
         case .faultsEnd:
             disk.clearFaults()
             disk.isReadOnly = false
@@ -40,8 +45,7 @@ extension World {
 
     /// Sound of which the disk need not have a chunk: what came last, or all that memory may hold while it fails.
     private func ends(of device: Device) -> ArraySlice<Int> {
-        let isLate = device.account.hasFailedWrite || device.disk.capacity != nil
-        return isLate
+        device.account.isLate
             ? device.account.segments[...] : device.account.segments.suffix(2 * Self.chunkLimit)
     }
 
