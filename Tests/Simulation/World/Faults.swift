@@ -12,6 +12,11 @@ extension World {
         case .full:
             device.account.isLate = true
             disk.capacity = disk.usedBytes + Int64(chance.scale(0...100_000))
+        case .squeeze:
+            device.account.isLate = true
+            disk.capacity = disk.usedBytes + 150_000
+            device.limits = StorageLimits(warnFree: 300_000, criticalFree: 200_000)
+            device.queue?.limit(device.limits)
         case .failWrites:
             device.account.isLate = true
             device.account.hasFailedWrite = true

@@ -22,8 +22,13 @@ extension World {
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
             .readOnly,
             .faultsEnd,
-            .damage, .cut, .empty, .snapshot, .rollback, .copy, .replace:
+            .damage, .cut, .empty, .snapshot, .rollback, .copy, .replace, .squeeze:
             try takeFault(step, device, &chance)
+        case .good: server.mode = .good
+        case .stumble: server.mode = .losesRequests
+        case .poison:
+            server.mode = .poison
+            server.limit = chance.number(1...6)
         case .server:
             server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.allCases)
             server.limit = chance.number(1...6)

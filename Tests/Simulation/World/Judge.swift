@@ -190,6 +190,9 @@ extension World {
         guard let queue = device.queue, queue.isAllOnDisk else {
             throw Violation("no peace", "device \(device.number) does not come to rest")
         }
+        for declared in device.userStreams where queue.streams[name: declared.name] == nil {
+            throw Violation("not declared", "device \(device.number): \(declared.name)")
+        }
         try audit(device)
         if device.account.isDamaged { try checkSalvaged(device) }
         for figures in queue.statistics(dated: false) where figures.pending > 0 {

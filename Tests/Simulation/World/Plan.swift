@@ -19,6 +19,8 @@ package struct Plan {
     package var retention = Duration.seconds(3600)
     /// The most bytes that fill a record up.
     package var padding = 20
+    /// The newest records go between any two batches of a backlog, and leave islands of what is frozen.
+    var newestBetween: Bool { seed % 4 == 1 }
     /// Whether bytes of the database may change.
     package var allowsDamage = true
 
@@ -62,6 +64,10 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.mishap(&chance), at: place)
         }
+        if seed % 8 == 5 {
+            let place = chance.number(0...steps.count)
+            steps.insert(contentsOf: Self.island(&chance), at: place)
+        }
     }
 
     /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
@@ -75,6 +81,25 @@ package struct Plan {
         ]
         let kinds = records + chance.one(of: faults) + [.wait, .wait, .faultsEnd, .sync]
         return kinds.map { Step($0, amount: chance.number(0...20), draw: chance.next()) }
+    }
+
+    /// What needs several things in a row: a person drops what a server refused again and again; what is frozen lies
+    /// among records that go for want of space; a stream is declared while the disk refuses.
+    private static func island(_ chance: inout Chance) -> [Step] {
+        let records: [Step.Kind] = [.faultsEnd, .sightings, .put, .fixes, .wait]
+        let syncs: [Step.Kind] = [.clockSync, .sync, .sync, .wait, .sync, .wait, .sync, .sync]
+        let starts: [Step.Kind] = [.kill, .reboot, .stop, .wait]
+        let kinds: [[Step.Kind]] = [
+            [.poison] + records + Array(repeating: .sync, count: 7)
+                + [.drop, .drop, .sync, .requeue, .health],
+            records + [.sightings, .fixes, .stumble] + syncs + [.sightings] + syncs
+                + [.squeeze, .sightings, .wait, .health, chance.one(of: starts)],
+            records + [.failWrites, .sightings, .declare, .wait],
+        ]
+        let last: [Step.Kind] = [.faultsEnd, .good, .put, .sync]
+        return (chance.one(of: kinds) + last).map {
+            Step($0, amount: chance.number(0...20), draw: chance.next())
+        }
     }
 
     /// A database that is set aside with all that is in it, perhaps while the disk refuses a commit: nothing may be

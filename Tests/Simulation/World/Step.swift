@@ -19,8 +19,12 @@ package struct Step: Equatable, CustomStringConvertible {
         case damage, cut, empty, snapshot, rollback, copy
         // The program takes its database for damaged, and it is not.
         case replace
+        // Nearly all the room on the disk is taken by others.
+        case squeeze
         // The server.
         case server
+        // The server refuses single records; half of the requests are lost; it is well.
+        case poison, stumble, good
     }
 
     package var kind: Kind

@@ -38,6 +38,7 @@ final class Syncer {
                 $0.maxBatchBytes = plan.batchBytes
                 $0.maxAttempts = plan.maxAttempts
                 $0.clockPatience = .seconds(10)
+                if plan.newestBetween { $0.liveInterval = .zero }
             },
             queue: queue,
             destination: destination,
