@@ -1,4 +1,5 @@
 // A database file that was cut short, made long enough again for SQLite to look into it.
+internal import SQLite
 
 /// SQLite refuses a file that is shorter than its header says, and deletes the journal beside an empty one.
 ///
@@ -25,6 +26,13 @@ enum DamagedFile {
     private static func wantedBytes(_ path: String, _ disk: any QueueDisk) throws -> Int64? {
         let commit = try lastCommit(in: path + "-wal", disk)
         return try [header(path, disk)?.bytes, commit?.bytes].compactMap { $0 }.max()
+    }
+
+    /// Throws damage where SQLite takes the database for one of a newer SQLite, that it may read and not write.
+    static func checkHeader(_ path: String, on disk: any QueueDisk) throws {
+        let version = try disk.read(path, at: 18, count: 1).first ?? 1
+        guard version > 2 else { return }
+        throw SQLiteError(code: 11, message: "\(path) is of version \(version)", statement: "")
     }
 
     /// What the first page says (sqlite.org/fileformat2.html, section 1.3).

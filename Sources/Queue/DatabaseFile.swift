@@ -28,12 +28,14 @@ enum DatabaseFile {
         let disk = settings.disk
         try finishMove(settings)
         dropStrayMarks(settings)
+        try disk.writeAgain(settings.path + "-wal")
         try DamagedFile.dropHalfPage(settings.path, on: disk)
         // A file without a byte is what a power cut leaves of one that was never written out.
         if disk.exists(settings.path), disk.size(settings.path) == 0 {
             try moveAside(settings, isAside)
         }
         do {
+            try DamagedFile.checkHeader(settings.path, on: disk)
             try checkPages(settings)
             return try openAsItIs(settings, streams, numbers)
         } catch let error as SQLiteError where error.isDamage || error.isForeign {

@@ -12,7 +12,7 @@ extension Reader {
         let rows = try query("\(Batch.columns) \(condition)")
         var batches: [Batch] = []
         while try rows.step() {
-            if let batch = Batch(rows, streams, memory.older) { batches.append(batch) }
+            if let batch = try Batch(rows, streams, memory.older) { batches.append(batch) }
         }
         return batches
     }
@@ -207,8 +207,8 @@ extension Reader {
         var batches: [Batch] = []
         let known = [partition: StreamCounters()]
         while try rows.step() {
-            guard let batch = Batch(rows, kinds, known), batch.first <= batch.last,
-                batch.first > 0, batch.last.isPlausible,
+            // One that cannot be is left out, and its records wait again.
+            guard let batch = try? Batch(rows, kinds, known),
                 Int64(clamping: batch.clockMap.magnitude).isPlausible
             else { continue }
             batches.append(batch)

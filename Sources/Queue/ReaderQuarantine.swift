@@ -26,7 +26,7 @@ extension Reader {
         let dates = try dates(through: .max)
         var found: [QuarantinedBatch] = []
         while try rows.step() {
-            guard let batch = Batch(rows, kinds, known) else { continue }
+            guard let batch = try Batch(rows, kinds, known) else { continue }
             let at = dates.resolve(rows.stamp(boottime: 14), boot: rows.required(13)).wall
             found.append(
                 QuarantinedBatch(

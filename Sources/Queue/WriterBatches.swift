@@ -166,7 +166,7 @@ extension Writer {
         try rows.bind(values, from: 1)
         var batches: [Batch] = []
         while try rows.step() {
-            if let batch = Batch(rows, streams, memory.older) { batches.append(batch) }
+            if let batch = try Batch(rows, streams, memory.older) { batches.append(batch) }
         }
         return batches
     }
@@ -179,23 +179,26 @@ extension Batch {
         """
 
     /// From a row of `columns`; nil for a stream or a state that is not known.
+    ///
+    /// Throws damage for records that cannot be.
     init?(
         _ rows: borrowing Statement,
         _ streams: StreamList,
         _ older: [Partition: StreamCounters]
-    ) {
+    ) throws {
         let number = Int(rows.required(2))
         let database = rows.required(12)
         let named = older.keys.first { $0.database == database && $0.stream.number == number }
         guard let stream = named?.stream ?? streams[number: number]?.stream,
             let state = State(rawValue: rows.required(5))
         else { return nil }
+        let range = try rows.recordRange(3)
         self.init(
             id: rows.required(0),
             key: rows.text(1),
             stream: stream,
-            first: rows.required(3),
-            last: rows.required(4),
+            first: range.lowerBound,
+            last: range.upperBound,
             state: state,
             attempts: Int(rows.required(6)),
             clockMap: rows.required(7),
@@ -205,5 +208,19 @@ extension Batch {
             error: rows.isNull(11) ? nil : rows.text(11),
             database: database
         )
+    }
+}
+
+extension Statement {
+    /// The first and the last record of a batch, in two columns.
+    ///
+    /// Throws damage for what cannot be.
+    func recordRange(_ column: Int32) throws -> ClosedRange<Int64> {
+        let (first, last) = (required(column), required(column + 1))
+        guard first > 0, first <= last, last.isPlausible else {
+            let message = "a batch of records \(first) to \(last)"
+            throw SQLiteError(code: 11, message: message, statement: "")
+        }
+        return first...last
     }
 }

@@ -140,11 +140,12 @@ extension Writer {
         guard try row.step(), let stream = streams[number: Int(row.required(1))]?.stream else {
             return nil
         }
+        let range = try row.recordRange(2)
         return Done(
             id: row.required(0),
             stream: stream,
-            first: row.required(2),
-            last: row.required(3),
+            first: range.lowerBound,
+            last: range.upperBound,
             boot: row.required(4),
             boottime: row.required(5)
         )

@@ -1,6 +1,7 @@
 // Which batch a sync sends next: one that was frozen before, or one that is frozen now.
 internal import Host
 internal import Queue
+internal import SQLite
 internal import Streams
 
 /// A batch that is to be sent.
@@ -17,6 +18,8 @@ struct BatchSupply {
     private let maxBatchBytes: Int
     /// The newest records when the sync began; what is accepted later is left to the next sync.
     private let mark: AcceptedMark
+    /// The last batch that was frozen before.
+    private var lastReady: Batch?
     /// Of each stream, the last batch that `refused` returned.
     private var lastRefused: [Stream: Int64] = [:]
 
@@ -44,11 +47,18 @@ struct BatchSupply {
                 return refused
             }
             if let ready = try side.nextReady(stream) {
+                // What became of it changed nothing: an index and its table contradict each other.
+                guard ready != lastReady else { throw Self.comesAgain(ready) }
+                lastReady = ready
                 return DueBatch(batch: ready, isFirstTry: false)
             }
             if let fresh = try oldest(stream) { return DueBatch(batch: fresh, isFirstTry: true) }
             return try refused(stream, refusals)
         }
+    }
+
+    private static func comesAgain(_ batch: Batch) -> SQLiteError {
+        SQLiteError(code: 11, message: "batch \(batch.id) does not change", statement: "")
     }
 
     /// The next record that was refused in earlier syncs only.

@@ -1,4 +1,6 @@
 // The account of one device: what it accepted, and what may have become of it.
+internal import Queue
+internal import Streams
 
 /// Whoever has an account: a device, as its uploader and the server see it.
 protocol AccountHolder: AnyObject {
@@ -58,6 +60,15 @@ struct Account {
         for (stream, records) in uncertain { atRisk[stream, default: 0] += records }
         segmentsAtRisk += uncertainSegments
         settle(isRecording: false)
+    }
+
+    /// The program has ended, and gave back what it found no disk for.
+    mutating func end(_ losses: [Loss]) {
+        for (stream, records) in uncertain {
+            let told = losses.filter { $0.stream.number == stream }.reduce(0) { $0 + $1.records }
+            uncertain[stream] = min(records, Int(told))
+        }
+        if !losses.contains(where: { $0.stream == .audio }) { uncertainSegments = 0 }
     }
 
     /// A sync has failed: what is seen after it need not be on the disk (fsync(2), Linux since 4.13).

@@ -20,7 +20,7 @@ extension World {
             queue.limit(device.limits)
         case .declare: declare(device, queue, &chance)
         case .stop:
-            queue.close()
+            close(queue, of: device)
             device.vanish()
             try start(device)
         case .kill:
@@ -65,8 +65,16 @@ extension World {
         queue.declare(device.userStreams)
     }
 
+    /// The program ends in order: what is not on the disk then is in the losses that it gives back.
+    private func close(_ queue: Queue, of device: Device) {
+        let losses = queue.close()
+        // What a failed sync gave up may be there, or not.
+        guard !device.account.hasFailedSync else { return }
+        device.account.end(losses)
+    }
+
     private func reboot(_ device: Device, _ queue: Queue, _ chance: inout Chance) throws {
-        if chance.isOne(in: 2) { queue.close() }
+        if chance.isOne(in: 2) { close(queue, of: device) }
         device.vanish()
         device.disk.kill()
         restart(device, &chance)

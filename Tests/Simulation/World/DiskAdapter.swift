@@ -36,10 +36,20 @@ struct DiskAdapter: QueueDisk {
         try disk.sync(path)
     }
 
+    func writeAgain(_ path: String) throws {
+        guard let size = disk.size(path), size > 0 else { return }
+        do {
+            try disk.write(path, at: 0, try disk.read(path, at: 0, count: Int(size)))
+            try disk.sync(path)
+        } catch {
+            throw SQLiteError(code: 10, message: "\(path) cannot be written", statement: "")
+        }
+    }
+
     func extend(_ path: String, to bytes: Int64) throws {
         // In memory there are no holes; a damaged header may ask for a terabyte.
         guard bytes <= 1 << 30 else {
-            throw SQLiteError(code: 10, message: "\(path) would be too large", statement: "")
+            throw SQLiteError(code: 11, message: "\(path) would be too large", statement: "")
         }
         do {
             try disk.truncate(path, to: bytes)

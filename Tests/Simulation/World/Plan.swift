@@ -20,11 +20,12 @@ package struct Plan {
     /// The most bytes that fill a record up.
     package var padding = 20
     /// The newest records go between any two batches of a backlog, and leave islands of what is frozen.
-    var newestBetween: Bool { seed % 4 == 1 }
+    var newestBetween = false
     /// Whether bytes of the database may change.
     package var allowsDamage = true
 
-    package init(seed: UInt64, length: Int = 120) {
+    /// `hasIslands`: false for the histories that seeds stood for before there were islands.
+    package init(seed: UInt64, length: Int = 120, hasIslands: Bool = true) {
         self.seed = seed
         steps = []
         var chance = Chance(seed)
@@ -64,7 +65,8 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.mishap(&chance), at: place)
         }
-        if seed % 8 == 5 {
+        newestBetween = hasIslands && seed % 4 == 1
+        if hasIslands, seed % 8 == 5 {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.island(&chance), at: place)
         }

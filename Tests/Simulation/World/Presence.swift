@@ -15,7 +15,7 @@ struct Presence {
     var ready: Set<Int> = []
     /// A database that was set aside is there, and not done with.
     var hasOlder = false
-    /// Names of databases that were set aside and whose books the live one has taken over.
+    /// Names of databases that were set aside and whose books a newer one has taken over.
     private var adopted: Set<String> = []
     /// What of the live database could not be read, and why.
     var unreadable: String?
@@ -45,8 +45,7 @@ struct Presence {
             try readLedger(live.connection)
             let waiting = "SELECT count(*) FROM databases WHERE state<2"
             hasOlder = try live.connection.integer(waiting) ?? 0 > 0
-            let names = try live.connection.prepare("SELECT name FROM databases")
-            while try names.step() { adopted.insert(names.text(0)) }
+            try readAdopted(live.connection)
         } catch {
             unreadable = "\(error)"
         }
@@ -66,12 +65,14 @@ struct Presence {
         }
         guard !paths.isEmpty else { return }
         hasOlder = true
-        for path in paths {
+        // The newest first: it may have taken over the books of those before it.
+        for path in paths.sorted(by: >) {
             let older = files.find(path, disk, streams) { copy in
                 var older = Presence()
                 guard let database = try? OpenDatabase(path, on: copy) else { return older }
                 for kind in streams { try? older.read(kind, database.connection, isLive: false) }
                 try? older.readLedger(database.connection)
+                try? older.readAdopted(database.connection)
                 return older
             }
             records.formUnion(older.records)
@@ -81,7 +82,13 @@ struct Presence {
             let name = path.split(separator: "/").last.map { String($0) } ?? path
             guard !adopted.contains(name) else { continue }
             ledger.merge(older.ledger) { $0 + $1 }
+            adopted.formUnion(older.adopted)
         }
+    }
+
+    private mutating func readAdopted(_ live: borrowing Connection) throws {
+        let names = try live.prepare("SELECT name FROM databases")
+        while try names.step() { adopted.insert(names.text(0)) }
     }
 
     private mutating func readLedger(_ live: borrowing Connection) throws {
