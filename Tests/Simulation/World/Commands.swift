@@ -67,6 +67,7 @@ extension World {
 
     /// The program ends in order: what is not on the disk then is in the losses that it gives back.
     private func close(_ queue: Queue, of device: Device) {
+        if let open = device.sound { queue.end(run: open.run.id) }
         let losses = queue.close()
         // What a failed sync gave up may be there, or not.
         guard !device.account.hasFailedSync else { return }
