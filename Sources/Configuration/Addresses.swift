@@ -1,5 +1,6 @@
 // Kinds of text that several parts have: paths, names, network addresses.
 internal import Glibc
+internal import Host
 
 extension ValueFormat where Value == String {
     /// An absolute path, which a message never shows: a token may have been put in its place.
@@ -97,12 +98,4 @@ package struct HostPort: Sendable, Equatable, CustomStringConvertible {
 private func isIPv6(_ text: String) -> Bool {
     var address = in6_addr()
     return !text.utf8.contains(0) && inet_pton(AF_INET6, text, &address) == 1
-}
-
-extension UInt8 {
-    /// An ASCII digit.
-    package var isDigit: Bool { (48...57).contains(self) }
-
-    /// An ASCII letter.
-    package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
 }

@@ -1,5 +1,4 @@
 // What is wrong with a configuration, in the words a person reads, each with its place.
-internal import Host
 
 /// One thing that is wrong (an error) or worth knowing (a warning).
 package struct ConfigurationProblem: Sendable, Equatable, CustomStringConvertible {
@@ -43,14 +42,6 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
     package var description: String {
         problems.map(\.description).joined(separator: "\n")
     }
-}
-
-/// Text from outside, short and on one line, so that it can stand in a message or a comment.
-package func printable(_ text: String, limit: Int = 60) -> String {
-    let short = text.unicodeScalars.prefix(limit).map { scalar in
-        scalar.isInvisible ? "?" : String(scalar)
-    }
-    return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
 }
 
 /// The word of `words` that is most like `text`, if any is like it at all.

@@ -31,11 +31,11 @@ struct Unit {
 /// Nil for anything else, and where the result is no whole number of the smallest unit.
 func quantity(_ text: String, units: [Unit]) -> Int64? {
     var rest = text.utf8[...]
-    let whole = rest.prefix { (48...57).contains($0) }
+    let whole = rest.prefix(while: \.isDigit)
     rest = rest.dropFirst(whole.count)
     var fraction = rest.prefix(0)
     if rest.first == UInt8(ascii: ".") {
-        fraction = rest.dropFirst().prefix { (48...57).contains($0) }
+        fraction = rest.dropFirst().prefix(while: \.isDigit)
         guard !fraction.isEmpty else { return nil }
         rest = rest.dropFirst(fraction.count + 1)
     }

@@ -1,4 +1,5 @@
 // How a kind of value is read from the file or the environment, and written back as TOML.
+internal import Host
 
 /// Why a value was refused.
 package struct Mismatch: Error, Equatable {
@@ -267,11 +268,4 @@ extension ValueFormat where Value == [String] {
 /// The parts between commas, without the blanks around them.
 package func splitAtCommas(_ text: String) -> [String] {
     text.split(separator: ",", omittingEmptySubsequences: false).map { trimmed($0) }
-}
-
-/// Without the blanks at both ends.
-package func trimmed(_ text: some StringProtocol) -> String {
-    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    let start = text.drop(while: isBlank)
-    return String(start.reversed().drop(while: isBlank).reversed())
 }

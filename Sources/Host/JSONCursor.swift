@@ -206,7 +206,7 @@ package struct JSONCursor: Sendable {
         let start = at
         if peek == UInt8(ascii: "-") { at += 1 }
         if peek == UInt8(ascii: "0") { at += 1 } else { try skipDigits() }
-        if let byte = peek, (48...57).contains(byte) {
+        if let byte = peek, byte.isDigit {
             throw fault("a number begins with 0 and goes on")
         }
         if peek == UInt8(ascii: ".") {
@@ -233,7 +233,7 @@ package struct JSONCursor: Sendable {
 
     private mutating func skipDigits() throws(JSONFault) {
         let start = at
-        while let byte = peek, (48...57).contains(byte) { at += 1 }
+        while let byte = peek, byte.isDigit { at += 1 }
         if at == start { throw fault("a digit is missing in a number") }
     }
 }

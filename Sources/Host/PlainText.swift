@@ -28,3 +28,26 @@ extension StringProtocol {
         return String(String.UnicodeScalarView(scalars))
     }
 }
+
+/// Text from outside, short and on one line, so that it can stand in a message or a comment.
+package func printable(_ text: String, limit: Int = 60) -> String {
+    let short = text.unicodeScalars.prefix(limit).map { scalar in
+        scalar.isInvisible ? "?" : String(scalar)
+    }
+    return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
+}
+
+/// Without the blanks at both ends.
+package func trimmed(_ text: some StringProtocol) -> String {
+    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    let start = text.drop(while: isBlank)
+    return String(start.reversed().drop(while: isBlank).reversed())
+}
+
+extension UInt8 {
+    /// An ASCII digit.
+    package var isDigit: Bool { (48...57).contains(self) }
+
+    /// An ASCII letter.
+    package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
+}

@@ -19,8 +19,11 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
         Self(call, on: subject, code: errno)
     }
 
+    /// The kernel's message without the call.
+    package var reason: String { String(cString: strerror(code)) }
+
     package var description: String {
         let place = subject.isEmpty ? "" : " \(subject)"
-        return "\(call)\(place): \(String(cString: strerror(code))) (errno \(code))"
+        return "\(call)\(place): \(reason) (errno \(code))"
     }
 }

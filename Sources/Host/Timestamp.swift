@@ -101,7 +101,7 @@ private struct DateText {
     /// So many digits and what follows them.
     mutating func number(_ digits: Int, then separator: String = "") -> Int64? {
         let found = rest.prefix(digits)
-        guard found.count == digits, found.allSatisfy({ (48...57).contains($0) }) else {
+        guard found.count == digits, found.allSatisfy(\.isDigit) else {
             return nil
         }
         rest = rest.dropFirst(digits)
@@ -120,7 +120,7 @@ private struct DateText {
     /// Milliseconds; 0 where there is no fraction, nil where a digit is missing in one.
     mutating func fraction() -> Int64? {
         guard skip(".") else { return 0 }
-        let digits = rest.prefix { (48...57).contains($0) }
+        let digits = rest.prefix(while: \.isDigit)
         rest = rest.dropFirst(digits.count)
         guard !digits.isEmpty else { return nil }
         return zip(digits, [100, 10, 1] as [Int64]).reduce(0) { $0 + Int64($1.0 - 48) * $1.1 }

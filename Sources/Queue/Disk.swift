@@ -85,16 +85,10 @@ package struct SystemDisk: QueueDisk {
     }
 
     package func write(_ path: String, _ bytes: [UInt8]) throws {
-        let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        let file = Descriptor(owning: number)
-        guard Glibc.write(file.number, bytes, bytes.count) == bytes.count, fsync(file.number) == 0
-        else { throw SystemError.last("write", on: path) }
-        let name = folder(ofPath: path)
-        let folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { throw SystemError.last("open", on: name) }
-        let directory = Descriptor(owning: folder)
-        guard fsync(directory.number) == 0 else { throw SystemError.last("fsync", on: name) }
+        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        try file.write(whole: bytes, path)
+        try file.sync(path)
+        try syncFolder(folder(ofPath: path))
     }
 
     package func writeAgain(_ path: String) throws {

@@ -1,4 +1,5 @@
 // The writer's part for numbers of the user's streams across databases: a number means one stream in all of them.
+internal import Host
 internal import SQLite
 internal import Streams
 
@@ -32,7 +33,7 @@ extension Writer {
     func claim(_ stream: Stream) throws -> Stream? {
         guard isOfUser(stream) else { return streams[number: stream.number]?.stream }
         let isName = stream.name.utf8.allSatisfy {
-            (97...122).contains($0) || (48...57).contains($0) || $0 == 95
+            (97...122).contains($0) || $0.isDigit || $0 == 95
         }
         guard isName, !stream.name.isEmpty else { return nil }
         if let live = streams[name: stream.name] { return live.isOfUser ? live.stream : nil }

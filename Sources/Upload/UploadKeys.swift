@@ -1,5 +1,6 @@
 // The keys of `[upload]`, and what they may be together.
 package import Configuration
+internal import Host
 
 extension UploadSettings: Configurable {
     package static var keys: [Key<Self>] {

@@ -22,7 +22,7 @@ struct DoctorCommand: ParsableCommand {
         let input = DoctorInput(
             configuration,
             environment: Environment.all,
-            version: Waypost.currentVersion
+            version: currentVersion
         )
         let isLive = Output.isTerminal && !json
         let examination = try Doctor(input) { if isLive { LevelMeter.show($0) } }

@@ -30,7 +30,7 @@ struct Enroll: ParsableCommand {
         let onboarding = Onboarding(
             configuration: options.config,
             environment: Environment.all,
-            version: Waypost.currentVersion
+            version: currentVersion
         )
         let proof: Onboarding.Proof = code.map { .code($0) } ?? .tokenFile(tokenFile ?? "")
         do {

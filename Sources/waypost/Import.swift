@@ -41,7 +41,7 @@ struct Import: ParsableCommand {
     }
 
     private func ask() throws -> Int32 {
-        let enrolment = CardEnrolment(places, version: Waypost.currentVersion)
+        let enrolment = CardEnrolment(places, version: currentVersion)
         let outcome = try enrolment.run(on: folder)
         if outcome.hasNewToken { restartService() }
         guard let problem = outcome.problem else { return 0 }

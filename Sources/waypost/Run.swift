@@ -27,7 +27,7 @@ struct Run: ParsableCommand {
             var settings = GatewaySettings(
                 configuration: configuration,
                 environment: Environment.all,
-                version: Waypost.currentVersion,
+                version: currentVersion,
                 log: log
             )
             settings.patience = .seconds(max(1, patience))

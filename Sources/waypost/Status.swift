@@ -35,7 +35,7 @@ struct Status: ParsableCommand {
         if refusal.isRunning != false || !isThere { Output.error("\(refusal)") }
         // A script gets its object all the same.
         if isThere || json {
-            let version = Waypost.currentVersion
+            let version = currentVersion
             show(Snapshot.report(configuration, refusal, version: version), isLive: false)
         }
         return ExitCode(StatusReport.Health.critical.exitStatus)

@@ -3,8 +3,6 @@ import ArgumentParser
 
 @main
 struct Waypost: ParsableCommand {
-    static let currentVersion = "0.1.0"
-
     static let configuration = CommandConfiguration(
         commandName: "waypost",
         abstract: "A field gateway: beacons, location and sound to a server, whatever happens.",

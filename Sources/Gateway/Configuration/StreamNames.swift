@@ -1,5 +1,6 @@
 // Streams and their names on the wire: the gateway's own, and those of the user.
 package import Configuration
+internal import Host
 internal import Streams
 
 /// `[streams]`: names on the wire of the gateway's own streams.

@@ -67,41 +67,19 @@ package struct Doctor: Sendable {
 
     /// All at once, each with time enough for what it waits for and half a second more.
     var checks: [Check] {
-        let input = input
-        let onLevel = onLevel
+        let (input, onLevel) = (input, onLevel)
         return [
-            Check(part: "service", limit: .seconds(2), next: "look at the disk: `dmesg | tail`") {
-                tell in
-                ServiceCheck(input).findings.forEach(tell)
+            Check("service", 2, Self.disk) { ServiceCheck(input).findings },
+            Check("disk", 4, Self.disk) { DiskCheck(input).findings },
+            Check("card", 3, Self.card) { CardCheck(input).findings },
+            Check("board", 3, Self.card) { BoardCheck(input).findings },
+            Check("clock", 2, "look at `timedatectl`") { ClockCheck(input).findings },
+            Check("bluetooth", 5, "look at `dmesg | grep -i blue`") {
+                BluetoothCheck(input).findings
             },
-            Check(part: "disk", limit: .seconds(4), next: "look at the disk: `dmesg | tail`") {
-                tell in
-                DiskCheck(input).findings.forEach(tell)
-            },
-            Check(part: "card", limit: .seconds(3), next: "look at the card: `dmesg | tail`") {
-                tell in
-                CardCheck(input).findings.forEach(tell)
-            },
-            Check(part: "board", limit: .seconds(3), next: "look at the card: `dmesg | tail`") {
-                tell in
-                BoardCheck(input).findings.forEach(tell)
-            },
-            Check(part: "clock", limit: .seconds(2), next: "look at `timedatectl`") { tell in
-                ClockCheck(input).findings.forEach(tell)
-            },
-            Check(part: "bluetooth", limit: .seconds(5), next: "look at `dmesg | grep -i blue`") {
-                tell in
-                BluetoothCheck(input).findings.forEach(tell)
-            },
-            Check(part: "gpsd", limit: .seconds(5.5), next: Self.resolver) { tell in
-                LocationCheck(input).findings.forEach(tell)
-            },
-            Check(
-                part: "sound",
-                limit: .seconds(5.5),
-                next: "unplug the microphone, and plug it in"
-            ) { tell in
-                SoundCheck(input, onLevel: onLevel).findings.forEach(tell)
+            Check("gpsd", 5.5, Self.resolver) { LocationCheck(input).findings },
+            Check("sound", 5.5, "unplug the microphone, and plug it in") {
+                SoundCheck(input, onLevel: onLevel).findings
             },
             Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { tell in
                 ServerCheck(input).look(tell)
@@ -109,6 +87,22 @@ package struct Doctor: Sendable {
         ]
     }
 
+    private static let disk = "look at the disk: `dmesg | tail`"
+    private static let card = "look at the card: `dmesg | tail`"
     /// Only looking a name up has no limit of its own.
     private static let resolver = "no answer from the name server? `resolvectl status`"
+}
+
+extension Doctor.Check {
+    /// One whose findings come all together.
+    fileprivate init(
+        _ part: String,
+        _ seconds: Double,
+        _ next: String,
+        findings: @escaping @Sendable () -> [Finding]
+    ) {
+        self.init(part: part, limit: .seconds(seconds), next: next) { tell in
+            findings().forEach(tell)
+        }
+    }
 }

@@ -1,6 +1,5 @@
 // A rule that gives whatever is plugged into a USB port to gpsd.
 package import Board
-internal import Configuration
 internal import Glibc
 internal import Host
 
@@ -68,7 +67,7 @@ package enum GNSSRule {
         let bus = halves[0].split(separator: "-", omittingEmptySubsequences: false)
         let isNumbers = { (text: Substring) in
             text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy {
-                !$0.isEmpty && $0.utf8.allSatisfy { (48...57).contains($0) }
+                !$0.isEmpty && $0.utf8.allSatisfy(\.isDigit)
             }
         }
         return bus.count == 2 && isNumbers(bus[0]) && isNumbers(bus[1])

@@ -64,9 +64,7 @@ package struct Onboarding {
         return lines + [reload(configuration)]
     }
 
-    private var folder: String {
-        Host.folder(ofPath: path)
-    }
+    private var folder: String { Host.folder(ofPath: path) }
 
     private func currentText() throws -> [UInt8] {
         do throws(SystemError) {

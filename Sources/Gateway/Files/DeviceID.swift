@@ -1,7 +1,6 @@
 // Who this device is at the server: configured, or a UUID made once and kept.
 package import Board
 internal import CLinux
-internal import Configuration
 internal import Glibc
 internal import Host
 

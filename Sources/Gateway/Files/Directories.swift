@@ -69,14 +69,11 @@ extension Configuration {
     /// Writes a byte to a file and deletes it: only that finds a read-only and a full file system.
     private func tryWriting(in directory: String) throws(SystemError) {
         let path = "\(directory)/.\(getpid()).try"
-        let number = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        let descriptor = Descriptor(owning: number)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW
+        let file = try Descriptor(opening: path, flags, mode: 0o600)
         defer { unlink(path) }
-        var byte: UInt8 = 0
-        guard write(descriptor.number, &byte, 1) == 1, fsync(descriptor.number) == 0 else {
-            throw SystemError.last("write", on: path)
-        }
+        try file.write(whole: [0], path)
+        try file.sync(path)
     }
 
     private func advice(_ code: Int32, _ path: String) -> String {

@@ -17,9 +17,8 @@ struct SmallFile {
         limit: Int,
         wait: Bool = false
     ) throws(SystemError) -> SmallFile {
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (wait ? 0 : O_NONBLOCK))
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        let descriptor = Descriptor(owning: number)
+        let flags = O_RDONLY | O_NOCTTY | (wait ? 0 : O_NONBLOCK)
+        let descriptor = try Descriptor(opening: path, flags)
         var status = stat()
         guard fstat(descriptor.number, &status) == 0 else {
             throw SystemError.last("fstat", on: path)
@@ -39,15 +38,15 @@ struct SmallFile {
         let path = "\(directory)/\(name)"
         let temporary = "\(path).\(getpid()).new"
         unlink(temporary)
-        try write(bytes, to: temporary)
         defer { unlink(temporary) }
+        try write(bytes, to: temporary, mode: 0o644)
         // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
         if link(temporary, path) != 0 {
             let error = SystemError.last("link", on: path)
             if error.code == EEXIST { return false }
             throw error
         }
-        try synchronize(directory)
+        try syncFolder(directory)
         return true
     }
 
@@ -71,35 +70,18 @@ struct SmallFile {
         if isThere { _ = chown(temporary, old.st_uid, old.st_gid) }
         chmod(temporary, isThere ? old.st_mode & 0o7777 : mode)
         guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
-        guard isSynced else { return }
-        try synchronize(folder(ofPath: path))
+        if isSynced { try syncFolder(folder(ofPath: path)) }
     }
 
     private static func write(
         _ bytes: [UInt8],
         to path: String,
-        mode: mode_t = 0o644,
+        mode: mode_t,
         isSynced: Bool = true
     ) throws(SystemError) {
-        let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        let descriptor = Descriptor(owning: number)
-        let written = Glibc.write(descriptor.number, bytes, bytes.count)
-        guard written == bytes.count else {
-            throw written < 0
-                ? SystemError.last("write", on: path)
-                : SystemError("write", on: path, code: ENOSPC)
-        }
-        guard !isSynced || fsync(descriptor.number) == 0 else {
-            throw SystemError.last("fsync", on: path)
-        }
-    }
-
-    private static func synchronize(_ directory: String) throws(SystemError) {
-        let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { throw SystemError.last("open", on: directory) }
-        let descriptor = Descriptor(owning: number)
-        guard fsync(descriptor.number) == 0 else { throw SystemError.last("fsync", on: directory) }
+        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+        try file.write(whole: bytes, path)
+        if isSynced { try file.sync(path) }
     }
 
     private static func readBytes(
@@ -118,9 +100,4 @@ struct SmallFile {
         }
         return bytes
     }
-}
-
-extension SystemError {
-    /// The kernel's message without the call.
-    var reason: String { String(cString: strerror(code)) }
 }

@@ -1,6 +1,5 @@
 // What lies on a card: read whole, checked, and nothing changed.
 internal import CLinux
-internal import Configuration
 internal import Glibc
 internal import Host
 internal import Upload

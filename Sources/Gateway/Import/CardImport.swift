@@ -81,9 +81,7 @@ package struct CardImport {
 
     /// One import at a time: a stick may come while the card is read.
     private static func lock(_ path: String) throws -> Descriptor {
-        let number = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        let lock = Descriptor(owning: number)
+        let lock = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
         guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
         return lock
     }

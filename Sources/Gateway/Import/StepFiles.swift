@@ -37,16 +37,14 @@ struct StepFiles: Sendable {
     /// Makes a file whose folder is not in use yet.
     func write(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
         try remove(path)
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let file = try open(path, flags, mode)
+        let file = try open(path, O_CREAT | O_EXCL, mode)
         try onStep("open")
         // Before anything stands in it.
         if let owner, fchown(file.number, owner.user, owner.group) != 0 {
             throw SystemError.last("chown", on: path)
         }
         guard fchmod(file.number, mode) == 0 else { throw SystemError.last("chmod", on: path) }
-        try write(Array(text.utf8), to: file.number, path)
-        try sync(file.number, path)
+        try write(Array(text.utf8), to: file, path)
     }
 
     func rename(_ path: String, to new: String) throws {
@@ -68,36 +66,33 @@ struct StepFiles: Sendable {
 
     /// Puts as many bytes in place of those that a file has, where they are on the disk.
     func overwrite(_ path: String, with bytes: [UInt8]) throws {
-        let file = try open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0)
-        try write(bytes, to: file.number, path)
-        try sync(file.number, path)
+        try write(bytes, to: open(path), path)
     }
 
     func sync(_ folder: String) throws {
-        let open = try open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        try sync(open.number, folder)
+        try syncFolder(folder)
+        try onStep("fsync")
     }
 
     // MARK: Calls
 
-    private func open(_ path: String, _ flags: Int32, _ mode: mode_t) throws -> Descriptor {
-        if flags & O_WRONLY != 0 { try onOpen(path) }
-        let number = Glibc.open(path, flags, mode)
-        guard number >= 0 else { throw SystemError.last("open", on: path) }
-        return Descriptor(owning: number)
+    private func open(
+        _ path: String,
+        _ flags: Int32 = 0,
+        _ mode: mode_t = 0
+    ) throws -> Descriptor {
+        try onOpen(path)
+        return try Descriptor(opening: path, O_WRONLY | O_NOFOLLOW | flags, mode: mode)
     }
 
-    private func write(_ bytes: [UInt8], to file: Int32, _ path: String) throws {
-        let count = Glibc.write(file, bytes, bytes.count)
-        let error = SystemError.last("write", on: path)
-        guard count == bytes.count else {
-            throw count < 0 ? error : SystemError("write", on: path, code: ENOSPC)
-        }
+    private func write(
+        _ bytes: [UInt8],
+        to file: borrowing Descriptor,
+        _ path: String
+    ) throws {
+        try file.write(whole: bytes, path)
         try onStep("write")
-    }
-
-    private func sync(_ file: Int32, _ path: String) throws {
-        guard fsync(file) == 0 else { throw SystemError.last("fsync", on: path) }
+        try file.sync(path)
         try onStep("fsync")
     }
 }

@@ -1,7 +1,6 @@
 // The board's LED in /sys/class/leds; the kernel makes it blink by itself.
 package import Board
 internal import CLinux
-internal import Configuration
 internal import Glibc
 internal import Host
 

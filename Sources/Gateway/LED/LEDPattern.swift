@@ -1,6 +1,5 @@
 // What the board's LED shows: four patterns that a person tells apart from some metres away, without counting.
 internal import Board
-internal import Configuration
 internal import Host
 
 /// How a gateway is, for somebody without a terminal.
