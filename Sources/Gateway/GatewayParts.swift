@@ -47,7 +47,7 @@ extension Gateway {
         let (services, board) = (services, board)
         return Supervisor.Part(
             name: "upload",
-            word: { services.uploads?.word },
+            word: { services.uploadsWord },
             failed: { failure, _ in board.upload.failed(failure) },
             recover: { services.replaceUploads() }
         )

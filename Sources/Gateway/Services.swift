@@ -17,6 +17,8 @@ final class Services: Sendable {
         var configuration: Configuration
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
+        /// By part: the threads of earlier runs that were left to themselves.
+        var left: [String: [LifeSign]] = [:]
         /// The server or bucket that has accepted this device since the start.
         var acceptedBy: String?
         var isStopped = false
@@ -64,7 +66,7 @@ final class Services: Sendable {
     ) -> Supervisor.Part {
         Supervisor.Part(
             name: name.rawValue,
-            word: { self.source(name)?.word },
+            word: { self.word(name) },
             ask: { self.source(name)?.check() },
             advice: "it hangs again and again: unplug it for a moment",
             failed: { failure, since in
@@ -102,6 +104,7 @@ final class Services: Sendable {
     private func startUploads() {
         let configuration = state.value.configuration
         let target = configuration.upload.target
+        if let failure = tooManyHang("upload") { return context.board.upload.failed(failure) }
         attempt("upload") {
             let uploads = try Uploads(context, configuration) { [weak self] in
                 self?.state.update { $0.acceptedBy = target }
@@ -135,6 +138,10 @@ final class Services: Sendable {
 
     private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
         guard let slice else { return }
+        if let failure = tooManyHang(slice.name.rawValue) {
+            context.board.sources[slice.name]?.failed(failure)
+            return
+        }
         attempt(slice.name.rawValue) {
             let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
             state.update { $0.sources[slice.name] = run }
@@ -211,7 +218,7 @@ final class Services: Sendable {
         for run in runs { run.raise() }
         let ended = runs.map { run in
             let hasEnded = run.stop(by: deadline)
-            if !hasEnded { tellLeft(run.slice.name.rawValue, run.word) }
+            if !hasEnded { leave(run.slice.name.rawValue, [run.life]) }
             return hasEnded
         }
         state.update { state in for name in names { state.sources[name] = nil } }
@@ -221,12 +228,51 @@ final class Services: Sendable {
     @discardableResult private func stopUploads(by deadline: BootInstant) -> Bool {
         guard let uploads else { return true }
         let hasEnded = uploads.stop(by: deadline)
-        if !hasEnded { tellLeft("upload", uploads.word) }
+        if !hasEnded { leave("upload", uploads.lives) }
         state.update { $0.uploads = nil }
         return hasEnded
     }
 
-    private func tellLeft(_ name: String, _ word: LifeSign.Word) {
-        context.log.warning("left to itself", ["part": name, "in": "\(word.call)"])
+    // MARK: Threads that hang
+
+    /// Of the run; of the last one that hangs where none is started because of it.
+    private func word(_ name: SourceName) -> LifeSign.Word? {
+        if let run = source(name) { return run.life.word }
+        return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
+    }
+
+    /// The same of the uploader.
+    var uploadsWord: LifeSign.Word? {
+        if let uploads { return uploads.word }
+        return configuration.upload.target == nil ? nil : left("upload").last?.word
+    }
+
+    private func leave(_ part: String, _ lives: [LifeSign]) {
+        let hanging = lives.filter { !$0.hasEnded }
+        state.update { $0.left[part, default: []] += hanging }
+        let calls = hanging.map { "\($0.word.call)" }.joined(separator: ", ")
+        context.log.warning("left to itself", ["part": part, "in": calls])
+    }
+
+    /// Those of earlier runs of a part that hang to this day.
+    private func left(_ part: String) -> [LifeSign] {
+        state.update { state in
+            state.left[part]?.removeAll(where: \.hasEnded)
+            return state.left[part] ?? []
+        }
+    }
+
+    /// Why a part is not started now; nil where it may start.
+    ///
+    /// Each start may leave one more thread behind: recoveries, reloads and people together leave a few at most. The health
+    /// timer has it tried again (`apply`).
+    private func tooManyHang(_ part: String) -> Failure? {
+        let left = left(part)
+        guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {
+            return nil
+        }
+        return Failure(
+            "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
+        )
     }
 }

@@ -114,8 +114,8 @@ final class SourceRun: Sendable {
         ) { fix in outlet.pass(false) { queue.accept(fix) } }
     }
 
-    /// The last word of its thread.
-    var word: LifeSign.Word { thread.life.word }
+    /// Of its thread.
+    var life: LifeSign { thread.life }
 
     /// Has it look at itself, and say so.
     func check() {

@@ -102,6 +102,9 @@ final class Uploads: Sendable {
     /// The last word of the thread that waits for the enrolment; nil where the device is enrolled.
     var enrolmentWord: LifeSign.Word? { enrolment?.life.word }
 
+    /// Of all its threads that may hang.
+    var lives: [LifeSign] { [uploading, connectivity, enrolment].compactMap { $0?.life } }
+
     func raise() {
         uploader.stop()
         uploading.raise()

@@ -29,11 +29,14 @@ package final class LifeSign: Sendable {
         Word(call: LifeSign.ownCode, since: BootInstant(nanoseconds: 0), due: nil)
     )
 
-    private let hasEnded = Atomic(false)
+    private let over = Atomic(false)
 
     package init() {}
 
     package var word: Word { content.withLock { $0 } }
+
+    /// Its thread has done its last act.
+    package var hasEnded: Bool { over.load(ordering: .relaxed) }
 
     /// The thread is about to enter `call`, and means to be back within `limit`; nil: once it is woken.
     package func enters(_ call: StaticString, for limit: Duration? = .zero) {
@@ -60,7 +63,7 @@ package final class LifeSign: Sendable {
 
     /// The thread's last act: asked or not, nothing is expected of it.
     package func ends() {
-        hasEnded.store(true, ordering: .relaxed)
+        over.store(true, ordering: .relaxed)
         rests()
     }
 
@@ -68,7 +71,7 @@ package final class LifeSign: Sendable {
     package func asked() {
         let now = SystemClock().now()
         content.withLock { word in
-            guard !hasEnded.load(ordering: .relaxed) else { return }
+            guard !hasEnded else { return }
             word.due = min(word.due ?? now, now)
         }
     }

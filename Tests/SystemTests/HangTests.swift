@@ -1,6 +1,7 @@
 // The real program with a thread in a call that never returns: told by the call's name, and ended in time.
 import Foundation
 import Glibc
+import Host
 import Queue
 import Support
 import Testing
@@ -154,6 +155,14 @@ import Testing
             try waitUntil("the call") { exists("hang.fsync") }
         }
 
+        /// Threads of the daemon with this name (proc(5)).
+        func threads(_ name: String) throws -> Int {
+            let tasks = "/proc/\(try #require(daemon).processIdentifier)/task"
+            let numbers = try FileManager.default.contentsOfDirectory(atPath: tasks)
+            let names = numbers.map { SmallText.read("\(tasks)/\($0)/comm") }
+            return names.filter { $0 == name + "\n" }.count
+        }
+
         func endHang() throws { try FileManager.default.removeItem(atPath: folder + "/hang") }
 
         /// What `waypost status` prints.
@@ -175,6 +184,18 @@ import Testing
     func stopRightAfterACallHangs_isObeyed(_ hang: Hang) throws {
         let bench = try Bench(hang)
         try bench.startAndHang()
+        #expect(try bench.stop() == 0)
+    }
+
+    /// Each start beside one that hangs leaves a thread behind: the program tries itself, and people try.
+    @Test func startsAnew_leaveNoMoreThanFourThreads_andThePartIsBackWithTheCall() throws {
+        let bench = try Bench(Hang(call: "HCIDEVUP", source: "beacons", reason: "ioctl(HCIDEVUP)"))
+        try bench.startAndHang()
+        for _ in 0..<6 { _ = try bench.run("restart", "beacons") }
+        #expect(try bench.threads("beacons") <= 4)
+        try waitUntil("its reason") { try bench.reason().contains("earlier starts of it hang") }
+        try bench.endHang()
+        try waitUntil("one start") { try bench.threads("beacons") == 1 }
         #expect(try bench.stop() == 0)
     }
 
