@@ -17,8 +17,8 @@ final class ControlConnection {
         /// Work on another thread.
         case work
         /// A publication of the status with this number or a later one, which the reply is sent with; from the deadline
-        /// on, the newest one that there is.
-        case status(ControlReply, number: Int, deadline: BootInstant)
+        /// on, the newest one that there is. nil: a reply with nothing else in it.
+        case status(ControlReply?, number: Int, deadline: BootInstant)
     }
 
     /// Never used again, unlike the number of a descriptor.

@@ -14,8 +14,9 @@ final class ControlLoop {
     private var push: (number: Int, deadline: BootInstant)?
     /// The process has no descriptors left: nobody is let in until then.
     private var closedUntil: BootInstant?
-    /// The status as of this turn.
+    /// The status as of this turn, and the reply that has it alone.
     private var report: StatusReport?
+    private var reportLine: [UInt8]?
 
     private var limits: ControlServer.Limits { server.limits }
 
@@ -25,7 +26,7 @@ final class ControlLoop {
     func turn(_ stop: StopSignal) {
         let entries = pollAll(stop)
         let now = clock.now()
-        report = nil
+        (report, reportLine) = (nil, nil)
         if entries[1].isReady { server.wakeup.clear() }
         for (client, entry) in zip(clients, entries.dropFirst(3))
         where entry.result & ~PollEntry.writable != 0 {
@@ -82,10 +83,10 @@ final class ControlLoop {
             return client.reply(ControlReply(error: error).json)
         }
         switch request.command {
-        case .status: awaitStatus(client, ControlReply(), now)
+        case .status: awaitStatus(client, nil, now)
         case .watch:
             client.isWatching = true
-            awaitStatus(client, ControlReply(), now)
+            awaitStatus(client, nil, now)
         case .sync:
             client.isWatching = true
             isOwed = true
@@ -116,7 +117,7 @@ final class ControlLoop {
     /// The reply goes out with the status as soon as there is one of now.
     private func awaitStatus(
         _ client: ControlConnection,
-        _ reply: ControlReply,
+        _ reply: ControlReply?,
         _ now: BootInstant
     ) {
         let number = server.status.ask()
@@ -125,12 +126,11 @@ final class ControlLoop {
 
     private func answerStatus(_ now: BootInstant) {
         for client in clients {
-            guard case .status(var reply, let number, let deadline) = client.waiting,
+            guard case .status(let reply, let number, let deadline) = client.waiting,
                 server.status.number >= number || deadline <= now
             else { continue }
             client.waiting = .nothing
-            reply.status = status()
-            client.reply(reply.json)
+            client.reply(statusLine(reply))
         }
     }
 
@@ -148,18 +148,22 @@ final class ControlLoop {
         guard let push, server.status.number >= push.number || push.deadline <= now else { return }
         self.push = nil
         pushableAt = now + limits.pushInterval
-        var reply = ControlReply()
-        reply.status = status()
-        let line = reply.json
+        let line = statusLine(nil)
         // A client that has not read the last status gets the newest one when it has.
         for client in watchers where client.hasRoom { client.reply(line) }
         if watchers.contains(where: { !$0.hasRoom && $0.stalledSince != nil }) { isOwed = true }
     }
 
-    private func status() -> StatusReport {
+    /// A reply with the status of this turn; made once, however many clients ask for nothing else.
+    private func statusLine(_ reply: ControlReply?) -> [UInt8] {
+        if reply == nil, let reportLine { return reportLine }
         let report = report ?? server.status.report()
+        var whole = reply ?? ControlReply()
+        whole.status = report
+        let line = whole.json
         self.report = report
-        return report
+        if reply == nil { reportLine = line }
+        return line
     }
 
     // MARK: Clients
