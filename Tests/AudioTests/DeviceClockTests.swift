@@ -1,5 +1,6 @@
 // The dating of frames over a day, and what counts as a dead clock; no device.
 import Host
+import Support
 import Testing
 
 @testable import Audio
@@ -10,7 +11,7 @@ import Testing
     /// A device `ppm` fast whose readings come a second apart, each late by up to `jitter` ms.
     private func worstError(ppm: Double, jitter: Double, hours: Int, rate: Int = 48_000) -> Double {
         var clock = DeviceClock(rate: rate)
-        var random = SplitMix(state: 7)
+        var random = SeededRandom(seed: 7)
         let true1 = 1e9 / (Double(rate) * (1 + ppm * 1e-6))
         var worst = 0.0
         var newest = start
@@ -110,18 +111,5 @@ import Testing
         expect(false) { liveness.isSilent(with: [78] + still) }
         expect(false) { liveness.isSilent(with: still + still) }
         expect(true) { liveness.isSilent(with: still) }
-    }
-}
-
-/// Random numbers that are the same in each run (Steele, Lea and Flood 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

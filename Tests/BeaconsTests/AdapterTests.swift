@@ -71,20 +71,10 @@ private final class FloodingController: Sendable {
     private struct Slot: ~Copyable { var thread: OwnThread? }
 
     init() throws {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let code = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(number, $0, size) + listen(number, 1) + getsockname(number, $0, &size)
-            }
-        }
-        guard code == 0 else { throw SystemError.last("listen") }
+        let (number, port) = listening(backlog: 1)
         let stop = try StopSignal()
         self.stop = stop
-        port = UInt16(bigEndian: address.sin_port)
+        self.port = port
         thread = Mutex(
             Slot(
                 thread: try OwnThread("flood") {

@@ -1,5 +1,6 @@
 // What the figures were measured on: processor, file system, kind of disk.
 import Glibc
+import Queue
 import Streams
 
 /// The machine, as far as it matters for the figures.
@@ -104,13 +105,9 @@ final class ScratchFolder {
 
     /// Deletes all files in it, or those whose names begin so.
     func clear(_ prefix: String = "") {
-        guard let folder = opendir(path) else { return }
-        defer { closedir(folder) }
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != "..", name.hasPrefix(prefix) { unlink("\(path)/\(name)") }
+        for name in SystemDisk().names(in: path) where name.hasPrefix(prefix) {
+            // The folder itself and the one above it are no files.
+            unlink("\(path)/\(name)")
         }
     }
 }

@@ -21,7 +21,7 @@ enum UploadSide {
                 preskip: 104
             )
             queue.begin(run)
-            var random = SplitMix(state: 1)
+            var random = SeededRandom(seed: 1)
             // Each chunk shares its first segment with the one before.
             for index in 0...(task.rows * (run.chunkSegments - run.overlapSegments)) {
                 // What one transaction holds is bounded: a microphone gives no more.
@@ -46,7 +46,7 @@ enum UploadSide {
     }
 
     /// Two seconds of Opus as far as size and entropy go: 100 packets of 60 bytes.
-    private static func segment(_ random: inout SplitMix) -> [UInt8] {
+    private static func segment(_ random: inout SeededRandom) -> [UInt8] {
         var data: [UInt8] = []
         for _ in 0..<100 {
             data += [60, 0]
@@ -142,17 +142,5 @@ extension SideTask {
             compression: compression,
             token: { "bench" }
         )
-    }
-}
-
-/// Random numbers that are the same at each run (SplitMix64).
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

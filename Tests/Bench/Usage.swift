@@ -1,5 +1,6 @@
 // What a process has used: time, CPU, bytes written, memory.
 import Glibc
+import Host
 import Synchronization
 
 /// The kernel's figures for this process at one moment.
@@ -53,11 +54,7 @@ enum Resident {
 enum ProcessFile {
     /// The first 64 kB; empty where it cannot be read.
     static func text(_ path: String) -> String {
-        guard let file = fopen(path, "r") else { return "" }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: 64 << 10)
-        let count = fread(&bytes, 1, bytes.count, file)
-        return String(decoding: bytes.prefix(count), as: UTF8.self)
+        SmallText.read(path, limit: 64 << 10) ?? ""
     }
 
     /// The number after each `name:`.

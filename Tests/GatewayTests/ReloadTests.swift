@@ -19,21 +19,9 @@ private final class QuietGPSD: Sendable {
     let connections = StateBox(0)
     private let socket: Int32
 
-    init() throws {
-        let number = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let code = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> Int32 in
-                guard bind(number, pointer, size) == 0, listen(number, 8) == 0 else { return -1 }
-                return getsockname(number, pointer, &size)
-            }
-        }
-        try #require(code == 0)
-        socket = number
-        port = UInt16(bigEndian: address.sin_port)
+    init() {
+        let (number, port) = listening()
+        (socket, self.port) = (number, port)
         let connections = connections
         Thread.detachNewThread {
             // Never closed: who was accepted stays so.
@@ -79,7 +67,7 @@ private final class QuietGPSD: Sendable {
     }
 
     @Test func unchangedFile_restartsNothing_andABurstIsOneReload() throws {
-        let (gpsd, reads) = (try QuietGPSD(), StateBox(0))
+        let (gpsd, reads) = (QuietGPSD(), StateBox(0))
         let bench = try bench(gpsd, signals: [SIGHUP, SIGHUP, SIGHUP, SIGHUP, SIGHUP]) { _ in
             reads.update { $0 += 1 }
         }
@@ -92,7 +80,7 @@ private final class QuietGPSD: Sendable {
     }
 
     @Test func changeOfOnePart_restartsThatPartAlone() throws {
-        let (gpsd, step) = (try QuietGPSD(), StateBox(0))
+        let (gpsd, step) = (QuietGPSD(), StateBox(0))
         let bench = try bench(gpsd) { configuration in
             switch step.update({ step in
                 step += 1
@@ -113,7 +101,7 @@ private final class QuietGPSD: Sendable {
     }
 
     @Test func keyThatNeedsARestart_isNamed_andTheRestIsTaken() throws {
-        let gpsd = try QuietGPSD()
+        let gpsd = QuietGPSD()
         let bench = try bench(gpsd) { configuration in
             configuration.deviceID = "another"
             configuration.stateDirectory = "/nowhere"

@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test func randomLines_neverHarmTheProcess() throws {
-        var random = SeededRandom(state: 7)
+        var random = SeededRandom(seed: 7)
         let seeds = [
             #"{"class":"TPV","mode":3,"time":"2026-06-01T10:00:00.000Z","lat":46.5,"lon":6.8,"eph":1e400}"#,
             #"{"class":"SKY","uSat":5,"satellites":[{"PRN":1,"el":3,"az":4,"ss":5,"used":true}]}"#,

@@ -1,21 +1,9 @@
 // Damaged files: whatever the bytes, the answer is a configuration or a list of problems.
 import Configuration
+import Support
 import Testing
 
 @testable import Gateway
-
-/// A generator with a seed, so that a failure can be run again (SplitMix64).
-private struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-}
 
 @Suite struct ConfigurationFuzzTests {
     private static let pieces = [
@@ -25,7 +13,7 @@ private struct Seeded: RandomNumberGenerator {
         "a.b.c.d.e.f = 1\n", "[beacons.bindkeys]\n", "9223372036854775807", "true", "5m",
     ]
 
-    private func mutated(_ original: [UInt8], by random: inout Seeded) -> [UInt8] {
+    private func mutated(_ original: [UInt8], by random: inout SeededRandom) -> [UInt8] {
         var bytes = original
         for _ in 0..<Int.random(in: 1...8, using: &random) where !bytes.isEmpty {
             let at = Int.random(in: 0..<bytes.count, using: &random)
@@ -54,7 +42,7 @@ private struct Seeded: RandomNumberGenerator {
 
     @Test(arguments: [1, 2] as [UInt64])
     func mutatedFile_isReadOrRefused(seed: UInt64) throws {
-        var random = Seeded(state: seed)
+        var random = SeededRandom(seed: seed)
         let originals = [Configuration.defaultText, ConfigurationTextTests.other].map {
             Array($0.utf8)
         }
@@ -78,7 +66,7 @@ private struct Seeded: RandomNumberGenerator {
     }
 
     @Test func mutatedEnvironment_isReadOrRefused() {
-        var random = Seeded(state: 3)
+        var random = SeededRandom(seed: 3)
         let keys = Configuration.table.keys
         for _ in 0..<5000 {
             guard let key = keys.randomElement(using: &random) else { continue }
