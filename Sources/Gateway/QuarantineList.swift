@@ -20,42 +20,15 @@ package struct QuarantineList {
     }
 
     private func lines(_ batch: QuarantinePage.Entry) -> [String] {
-        let when = batch.quarantinedAt.prefix(16).split(separator: "T").joined(separator: " ")
-        let stream = batch.stream.blanked
         // A server's message goes to a terminal: nothing in it may steer that.
         let first =
-            pad("\(batch.number)", 8) + pad(stream, 30) + pad("\(batch.records)", 9)
-            + pad("\(batch.attempts)", 7) + when
+            "\(batch.number)".column(8) + batch.stream.column(30) + "\(batch.records)".column(9)
+            + "\(batch.attempts)".column(7) + minute(of: batch.quarantinedAt)
         return [first]
             + ["key " + batch.key.blanked, "first record " + batch.firstId.blanked]
             .map { String((Self.indent + $0).prefix(Self.width)) }
-            + Self.wrapped(batch.message.blanked, to: Self.width - Self.indent.count)
+            + batch.message.wrapped(to: Self.width - Self.indent.count, breakingWords: true)
             .map { Self.indent + $0 }
-    }
-
-    private func pad(_ text: String, _ width: Int) -> String {
-        text.count >= width
-            ? String(text.prefix(width - 2)) + "… "
-            : text + String(repeating: " ", count: width - text.count)
-    }
-
-    private static func wrapped(_ text: String, to width: Int) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(separator: " ") {
-            var word = String(word)
-            if !line.isEmpty, line.count + 1 + word.count <= width {
-                line += " " + word
-                continue
-            }
-            if !line.isEmpty { lines.append(line) }
-            while word.count > width {
-                lines.append(String(word.prefix(width)))
-                word = String(word.dropFirst(width))
-            }
-            line = word
-        }
-        return line.isEmpty ? lines : lines + [line]
     }
 
     /// `{"batches":[{"number":…,"key":…,"stream":…,"records":…,"quarantined_at":…,"attempts":…,"words":…,"first_id":…}]}`.

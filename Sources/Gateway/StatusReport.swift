@@ -38,18 +38,18 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Daemon: Codable, Sendable, Equatable {
         /// nil where nobody can tell.
         @OrNull package var running: Bool?
-        package var pid: Int
-        package var uptimeS: Int
-        package var rssBytes: Int64
+        package var pid: Int = 0
+        package var uptimeS: Int = 0
+        package var rssBytes: Int64 = 0
         /// Memory of its own that the system cannot take back.
-        package var privateBytes: Int64
-        package var cpuS: Double
+        package var privateBytes: Int64 = 0
+        package var cpuS: Double = 0
     }
 
     package struct ClockFigures: Codable, Sendable, Equatable {
         package var state: String
-        package var bootId: String
-        package var offsetS: Double
+        package var bootId: String = ""
+        package var offsetS: Double = 0
     }
 
     package struct Source: Codable, Sendable, Equatable {
@@ -57,21 +57,21 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var reason: String?
         @OrNull package var code: String?
         @OrNull package var lastRecordAt: String?
-        package var records: Int
-        package var ratePerS: Double
-        package var dropped: Int
-        package var restarts: Int
-        package var device: String
-        package var detail: String
+        package var records: Int = 0
+        package var ratePerS: Double = 0
+        package var dropped: Int = 0
+        package var restarts: Int = 0
+        package var device: String = ""
+        package var detail: String = ""
     }
 
     package struct StreamFigures: Codable, Sendable, Equatable {
-        package var pending: Int
-        package var pendingBytes: Int
-        package var inFlight: Int
-        package var quarantined: Int
+        package var pending: Int = 0
+        package var pendingBytes: Int = 0
+        package var inFlight: Int = 0
+        package var quarantined: Int = 0
         @OrNull package var oldestPendingAt: String?
-        package var uploaded: Int
+        package var uploaded: Int = 0
         @OrNull package var lastAttemptAt: String?
         @OrNull package var lastSuccessAt: String?
         @OrNull package var lastError: ErrorAt?
@@ -90,15 +90,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var state: String
         @OrNull package var nextSyncAt: String?
         /// Bytes sent and received since midnight UTC, as HTTP counts them.
-        package var bytesToday: Int64
+        package var bytesToday: Int64 = 0
     }
 
     package struct Storage: Codable, Sendable, Equatable {
-        package var databaseBytes: Int64
-        package var freeBytes: Int64
-        package var reusableBytes: Int64
-        package var writtenBytes: Int64
-        package var evictedRecords: Int
+        package var databaseBytes: Int64 = 0
+        package var freeBytes: Int64 = 0
+        package var reusableBytes: Int64 = 0
+        package var writtenBytes: Int64 = 0
+        package var evictedRecords: Int = 0
         package var state: String
     }
 
@@ -119,43 +119,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
 
     /// The JSON object, its keys in order, on one line.
     package var json: [UInt8] { encodedJSON(self) }
+}
 
+extension StatusReport {
     /// Reads what `json` wrote; nil for anything else.
     package init?(json: [UInt8]) {
         guard let report = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
             return nil
         }
         self = report
-    }
-
-    init(
-        version: String,
-        deviceId: String,
-        state: Health,
-        reasons: [String],
-        daemon: Daemon,
-        clock: ClockFigures,
-        sources: [String: Source],
-        streams: [String: StreamFigures],
-        upload: UploadFigures,
-        storage: Storage,
-        losses: [Loss],
-        recentErrors: [RecentError],
-        errorTotals: [String: Int]
-    ) {
-        self.version = version
-        self.deviceId = deviceId
-        self.state = state
-        self.reasons = reasons
-        self.daemon = daemon
-        self.clock = clock
-        self.sources = sources
-        self.streams = streams
-        self.upload = upload
-        self.storage = storage
-        self.losses = losses
-        self.recentErrors = recentErrors
-        self.errorTotals = errorTotals
     }
 }
 
@@ -196,6 +168,3 @@ extension StatusReport.StreamFigures {
         )
     }
 }
-
-/// To so many parts of one: as a person reads it.
-func rounded(_ value: Double, _ parts: Double) -> Double { (value * parts).rounded() / parts }

@@ -29,7 +29,7 @@ package struct StatusScreen {
 
     private var headline: String {
         let daemon = report.daemon
-        let memory = "\(bytes(daemon.privateBytes)) of \(bytes(daemon.rssBytes)) its own"
+        let memory = "\(roughSize(daemon.privateBytes)) of \(roughSize(daemon.rssBytes)) its own"
         let running = "up \(span(daemon.uptimeS)), \(memory), \(daemon.cpuS) s CPU"
         let last = daemon.running == false ? "not running, as last seen" : "as last seen"
         let figures = isLive ? running : last
@@ -50,8 +50,9 @@ package struct StatusScreen {
                     ? source.detail
                     : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
                 return fit(
-                    pad(name, 10) + pad(source.state, 10) + pad(age(source.lastRecordAt), 10)
-                        + left(tenths(source.ratePerS), 6) + "  " + left("\(source.records)", 7)
+                    name.column(10) + source.state.column(10) + age(source.lastRecordAt).column(10)
+                        + "\(rounded(source.ratePerS, 10))".rightColumn(6) + "  "
+                        + "\(source.records)".rightColumn(7)
                         + "  "
                         + detail
                 )
@@ -65,8 +66,9 @@ package struct StatusScreen {
                     ([$0.code, $0.message].compactMap { $0 }).joined(separator: " ")
                 }
                 return fit(
-                    pad(name, 23) + " " + left("\(stream.pending)", 7) + "  "
-                        + left("\(stream.uploaded)", 8) + "  " + pad(age(stream.lastSuccessAt), 10)
+                    name.column(23) + " " + "\(stream.pending)".rightColumn(7) + "  "
+                        + "\(stream.uploaded)".rightColumn(8) + "  "
+                        + age(stream.lastSuccessAt).column(10)
                         + (failure ?? "-")
                 )
             }
@@ -78,14 +80,14 @@ package struct StatusScreen {
             .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
         return [
             fit(
-                "storage   \(storage.state): database \(bytes(storage.databaseBytes)), "
-                    + "\(bytes(storage.freeBytes)) free, \(bytes(storage.writtenBytes)) written"
+                "storage   \(storage.state): database \(roughSize(storage.databaseBytes)), "
+                    + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
             )
         ] + losses + [
             fit("clock     \(report.clock.state)"),
             fit(
                 "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
-                    + ", \(bytes(report.upload.bytesToday)) today"
+                    + ", \(roughSize(report.upload.bytesToday)) today"
             ),
         ]
     }
@@ -94,14 +96,9 @@ package struct StatusScreen {
         report.losses.map { loss in
             fit(
                 "lost      \(loss.records) of \(loss.stream), \(loss.kind), "
-                    + "\(minute(loss.from)) to \(minute(loss.to))"
+                    + "\(minute(of: loss.from)) to \(minute(of: loss.to))"
             )
         }
-    }
-
-    /// `2026-11-21 07:30` of a timestamp.
-    private func minute(_ time: String) -> String {
-        time.prefix(16).split(separator: "T").joined(separator: " ")
     }
 
     private var errors: [String] {
@@ -132,38 +129,6 @@ package struct StatusScreen {
     private func age(_ time: String?) -> String {
         guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
         return span(max(0, Int((now.milliseconds - wall.milliseconds) / 1000))) + " ago"
-    }
-
-    private func span(_ seconds: Int) -> String {
-        switch seconds {
-        case ..<120: "\(seconds) s"
-        case ..<7200: "\(seconds / 60) min"
-        case ..<172_800: "\(seconds / 3600) h"
-        default: "\(seconds / 86_400) d"
-        }
-    }
-
-    private func bytes(_ count: Int64) -> String {
-        let units = ["B", "kB", "MB", "GB", "TB"]
-        var value = Double(count)
-        var unit = 0
-        while value >= 1000, unit < units.count - 1 {
-            value /= 1000
-            unit += 1
-        }
-        return unit == 0 ? "\(count) B" : "\(tenths(value)) \(units[unit])"
-    }
-
-    private func tenths(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
-
-    private func pad(_ text: String, _ width: Int) -> String {
-        text.count >= width
-            ? String(text.prefix(width - 1)) + " "
-            : text + String(repeating: " ", count: width - text.count)
-    }
-
-    private func left(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(0, width - text.count)) + text
     }
 
     private func fit(_ line: String) -> String {

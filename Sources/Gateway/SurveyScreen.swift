@@ -15,7 +15,7 @@ package enum SurveyScreen {
     package static func list(_ open: SurveyReply, _ records: [SurveyRecord]) -> String {
         var lines: [String] = []
         if let name = open.open {
-            lines.append("going on: \(name), since \(time(open.startedAt ?? ""))")
+            lines.append("going on: \(name), since \(minute(of: open.startedAt ?? ""))")
         }
         guard !records.isEmpty else {
             return lines.isEmpty ? "no surveys\n" : lines[0] + "\n"
@@ -26,9 +26,11 @@ package enum SurveyScreen {
         for record in records {
             let minutes = minutes(record)
             lines.append(
-                pad(record.name, 26) + pad(time(record.start), 18) + right(minutes, 7)
-                    + right("\(record.beacons.count)", 9) + right("\(record.sightings)", 11)
-                    + right("\(Int(record.track.distance ?? 0))", 9)
+                record.name.column(26) + minute(of: record.start).column(18)
+                    + minutes.rightColumn(7)
+                    + "\(record.beacons.count)".rightColumn(9)
+                    + "\(record.sightings)".rightColumn(11)
+                    + "\(Int(record.track.distance ?? 0))".rightColumn(9)
             )
         }
         return lines.joined(separator: "\n") + "\n"
@@ -38,7 +40,7 @@ package enum SurveyScreen {
     package static func show(_ record: SurveyRecord) -> String {
         var lines = [
             record.name.blanked,
-            "\(time(record.start)) to \(time(record.end).suffix(5)), "
+            "\(minute(of: record.start)) to \(minute(of: record.end).suffix(5)), "
                 + "\(record.sightings) sightings of \(record.beacons.count) beacons, "
                 + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
         ]
@@ -56,10 +58,10 @@ package enum SurveyScreen {
     }
 
     private static func row(_ beacon: SurveyRecord.Beacon) -> String {
-        pad(short(beacon.beaconId, 26), 26) + right("\(beacon.count)", 8)
-            + right(beacon.rssiMedian.map { "\(Int($0.rounded()))" } ?? "-", 7)
-            + right(beacon.rssiStddev.map { "\(Int($0.rounded()))" } ?? "-", 5)
-            + right("\(Int(beacon.longestGap.rounded()))", 8) + "  " + picture(beacon)
+        let level = { (value: Double?) in value.map { "\(Int($0.rounded()))" } ?? "-" }
+        return short(beacon.beaconId, 26).column(26) + "\(beacon.count)".rightColumn(8)
+            + level(beacon.rssiMedian).rightColumn(7) + level(beacon.rssiStddev).rightColumn(5)
+            + level(beacon.longestGap).rightColumn(8) + "  " + picture(beacon)
     }
 
     /// A row of the picture: weakest to strongest, the usual, the median.
@@ -87,25 +89,9 @@ package enum SurveyScreen {
         return "\((end.milliseconds - start.milliseconds + 30_000) / 60_000)"
     }
 
-    /// Date and minute.
-    private static func time(_ text: String) -> String {
-        text.prefix(16).split(separator: "T").joined(separator: " ")
-    }
-
-    private static func pad(_ text: String, _ width: Int) -> String {
-        let text = text.blanked
-        return text.count >= width
-            ? String(text.prefix(width - 2)) + "… "
-            : text + String(repeating: " ", count: width - text.count)
-    }
-
     /// Shortened at the front: the ids of one owner differ at their end.
     private static func short(_ id: String, _ width: Int) -> String {
         id.count < width ? id : id.prefix(8) + "…" + id.suffix(width - 11)
-    }
-
-    private static func right(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(0, width - text.count)) + text
     }
 }
 

@@ -37,11 +37,10 @@ package func printable(_ text: String, limit: Int = 60) -> String {
     return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
 }
 
-/// Without the blanks at both ends.
+/// Without the blanks at both ends, of whatever kind they are.
 package func trimmed(_ text: some StringProtocol) -> String {
-    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    let start = text.drop(while: isBlank)
-    return String(start.reversed().drop(while: isBlank).reversed())
+    let start = text.drop(while: \.isWhitespace)
+    return String(start.reversed().drop(while: \.isWhitespace).reversed())
 }
 
 extension UInt8 {

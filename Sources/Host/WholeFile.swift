@@ -28,13 +28,3 @@ extension Descriptor {
         guard fsync(number) == 0 else { throw SystemError.last("fsync", on: path) }
     }
 }
-
-/// From here on a power cut changes no more which files a folder holds.
-package func syncFolder(_ path: String) throws(SystemError) {
-    try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).sync(path)
-}
-
-/// Of `/etc/x` it is `/etc`, of `/x` it is `/`, of `x` it is `.`: never empty.
-package func folder(ofPath path: String) -> String {
-    path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-}

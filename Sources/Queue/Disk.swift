@@ -57,19 +57,7 @@ package struct SystemDisk: QueueDisk {
 
     package func remove(_ path: String) -> Bool { unlink(path) == 0 }
 
-    package func names(in folder: String) -> [String] {
-        guard let open = opendir(folder) else { return [] }
-        defer { closedir(open) }
-        var names: [String] = []
-        while let entry = readdir(open) {
-            names.append(
-                withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-            )
-        }
-        return names
-    }
+    package func names(in folder: String) -> [String] { Host.names(inFolder: folder) }
 
     package func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
         let number = open(path, O_RDONLY | O_CLOEXEC)

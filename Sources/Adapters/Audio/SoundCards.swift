@@ -23,15 +23,15 @@ package struct AudioDevice: Sendable, Equatable {
 
 /// Looks cards up in `/proc/asound`, `/sys/class/sound` and `/dev/snd`.
 package struct SoundCards: Sendable {
-    private let root: String
+    private let files: SystemFiles
 
     /// `root`: a folder in place of `/`, for tests.
     package init(root: String = "") {
-        self.root = root
+        files = SystemFiles(root: root)
     }
 
     /// Where the devices' files appear.
-    var deviceFolder: String { root + "/dev" }
+    var deviceFolder: String { files.root + "/dev" }
 
     /// The ALSA name of a device as it is configured.
     ///
@@ -45,7 +45,8 @@ package struct SoundCards: Sendable {
             return try hardware(card, device)
         }
         guard device.hasPrefix("/dev/snd/by-") else { return device }
-        guard let target = link(device), let card = Self.number(after: "controlC", in: target)
+        guard let target = files.target(device),
+            let card = Self.number(after: "controlC", in: target)
         else { throw missing(device, "there is no such link") }
         return try hardware(card, device)
     }
@@ -93,7 +94,7 @@ package struct SoundCards: Sendable {
             title(of: $0, isBrief: true) == title(of: card, isBrief: true)
         }
         if twins.count > 1, pcm == 0, let port = port(of: card) { return port }
-        let id = text("/proc/asound/card\(card)/id") ?? "\(card)"
+        let id = files.text("/proc/asound/card\(card)/id") ?? "\(card)"
         return "hw:CARD=\(id)" + (pcm == 0 ? "" : ",DEV=\(pcm)")
     }
 
@@ -106,7 +107,7 @@ package struct SoundCards: Sendable {
         guard let first = parts.first else { return nil }
         let wanted = first.hasPrefix("CARD=") ? String(first.dropFirst(5)) : String(first)
         let found = cards().first {
-            "\($0)" == wanted || text("/proc/asound/card\($0)/id") == wanted
+            "\($0)" == wanted || files.text("/proc/asound/card\($0)/id") == wanted
         }
         guard let found else { return nil }
         let pcm = parts.dropFirst().first.flatMap { Int($0.drop { $0 < "0" || $0 > "9" }) }
@@ -114,23 +115,23 @@ package struct SoundCards: Sendable {
     }
 
     private func owner(card: Int, pcm: Int) -> String? {
-        let status = text("/proc/asound/card\(card)/pcm\(pcm)c/sub0/status") ?? ""
+        let status = files.text("/proc/asound/card\(card)/pcm\(pcm)c/sub0/status") ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("owner_pid") }
         guard let digits = line?.split(separator: ":").last,
             let pid = Int32(String(digits.filter { $0 >= "0" && $0 <= "9" })), pid > 0
         else { return nil }
         // Other users' processes may be hidden from us.
-        guard let program = text("/proc/\(pid)/comm") else { return "process \(pid)" }
+        guard let program = files.text("/proc/\(pid)/comm") else { return "process \(pid)" }
         return "\(program) (process \(pid))"
     }
 
     /// Numbers of the cards, in order.
     private func cards() -> [Int] {
-        names(in: "/proc/asound").compactMap { Self.number(after: "card", in: $0) }.sorted()
+        files.names(in: "/proc/asound").compactMap { Self.number(after: "card", in: $0) }.sorted()
     }
 
     private func capturePCMs(of card: Int) -> [Int] {
-        names(in: "/proc/asound/card\(card)").compactMap { name in
+        files.names(in: "/proc/asound/card\(card)").compactMap { name in
             guard name.hasSuffix("c") else { return nil }
             return Self.number(after: "pcm", in: String(name.dropLast()))
         }.sorted()
@@ -140,7 +141,7 @@ package struct SoundCards: Sendable {
     ///
     /// There a line with number, id, driver and short name is followed by one with the long name.
     private func title(of card: Int, isBrief: Bool = false) -> String {
-        let lines = (text("/proc/asound/cards") ?? "").split(separator: "\n")
+        let lines = (files.text("/proc/asound/cards") ?? "").split(separator: "\n")
         let at = lines.firstIndex { $0.drop { $0 == " " }.hasPrefix("\(card) [") }
         guard let at, at + 1 < lines.endIndex else { return "card \(card)" }
         if isBrief { return String(lines[at].drop { $0 != "]" }) }
@@ -149,7 +150,7 @@ package struct SoundCards: Sendable {
 
     /// The USB port that a card hangs on: the last part of its path that has the form of one.
     private func port(of card: Int) -> String? {
-        guard let path = link("/sys/class/sound/card\(card)") else { return nil }
+        guard let path = files.target("/sys/class/sound/card\(card)") else { return nil }
         let parts = path.split(separator: "/")
         guard let usb = parts.firstIndex(where: { $0.hasPrefix("usb") }) else { return nil }
         let ports = parts[(usb + 1)...].prefix { !$0.contains(":") && $0.contains("-") }
@@ -174,34 +175,5 @@ package struct SoundCards: Sendable {
     private static func number(after prefix: String, in text: String) -> Int? {
         guard let at = text.split(separator: "/").last, at.hasPrefix(prefix) else { return nil }
         return Int(at.dropFirst(prefix.count))
-    }
-
-    private func names(in folder: String) -> [String] {
-        guard let open = opendir(root + folder) else { return [] }
-        defer { closedir(open) }
-        var found: [String] = []
-        while let entry = readdir(open) {
-            found.append(
-                withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-            )
-        }
-        return found
-    }
-
-    /// A small file without blanks at its end; nil when it cannot be read.
-    private func text(_ path: String) -> String? {
-        guard let text = SmallText.read(root + path) else { return nil }
-        guard let end = text.lastIndex(where: { !$0.isWhitespace }) else { return "" }
-        return String(text[...end])
-    }
-
-    /// Where a symbolic link leads, as it is written.
-    private func link(_ path: String) -> String? {
-        var bytes = [CChar](repeating: 0, count: 4096)
-        let count = readlink(root + path, &bytes, bytes.count)
-        guard count > 0 else { return nil }
-        return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

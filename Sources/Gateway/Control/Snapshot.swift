@@ -54,52 +54,24 @@ package enum Snapshot {
 
     /// Before the first start, or with its files gone; looks at no disk.
     static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
-        let source = StatusReport.Source(
-            state: "unknown",
-            records: 0,
-            ratePerS: 0,
-            dropped: 0,
-            restarts: 0,
-            device: "",
-            detail: ""
-        )
-        let stream = StatusReport.StreamFigures(
-            pending: 0,
-            pendingBytes: 0,
-            inFlight: 0,
-            quarantined: 0,
-            uploaded: 0
-        )
-        return StatusReport(
+        StatusReport(
             version: version,
             deviceId: "",
             state: .critical,
             reasons: [],
-            daemon: .init(
-                running: nil,
-                pid: 0,
-                uptimeS: 0,
-                rssBytes: 0,
-                privateBytes: 0,
-                cpuS: 0
-            ),
-            clock: .init(state: "unsynced", bootId: "", offsetS: 0),
+            daemon: .init(),
+            clock: .init(state: "unsynced"),
             sources: Dictionary(
-                uniqueKeysWithValues: SourceName.allCases.map { ($0.rawValue, source) }
+                uniqueKeysWithValues: SourceName.allCases.map {
+                    ($0.rawValue, .init(state: "unknown"))
+                }
             ),
             streams: Dictionary(
                 uniqueKeysWithValues: StreamList().kinds.filter(\.isAlwaysShown)
-                    .map { (configuration.wire(of: $0.stream), stream) }
+                    .map { (configuration.wire(of: $0.stream), .init()) }
             ),
-            upload: .init(state: "unknown", bytesToday: 0),
-            storage: .init(
-                databaseBytes: 0,
-                freeBytes: 0,
-                reusableBytes: 0,
-                writtenBytes: 0,
-                evictedRecords: 0,
-                state: "ok"
-            ),
+            upload: .init(state: "unknown"),
+            storage: .init(state: "ok"),
             losses: [],
             recentErrors: [],
             errorTotals: [:]

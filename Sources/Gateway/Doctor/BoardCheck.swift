@@ -149,18 +149,9 @@ struct BoardCheck {
         }
         let seconds = max(0, (clock.wall().milliseconds - last.milliseconds) / 1000)
         let late = 3 * input.configuration.upload.interval.milliseconds / 1000
-        let message = "the last good one was \(Self.span(seconds)) ago; \(waiting)"
+        let message = "the last good one was \(span(Int(seconds))) ago; \(waiting)"
         guard pending > 0, seconds > max(late, 600) else { return .ok("upload", message) }
         return seconds > 86_400
             ? .fail("upload", message, next: next) : .warn("upload", message, next: next)
-    }
-
-    private static func span(_ seconds: Int64) -> String {
-        switch seconds {
-        case ..<120: "\(seconds) s"
-        case ..<7200: "\(seconds / 60) min"
-        case ..<172_800: "\(seconds / 3600) h"
-        default: "\(seconds / 86_400) d"
-        }
     }
 }

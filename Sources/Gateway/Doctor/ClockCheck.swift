@@ -1,4 +1,5 @@
 // Is the time right, and who says so.
+internal import Host
 
 struct ClockCheck {
     private let input: DoctorInput

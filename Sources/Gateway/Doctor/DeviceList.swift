@@ -1,5 +1,6 @@
 // `devices`: what could be used here now.
 internal import Audio
+internal import Host
 internal import Location
 
 /// Bluetooth adapters, capture devices and gpsd's receivers.

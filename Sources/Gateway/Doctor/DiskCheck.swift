@@ -43,7 +43,7 @@ struct DiskCheck {
             )
         }
         let free = FileSpace.free(directory)
-        let message = "\(sizeText(free)) free at \(directory)"
+        let message = "\(roughSize(free)) free at \(directory)"
         let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"
         if free < Int64(limits.criticalFree) {
@@ -92,11 +92,5 @@ struct DiskCheck {
         case .unreadable(let message):
             return .fail("database", message, next: "check the disk, and who owns the file")
         }
-    }
-
-    private func sizeText(_ bytes: Int64) -> String {
-        let tenths = bytes / 100_000
-        return tenths < 10_000
-            ? "\(tenths / 10).\(tenths % 10) MB" : "\(tenths / 10_000).\(tenths / 1000 % 10) GB"
     }
 }

@@ -61,31 +61,13 @@ package struct Examination: Codable, Sendable {
             case .warn: 33
             case .fail: 31
             }
-        let word = padded(finding.state.rawValue, 6)
+        let word = finding.state.rawValue.column(6)
         let mark = isColoured ? "\u{1B}[1;\(code)m\(word)\u{1B}[0m" : word
-        let body = wrapped(finding.what).joined(separator: "\n" + indent)
-        let next = finding.next.map { wrapped($0).map { indent + "  " + $0 + "\n" }.joined() } ?? ""
-        return mark + padded(finding.part, 12) + body + "\n" + next
+        let body = finding.what.wrapped(to: width).joined(separator: "\n" + indent)
+        let next = (finding.next ?? "").wrapped(to: width).map { "\(indent)  \($0)\n" }
+        return mark + finding.part.column(12) + body + "\n" + next.joined()
     }
 
     private static let indent = String(repeating: " ", count: 18)
-
-    private static func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(1, width - text.count))
-    }
-
-    private static func wrapped(_ text: String) -> [String] {
-        var lines = [""]
-        for word in text.split(whereSeparator: { $0.isWhitespace || $0 == "\u{1B}" }) {
-            let last = lines[lines.count - 1]
-            if last.isEmpty {
-                lines[lines.count - 1] = String(word)
-            } else if last.count + 1 + word.count <= 59 {
-                lines[lines.count - 1] += " " + word
-            } else {
-                lines.append(String(word))
-            }
-        }
-        return lines
-    }
+    private static let width = 59
 }

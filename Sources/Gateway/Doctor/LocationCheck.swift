@@ -1,4 +1,5 @@
 // gpsd, its receiver and its fix.
+internal import Host
 internal import Location
 
 struct LocationCheck {

@@ -1,6 +1,7 @@
 // The program as a service: unit, rules, user, and whether it runs.
 internal import CLinux
 internal import Glibc
+internal import Host
 
 struct ServiceCheck {
     private let input: DoctorInput

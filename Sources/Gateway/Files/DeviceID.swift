@@ -45,7 +45,7 @@ package enum DeviceID {
             if error.code == ENOENT { return nil }
             throw Failure("device id file \(path): \(error.reason)")
         }
-        let text = trimmed(String(decoding: file.bytes, as: UTF8.self).filter { !$0.isNewline })
+        let text = trimmed(String(decoding: file.bytes, as: UTF8.self))
         guard isUUID(text) else {
             throw Failure(
                 "device id file \(path) is damaged: it holds no UUID; write the id that the server "

@@ -47,7 +47,7 @@ struct CardFolder: Sendable {
     private static func names(in path: String) throws(SystemError) -> [String] {
         guard let folder = opendir(path) else { throw SystemError.last("open", on: path) }
         closedir(folder)
-        return SystemFiles(root: "").names(in: path)
+        return SystemFiles().names(in: path)
     }
 
     /// Where there is no configuration, a file that nearly has its name may be meant.

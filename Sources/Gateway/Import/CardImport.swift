@@ -40,7 +40,7 @@ package struct CardImport {
 
     /// The folder `waypost` of a stick, in any case; nil where it has none.
     package static func folder(onStick path: String) -> String? {
-        SystemFiles(root: "").names(in: path).first { $0.lowercased() == "waypost" }
+        SystemFiles().names(in: path).first { $0.lowercased() == "waypost" }
             .map { "\(path)/\($0)" }
     }
 

@@ -1,12 +1,13 @@
 // A secret on a card: one line of a text file, and what stands there once the device has it.
 internal import Board
+internal import Host
 
 enum CardSecret {
     /// The secret in the text of a file, as it is kept; nil where there is none (any more).
     ///
     /// Lines that begin with `#` are comments.
     static func find(in text: String, of file: CardFile) throws(CardFault) -> String? {
-        let lines = text.split(separator: "\n").map { Self.trimmed($0) }
+        let lines = text.split(separator: "\n").map { trimmed($0) }
             .filter { !$0.isEmpty && !$0.hasPrefix("#") }
         guard let first = lines.first else { return nil }
         if file == .keys {
@@ -26,13 +27,6 @@ enum CardSecret {
             throw CardFault("holds a blank, or a character that no \(file.noun) has", alone)
         }
         return secret
-    }
-
-    private static func trimmed(_ line: Substring) -> String {
-        let blank = { (character: Character) in character.isWhitespace }
-        var line = line.drop(while: blank)
-        while let last = line.last, blank(last) { line.removeLast() }
-        return String(line)
     }
 
     private static let mark = Array(

@@ -105,7 +105,7 @@ struct ImportJournal {
     }
 
     private func clear(_ folder: String) throws {
-        for name in SystemFiles(root: "").names(in: folder) {
+        for name in SystemFiles().names(in: folder) {
             try files.remove("\(folder)/\(name)")
         }
         try files.remove(folder)
