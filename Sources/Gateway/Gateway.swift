@@ -44,7 +44,7 @@ package final class Gateway: Sendable {
     /// Opens what everything needs: directories, the lock, the device id, the queue; waits for its disk, and says so
     /// in `life`.
     ///
-    /// Throws a Failure that names what could not be had; nothing runs then.
+    /// Throws an error that names what could not be had; nothing runs then.
     init(
         _ settings: GatewaySettings,
         clock: any HostClock,
@@ -272,9 +272,7 @@ package final class Gateway: Sendable {
     /// One daemon for each state directory: two writers would contradict each other.
     static func lock(_ directory: String) throws -> Descriptor {
         // The directory itself is locked: that works on a full disk, too.
-        let number = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: directory))") }
-        let lock = Descriptor(owning: number)
+        let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
             throw Failure(
                 "\(directory): another waypost runs with this state directory; `waypost status` shows it"

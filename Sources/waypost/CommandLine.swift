@@ -89,3 +89,32 @@ func reporting<Value>(_ command: String, _ body: () throws -> Value) throws -> V
         throw ExitCode(2)
     }
 }
+
+/// A line on the terminal that follows something long, twice a second.
+final class ProgressLine {
+    /// Somebody may see it.
+    let isShown = isatty(STDERR_FILENO) == 1
+    private let clock = SystemClock()
+    private var shownAt: BootInstant
+    private var isOnLine = false
+
+    init() { shownAt = clock.now() }
+
+    func show(_ text: @autoclosure () -> String) {
+        guard isShown, clock.now() - shownAt > .milliseconds(500) else { return }
+        shownAt = clock.now()
+        isOnLine = true
+        Output.errorPart("\r\u{1B}[K\(text())")
+    }
+
+    /// A line that stays.
+    func say(_ line: String) {
+        clear()
+        Output.error(line)
+    }
+
+    func clear() {
+        if isOnLine { Output.errorPart("\r\u{1B}[K") }
+        isOnLine = false
+    }
+}

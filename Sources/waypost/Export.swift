@@ -1,7 +1,6 @@
 // `waypost export`: local data out.
 import ArgumentParser
 import Gateway
-import Glibc
 import Host
 
 struct ExportCommand: ParsableCommand {
@@ -42,11 +41,13 @@ struct ExportCommand: ParsableCommand {
         request.until = until.flatMap { Self.time($0) }
         request.output = output
         request.database = database
-        let progress = ExportProgress()
+        let progress = ProgressLine()
         let outcome = try reporting("export") {
-            try Export(request, configuration) { progress.show($0, $1) }.run()
+            try Export(request, configuration) {
+                progress.show("\($0) records, \(Int($1 * 100)) %")
+            }.run()
         }
-        progress.end()
+        progress.clear()
         if output != nil { Output.error("\(outcome.records) records") }
         if outcome.asRecorded > 0 {
             Output.error(
@@ -73,24 +74,3 @@ struct ExportCommand: ParsableCommand {
 }
 
 extension ExportFormat: ExpressibleByArgument {}
-
-/// A line on the terminal that follows a long export.
-private final class ExportProgress {
-    private let isShown = isatty(STDERR_FILENO) == 1
-    private let clock = SystemClock()
-    private var shownAt: BootInstant
-    private var isOnLine = false
-
-    init() { shownAt = clock.now() }
-
-    func show(_ records: Int, _ share: Double) {
-        guard isShown, clock.now() - shownAt > .milliseconds(500) else { return }
-        shownAt = clock.now()
-        isOnLine = true
-        Output.errorPart("\r\u{1B}[K\(records) records, \(Int(share * 100)) %")
-    }
-
-    func end() {
-        if isOnLine { Output.errorPart("\r\u{1B}[K") }
-    }
-}

@@ -23,21 +23,21 @@ struct Put: ParsableCommand {
         let configuration = try options.values(warns: false)
         let declared = try declaredStream(configuration)
         let input = try openInput()
-        let progress = PutProgress()
+        let progress = ProgressLine()
         let client = IntakeClient(
             configuration,
             stream: declared,
-            tell: { progress.interrupt($0) },
-            progress: { progress.show($0) }
+            tell: { progress.say($0) },
+            progress: { progress.show(Self.message($0)) }
         )
         do {
             let outcome = try client.put(from: input)
-            progress.end(outcome)
+            if progress.isShown { progress.say(Self.message(outcome)) }
             if outcome.refused > 0 { throw ExitCode(1) }
         } catch let code as ExitCode {
             throw code
         } catch {
-            progress.interrupt("\(error)")
+            progress.say("\(error)")
             throw ExitCode(1)
         }
     }
@@ -55,6 +55,11 @@ struct Put: ParsableCommand {
         throw ExitCode(1)
     }
 
+    private static func message(_ outcome: IntakeClient.Outcome) -> String {
+        let refused = outcome.refused > 0 ? ", \(outcome.refused) refused" : ""
+        return "\(outcome.accepted) on the disk\(refused)"
+    }
+
     /// A descriptor that stays open as long as the process.
     private func openInput() throws -> Int32 {
         guard let file, file != "-" else { return STDIN_FILENO }
@@ -64,44 +69,5 @@ struct Put: ParsableCommand {
             throw ExitCode(1)
         }
         return number
-    }
-}
-
-/// A line on the terminal that follows a long input.
-private final class PutProgress {
-    private let isShown = isatty(STDERR_FILENO) == 1
-    private let clock = SystemClock()
-    private var shownAt: BootInstant
-    private var isOnLine = false
-
-    init() {
-        shownAt = clock.now()
-    }
-
-    func show(_ outcome: IntakeClient.Outcome) {
-        guard isShown, clock.now() - shownAt > .milliseconds(500) else { return }
-        shownAt = clock.now()
-        isOnLine = true
-        Output.errorPart("\r\u{1B}[K\(Self.message(outcome))")
-    }
-
-    func interrupt(_ line: String) {
-        clear()
-        Output.error(line)
-    }
-
-    func end(_ outcome: IntakeClient.Outcome) {
-        clear()
-        if isShown { Output.error(Self.message(outcome)) }
-    }
-
-    private func clear() {
-        if isOnLine { Output.errorPart("\r\u{1B}[K") }
-        isOnLine = false
-    }
-
-    private static func message(_ outcome: IntakeClient.Outcome) -> String {
-        let refused = outcome.refused > 0 ? ", \(outcome.refused) refused" : ""
-        return "\(outcome.accepted) on the disk\(refused)"
     }
 }

@@ -23,14 +23,13 @@ enum DaemonPresence: Equatable {
             return
         }
         // A file system may have other numbers there: try, for an instant, and shared.
-        let number = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else {
+        do {
+            let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
+            let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0
+            self = isFree ? .gone : .running(pid: 0)
+        } catch {
             self = .unknown
-            return
         }
-        let directory = Descriptor(owning: number)
-        let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0
-        self = isFree ? .gone : .running(pid: 0)
     }
 
     /// From `/proc/locks` (proc(5)): `2: FLOCK  ADVISORY  WRITE 6630 fe:00:16220884 0 EOF`.

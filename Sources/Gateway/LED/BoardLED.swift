@@ -51,11 +51,10 @@ package struct BoardLED {
 
     private func write(_ text: String, to name: String) throws(Failure) {
         let file = "\(files.root)\(path)/\(name)"
-        let number = open(file, O_WRONLY | O_CLOEXEC | O_TRUNC)
-        guard number >= 0 else { throw Failure("\(SystemError.last("open", on: file))") }
-        let descriptor = Descriptor(owning: number)
-        guard Glibc.write(descriptor.number, text, text.utf8.count) == text.utf8.count else {
-            throw Failure("\(SystemError.last("write", on: file))")
+        do throws(SystemError) {
+            try Descriptor(opening: file, O_WRONLY | O_TRUNC).write(whole: Array(text.utf8), file)
+        } catch {
+            throw Failure("\(error)")
         }
     }
 }
