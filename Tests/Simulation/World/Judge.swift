@@ -190,6 +190,9 @@ extension World {
         guard let queue = device.queue, queue.isAllOnDisk else {
             throw Violation("no peace", "device \(device.number) does not come to rest")
         }
+        if !plan.hasFaults, let path = queue.setAside.first {
+            throw Violation("set aside", "device \(device.number): \(path), and nothing was wrong")
+        }
         for declared in device.userStreams where queue.streams[name: declared.name] == nil {
             throw Violation("not declared", "device \(device.number): \(declared.name)")
         }

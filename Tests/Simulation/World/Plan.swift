@@ -24,6 +24,15 @@ package struct Plan {
     /// Whether bytes of the database may change.
     package var allowsDamage = true
 
+    /// Something may happen to the disk, or to what is on it.
+    var hasFaults: Bool {
+        let faults: Set<Step.Kind> = [
+            .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
+            .readOnly, .damage, .cut, .empty, .rollback, .replace, .squeeze,
+        ]
+        return fixture > 0 || steps.contains { faults.contains($0.kind) }
+    }
+
     /// `hasIslands`: false for the histories that seeds stood for before there were islands.
     package init(seed: UInt64, length: Int = 120, hasIslands: Bool = true) {
         self.seed = seed
