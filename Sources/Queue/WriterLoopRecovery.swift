@@ -119,12 +119,11 @@ extension WriterLoop {
         core.leave()
         damage = message
         do {
-            // As in `reopen`, the old connection is there as long as its database may be needed again.
             writer?.connection.keepJournal()
+            writer = nil
             if settings.disk.exists(settings.path) {
                 try DatabaseFile.moveAside(settings) { try noteAside($0) }
             }
-            writer = nil
             damage = nil
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }

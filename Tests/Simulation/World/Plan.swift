@@ -95,7 +95,8 @@ package struct Plan {
     }
 
     /// What needs several things in a row: a person drops what a server refused again and again; what is frozen lies
-    /// among records that go for want of space; a stream is declared while the disk refuses.
+    /// among records that go for want of space; a stream is declared while the disk refuses; and the disk refuses to set
+    /// a database aside whose last commit failed.
     private static func island(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.faultsEnd, .sightings, .put, .fixes, .wait]
         let syncs: [Step.Kind] = [.clockSync, .sync, .sync, .wait, .sync, .wait, .sync, .sync]
@@ -106,6 +107,8 @@ package struct Plan {
             records + [.sightings, .fixes, .stumble] + syncs + [.sightings] + syncs
                 + [.squeeze, .sightings, .wait, .health, chance.one(of: starts)],
             records + [.failWrites, .sightings, .declare, .wait],
+            records + [.failSyncs, .fixes, .wait, chance.one(of: [.failWrites, .full, .wait])]
+                + [.replace, .wait, chance.one(of: starts)],
         ]
         let last: [Step.Kind] = [.faultsEnd, .good, .put, .sync]
         return (chance.one(of: kinds) + last).map {
