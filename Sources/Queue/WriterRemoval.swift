@@ -153,11 +153,14 @@ extension Writer {
 
     private func isOlder(_ done: Done, than retention: Duration) throws -> Bool {
         let now = clock.now().milliseconds
-        if done.boot == boot { return now - done.boottime >= retention.milliseconds }
-        let ended =
-            try connection.integer("SELECT max(boottime) FROM clock_map WHERE boot=?", done.boot)
-            ?? 0
-        return now + max(0, ended - done.boottime) >= retention.milliseconds
+        if done.boot == boot { return now &- done.boottime >= retention.milliseconds }
+        // How long each boot since then ran, as far as was noted.
+        let ran = """
+            SELECT total(ran) FROM (SELECT max(boottime) AS ran FROM clock_map
+            WHERE boot>=? AND boot<? GROUP BY boot)
+            """
+        let before = try connection.integer(ran, done.boot, boot) ?? 0
+        return now &+ max(0, before &- done.boottime) >= retention.milliseconds
     }
 
     /// Deletes the first records of a batch, and the batch with its last.

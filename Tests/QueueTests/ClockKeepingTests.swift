@@ -179,4 +179,26 @@ extension ClockTests {
         #expect(try purged() == 1)
         queue.close()
     }
+
+    /// A board that is switched off each night has no boot as long as the retention.
+    @Test func retention_countsTheBootsBetween() throws {
+        let folder = TemporaryFolder()
+        for boot in 1...4 {
+            let clock = Self.clock(Self.now)
+            let queue = try folder.queue(bootID: "boot \(boot)", clock: clock)
+            try Self.note(queue, clock.stamp(), synced: true)
+            if boot == 1 {
+                Self.add(1, to: queue, clock)
+                try queue.perform { writer in
+                    let range = try #require(try writer.pending(.location))
+                    try writer.uploaded(try #require(try writer.freeze(range, through: 1)))
+                }
+            }
+            clock.advance(by: .seconds(3600))
+            try Self.note(queue, clock.stamp(), synced: true)
+            let purged = try queue.perform { try $0.purge(.location, retention: .seconds(14_000)) }
+            #expect(purged == (boot == 4 ? 1 : 0), "\(boot)")
+            queue.close()
+        }
+    }
 }
