@@ -17,11 +17,14 @@ package func names(inFolder path: String) -> [String] {
     guard let open = opendir(path) else { return [] }
     defer { closedir(open) }
     var names: [String] = []
+    errno = 0
     while let entry = readdir(open) {
         let name = withUnsafePointer(to: &entry.pointee.d_name) {
             $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
         }
         if !name.hasPrefix(".") { names.append(name) }
+        errno = 0
     }
-    return names.sorted()
+    // A file that is missing in half a list may be there.
+    return errno == 0 ? names.sorted() : []
 }

@@ -89,8 +89,7 @@ final class Books: Sendable {
         let memory = memory
         let live = memory[Partition(stream)]
         var waiting = live.frozen.pending(upTo: end)
-        for (partition, counters) in memory.older
-        where partition.stream == stream && memory.draining.contains(partition.database) {
+        for (partition, counters) in memory.older where partition.stream == stream {
             waiting += counters.waiting + counters.ready
         }
         guard live.ready > 0 else { return Int(waiting) }
@@ -98,6 +97,8 @@ final class Books: Sendable {
     }
 
     /// A frozen batch of a stream, of older databases first, that has no verdict yet.
+    ///
+    /// Of older ones whose records were read: before, nobody knows whether they are as they were.
     func ready(
         _ stream: Stream,
         _ condition: String,
@@ -109,11 +110,12 @@ final class Books: Sendable {
             memory[Partition(stream)].ready > 0
             || memory.older.contains { $0.key.stream == stream && $0.value.ready > 0 }
         guard isThere else { return nil }
-        let left = unreadable.map { "\($0)" }.joined(separator: ",")
+        let older = memory.draining.subtracting(unreadable).sorted()
+        let databases = ([0] + older).map { "\($0)" }.joined(separator: ",")
         return try ask { reader in
             try reader.batches(
                 """
-                WHERE state=0 AND stream=\(stream.number) AND database NOT IN (\(left))
+                WHERE state=0 AND stream=\(stream.number) AND database IN (\(databases))
                 AND \(condition) \(order) LIMIT 1
                 """,
                 streams,

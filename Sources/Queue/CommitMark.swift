@@ -2,7 +2,7 @@
 internal import SQLite
 internal import Streams
 
-/// The next numbers of a database as of its last commit that succeeded.
+/// The next numbers, and the sums of the ledger, of a database as of its last commit that succeeded.
 ///
 /// A commit that is told as failed may be on the disk all the same: its write went through, and only the wait for
 /// the disk did not. Its records are still held in memory. When the database is set aside before they are written
@@ -10,6 +10,8 @@ internal import Streams
 struct CommitMark: Sendable, Equatable {
     /// The next record of each stream, by the name of the stream.
     var next: [String: Int64] = [:]
+    /// Records in the ledger, by `name`; nil in a mark of an earlier version.
+    var entered: [String: Int64]?
     /// The run whose last segments were in no chunk yet.
     var run: Int64 = 0
     /// Those segments.
@@ -18,10 +20,19 @@ struct CommitMark: Sendable, Equatable {
     /// What the name of its file ends in; it lies beside the database that was set aside.
     static let suffix = "-mark"
 
+    /// No stream has such a name: that the sums of the ledger are there.
+    private static let ledger = "/"
+
+    /// The name of a sum of the ledger.
+    static func name(_ stream: Stream, _ kind: LossKind) -> String {
+        stream.name + ledger + kind.rawValue
+    }
+
     init(_ memory: WriterMemory) {
         for stream in memory.streams.streams {
             next[stream.name] = memory[Partition(stream)].next
         }
+        entered = memory.entered
         guard let run = memory.chunker.run, let first = memory.chunker.firstUnchunked else {
             return
         }
@@ -34,7 +45,7 @@ struct CommitMark: Sendable, Equatable {
     /// Throws where it is there and cannot be read now. One that was not written to its end is of a program that ended
     /// before it wrote anything to the next database: then what landed counts.
     init?(of path: String, _ disk: any QueueDisk) throws {
-        let bytes = try disk.read(path + Self.suffix, at: 0, count: 1 << 16)
+        let bytes = try disk.read(path + Self.suffix, at: 0, count: 1 << 20)
         self.init(String(decoding: bytes, as: UTF8.self))
     }
 
@@ -52,10 +63,15 @@ struct CommitMark: Sendable, Equatable {
             guard parts.count == 2, let number = Int64(parts[1]) else { return nil }
             next[String(parts[0])] = number
         }
+        guard next.removeValue(forKey: Self.ledger) != nil else { return }
+        entered = next.filter { $0.key.contains(Self.ledger) }
+        next = next.filter { !$0.key.contains(Self.ledger) }
     }
 
     var text: String {
-        let streams = next.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        var sums = next
+        if let entered { sums.merge(entered.merging([Self.ledger: 0]) { $1 }) { $1 } }
+        let streams = sums.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         return (["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams)
             .joined(separator: " ") + " end\n"
     }

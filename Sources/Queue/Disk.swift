@@ -16,7 +16,7 @@ package protocol QueueDisk: Sendable {
     func rename(_ path: String, to other: String) throws -> Bool
     /// False where there was nothing to remove, or it could not be.
     @discardableResult func remove(_ path: String) -> Bool
-    /// Names of the files in a folder.
+    /// Names of the files in a folder; none where they cannot all be read.
     func names(in folder: String) -> [String]
     /// At most `count` bytes from a place on; fewer at the end, none where there is no such file.
     ///
@@ -60,16 +60,16 @@ package struct SystemDisk: QueueDisk {
     package func names(in folder: String) -> [String] { Host.names(inFolder: folder) }
 
     package func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
-        let number = open(path, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else {
+        var figures = stat()
+        guard stat(path, &figures) == 0 else {
             if errno == ENOENT { return [] }
             throw SQLiteError.refused(path)
         }
-        let file = Descriptor(owning: number)
-        var bytes = [UInt8](repeating: 0, count: count)
-        let got = pread(file.number, &bytes, count, Int(place))
-        guard got >= 0 else { throw SQLiteError.refused(path) }
-        return Array(bytes.prefix(got))
+        let there = max(0, min(Int64(count), Int64(figures.st_size) - place))
+        var bytes = [UInt8](repeating: 0, count: Int(there))
+        let file = try Connection(path: path, access: .readOnly)
+        guard file.readFile(at: place, into: &bytes) else { throw SQLiteError.refused(path) }
+        return bytes
     }
 
     package func write(_ path: String, _ bytes: [UInt8]) throws {
@@ -100,12 +100,10 @@ package struct SystemDisk: QueueDisk {
     }
 
     package func extend(_ path: String, to bytes: Int64) throws {
-        let number = open(path, O_WRONLY | O_CLOEXEC)
-        guard number >= 0 else { throw SQLiteError.refused(path) }
-        let file = Descriptor(owning: number)
-        guard ftruncate(file.number, Int(bytes)) == 0, fsync(file.number) == 0 else {
-            throw SQLiteError.refused(path)
-        }
+        // SQLite would make one that is not there.
+        guard access(path, F_OK) == 0 else { throw SQLiteError.refused(path) }
+        let file = try Connection(path: path, access: .readWrite)
+        guard file.cutFile(to: bytes) else { throw SQLiteError.refused(path) }
     }
 
     package func reserve(_ path: String, bytes: Int64) -> Bool {

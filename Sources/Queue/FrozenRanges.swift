@@ -9,6 +9,9 @@ struct FrozenRanges: Sendable, Equatable {
     /// Ranges above `through` that are in batches: ascending, neither touching nor overlapping.
     private(set) var islands: [ClosedRange<Int64>] = []
 
+    /// The last frozen number; 0 where there is none.
+    var last: Int64 { islands.last?.upperBound ?? through }
+
     init() {}
 
     /// `ranges` in any order.

@@ -59,6 +59,12 @@ struct Inheritance: Sendable {
         traffic = try patience.read(file.inheritedTraffic) ?? []
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
+        // What a commit entered that failed and landed is entered once more by now.
+        if let entered = mark?.entered {
+            losses = losses.map {
+                $0.limited(to: entered[CommitMark.name($0.loss.stream, $0.loss.kind)] ?? 0)
+            }
+        }
         for partition in partitions {
             var line = Line(
                 file: files[partition.database],
@@ -117,13 +123,15 @@ struct Inheritance: Sendable {
 }
 
 extension OlderDatabase {
-    /// Throws when the live database does not know it.
+    /// Throws when the live database does not know it; LiveDatabaseDamaged.
     init(_ id: Int64, _ settings: QueueSettings) throws {
-        let live = try settings.connect(nil, .readOnly)
-        let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")
-        try row.bind(id, at: 1)
-        guard try row.step() else { throw QueueClosed() }
-        self.init(id: id, name: row.text(0), state: row.required(1), settings)
+        let (name, state) = try LiveDatabase(settings).read { live in
+            let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")
+            try row.bind(id, at: 1)
+            guard try row.step() else { throw QueueClosed() }
+            return (row.text(0), row.required(1))
+        }
+        self.init(id: id, name: name, state: state, settings)
         mark = try CommitMark(of: path, settings.disk)
     }
 }

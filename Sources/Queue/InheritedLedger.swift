@@ -10,6 +10,13 @@ struct InheritedLoss: Sendable {
     var told: Int64
     var firstBoot: Int64
     var lastBoot: Int64
+
+    func limited(to records: Int64) -> Self {
+        var copy = self
+        copy.loss.records = min(loss.records, records)
+        copy.told = min(told, copy.loss.records)
+        return copy
+    }
 }
 
 extension Reader {

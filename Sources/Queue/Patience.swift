@@ -14,6 +14,8 @@ enum Patience: Sendable {
             return try body()
         } catch let error as SQLiteError where error.isRefusal && self == .waits {
             throw error
+        } catch let damage as LiveDatabaseDamaged {
+            throw damage
         } catch {
             return nil
         }

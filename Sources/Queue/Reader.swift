@@ -18,11 +18,25 @@ package struct RecordMissing: Error, Sendable, Equatable, CustomStringConvertibl
     package var description: String { "record \(sequence) of \(stream): \(why)" }
 }
 
+/// The live database is damaged, which says nothing of the older one that was to be read beside it.
+package struct LiveDatabaseDamaged: Error {
+    package var why: String
+}
+
 /// The live database beside one that was set aside; a box, because an optional connection cannot be borrowed.
 final class LiveDatabase {
-    let connection: Connection
+    private let connection: Connection
 
-    init(_ connection: consuming Connection) { self.connection = connection }
+    init(_ settings: QueueSettings) throws { connection = try settings.connect(nil, .readOnly) }
+
+    /// Throws LiveDatabaseDamaged for damage.
+    func read<Value>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
+        do {
+            return try body(connection)
+        } catch let error as SQLiteError where error.isDamage || error.isForeign {
+            throw LiveDatabaseDamaged(why: "\(error)")
+        }
+    }
 }
 
 /// Reads records; used by one thread.
@@ -70,14 +84,17 @@ package final class Reader {
         older: OlderDatabase,
         _ patience: Patience = .waits
     ) throws {
-        let live = LiveDatabase(try settings.connect(nil, .readOnly))
+        let live = try LiveDatabase(settings)
         try DamagedFile.extend(older.path, on: settings.disk)
         try self.init(settings, path: older.path, live: live, mark: older.mark)
         _ = try patience.read(loadUserNumbers)
         tail = try patience.read(soundWithoutChunk) ?? nil
-        let known = try live.connection.prepare("SELECT id, boot_id FROM boots")
-        var rows: [String: Int64] = [:]
-        while try known.step() { rows[known.text(1)] = known.required(0) }
+        let rows = try live.read { connection in
+            let known = try connection.prepare("SELECT id, boot_id FROM boots")
+            var rows: [String: Int64] = [:]
+            while try known.step() { rows[known.text(1)] = known.required(0) }
+            return rows
+        }
         // Never without those that the disk does not give just now: records would be dated otherwise at another try.
         liveBoots = try patience.read(boots)?.compactMapValues { rows[$0] } ?? [:]
     }
@@ -159,7 +176,10 @@ package final class Reader {
         )
         try row.bind(Int64(own.number), at: 1)
         guard try row.step() else { return ids.trusted(from: 1, before: 1) }
-        return ids.trusted(from: row.required(0), before: row.required(1) + (hasTail ? 1 : 0))
+        let next = row.required(1)
+        // The tail has the number after the last, which may be any where it is damaged.
+        let isTail = hasTail && own == .audio && next.isPlausible
+        return ids.trusted(from: row.required(0), before: next + (isTail ? 1 : 0))
     }
 
     /// What dates the records of a batch or range that has this entry of the clock map as its newest.
@@ -170,7 +190,8 @@ package final class Reader {
         guard last >= 0 else {
             return RecordDates(map: try loadClockMap(connection, through: -last), boots: nil)
         }
-        return RecordDates(map: try loadClockMap(live.connection, through: last), boots: liveBoots)
+        let map = try live.read { try loadClockMap($0, through: last) }
+        return RecordDates(map: map, boots: liveBoots)
     }
 
     // MARK: Records
@@ -258,7 +279,11 @@ package final class Reader {
         if !ends || range.count > 1 {
             try each(.audio, chunk, stored) { try body(try chunk($0)) }
         }
-        if ends, let tail { try body(tail) }
+        guard ends, let tail else { return }
+        guard tail.record.segments > 0 else {
+            throw RecordMissing(stream: .audio, sequence: tail.sequence, why: "it is damaged")
+        }
+        try body(tail)
     }
 
     private func chunk(_ row: borrowing Statement) throws -> Stored<Chunk> {
@@ -267,7 +292,7 @@ package final class Reader {
             throw RecordMissing(stream: .audio, sequence: sequence, why: "its codec is not known")
         }
         guard ([5, 6, 7, 10, 12] as [Int32]).allSatisfy({ row.required($0).isPlausible }),
-            Int64(clamping: row.required(4).magnitude).isPlausible
+            row.required(5) > 0, Int64(clamping: row.required(4).magnitude).isPlausible
         else { throw RecordMissing(stream: .audio, sequence: sequence, why: "it is damaged") }
         var chunk = Chunk(
             codec: codec,

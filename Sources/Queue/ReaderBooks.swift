@@ -63,11 +63,10 @@ extension Reader {
         try rows.bind(today, at: 2)
         var days: [DayTraffic] = []
         while try rows.step() {
+            let (sent, received) = (rows.required(1), rows.required(2))
+            guard sent.isPlausible, received.isPlausible else { continue }
             days.append(
-                DayTraffic(
-                    day: rows.required(0),
-                    traffic: Traffic(sent: rows.required(1), received: rows.required(2))
-                )
+                DayTraffic(day: rows.required(0), traffic: Traffic(sent: sent, received: received))
             )
         }
         return days

@@ -4,13 +4,16 @@ internal import SQLite
 internal import Streams
 
 extension Reader {
+    /// The most segments that a chunk can have: ten minutes of 20 ms each.
+    private static let longest = 30_000
+
     /// The last segments of the last run that are in no chunk, as a chunk; nil where all are in one.
     func soundWithoutChunk() throws -> Stored<Chunk>? {
         guard let run = try unchunkedRun() else { return nil }
         let rows = try query(
             """
             SELECT id, boot, boottime, wall, frames, mean_square FROM segments
-            WHERE \(try unchunked(run)) AND run=\(run.id) ORDER BY id LIMIT 61
+            WHERE \(try unchunked(run)) AND run=\(run.id) ORDER BY id LIMIT \(Self.longest + 1)
             """
         )
         var tail: Stored<Chunk>?
@@ -23,7 +26,7 @@ extension Reader {
             tail?.record.segments += 1
             tail?.record.frames += Int(rows.required(4))
         }
-        return tail.flatMap { $0.record.segments <= 60 ? $0 : nil }
+        return tail.flatMap { $0.record.segments <= Self.longest ? $0 : nil }
     }
 
     private func unchunkedRun() throws -> AudioRun? {

@@ -47,6 +47,10 @@ struct Salvage: Sendable {
         } catch let error as Refusal {
             refusals += 1
             throw error
+        } catch let damage as LiveDatabaseDamaged {
+            let found = Job.damaged(damage.why, generation: generation)
+            _ = core.mailbox.post(found, urgent: true)
+            throw damage
         }
     }
 

@@ -19,6 +19,8 @@ struct WriterMemory: Sendable {
     var chunker = Chunker()
     /// The survey that goes on, or has ended and is not worked out yet.
     var survey: OpenSurvey?
+    /// Records in the ledger, by `CommitMark.name` of stream and kind.
+    var entered: [String: Int64] = [:]
     /// The ledger holds losses that no event has told of.
     var untold = false
     /// When an event last told of losses.
@@ -118,6 +120,7 @@ package final class Writer {
 
     private func load(_ user: [DeclaredStream], _ numbers: [String: Int]) throws {
         try begin()
+        try checkBooks()
         boot = try row(ofBoot: settings.bootID)
         memory.clockMap = try loadClockMap(connection, through: .max)
         memory.bootIsSynced =
@@ -135,6 +138,9 @@ package final class Writer {
         try declare(user: user, numbers: try numbersBefore(numbers))
         memory.untold =
             try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
+        for row in try Ledger.rows(connection, streams, clockMap) {
+            memory.entered[CommitMark.name(row.stream, row.kind)] = row.records
+        }
         memory.survey = try loadSurvey()
         committed = memory
         try recoverSound()

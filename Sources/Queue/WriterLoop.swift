@@ -58,6 +58,8 @@ final class WriterLoop {
             core.storage.loaded(StorageReport(path: core.settings.path))
         } catch let error as SQLiteError where error.isDisk {
             loop.refused(error)
+        } catch let error as SystemError {
+            loop.refused(error)
         }
         return loop
     }
@@ -288,6 +290,8 @@ final class WriterLoop {
             try quota.keep(writer, force: force)
             core.books.committed(writer)
         } catch {
+            // Some steps of it may be on the disk.
+            core.books.committed(writer)
             return refused(error)
         }
         let isHeld = quota.soundIsHeld

@@ -57,6 +57,7 @@ extension WriterLoop {
             core.books.committed(writer)
             return isDone
         } catch {
+            core.books.committed(writer)
             // Half an eviction must not stay open: SQLite may have ended it without our knowing.
             try? writer.rollback()
             return false

@@ -39,6 +39,7 @@ extension Writer {
         ]
         try statement.bind(numbers, from: 3)
         try statement.run()
+        memory.entered[CommitMark.name(loss.stream, loss.kind), default: 0] += loss.records
         memory.untold = true
     }
 

@@ -47,15 +47,33 @@ extension Writer {
         try update.run()
     }
 
-    /// A number that comes next and is there already: half of the database is older than the rest.
+    /// A number that comes next and is there already, or one that waits and is not there: half of the database is
+    /// older than the rest.
     private func checkNext(_ kind: StreamKind) throws {
         let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
-        guard newest >= memory[Partition(kind.stream)].next else { return }
+        let counters = memory[Partition(kind.stream)]
+        let waiting = counters.newestWaiting?.upperBound ?? 0
+        guard newest >= counters.next || waiting > newest else { return }
         throw SQLiteError(
             code: 11,
-            message: "\(kind.stream): record \(newest) is there, and another would get its number",
+            message: "\(kind.stream): the newest record is \(newest), but \(waiting) waits and "
+                + "\(counters.next) comes next",
             statement: ""
         )
+    }
+
+    /// Throws damage for rows of the books that no Waypost writes: SQLite's own check passes over values.
+    func checkBooks() throws {
+        let wrong = try connection.integer(
+            """
+            SELECT EXISTS (SELECT 1 FROM gone WHERE first>last) OR EXISTS (SELECT 1 FROM batches
+            WHERE first>last OR state NOT BETWEEN 0 AND 2
+            OR database NOT IN (SELECT database FROM sequences)) OR EXISTS (SELECT 1 FROM losses
+            WHERE records NOT BETWEEN 0 AND 1<<40 OR told NOT BETWEEN 0 AND records)
+            """
+        )
+        guard wrong != 0 else { return }
+        throw SQLiteError(code: 11, message: "rows that cannot be, in the books", statement: "")
     }
 
     /// Streams of the user that this database knows, declared now or once, by name.
@@ -128,6 +146,12 @@ extension Writer {
         counters.seeded = try row.required(4).checked("where ids begin")
         if partition.stream == .audio { try loadSizes(of: &counters) }
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
+        // Records that come to have such numbers would never be sent.
+        guard counters.frozen.last < counters.next else {
+            let last = counters.frozen.last
+            let message = "\(partition.stream): record \(last) is over before it came"
+            throw SQLiteError(code: 11, message: message, statement: "")
+        }
         counters.ready = try sum(partition, .ready)
         counters.quarantined = try sum(partition, .quarantined)
         return counters

@@ -24,10 +24,9 @@ extension Writer {
     func adopt(_ inheritance: Inheritance, name: String) throws {
         try begin()
         let id = try insertDatabase(name, .adopted)
-        var entries: [(old: Int64, new: Int64)] = []
-        for entry in inheritance.clock {
-            guard let boot = inheritance.boots[entry.boot] else { continue }
-            entries.append((entry.id, try adopt(entry, boot: row(ofBoot: boot))))
+        let notes = try inheritance.clock.map { entry in
+            let boot = inheritance.boots[entry.boot]
+            return (old: entry.id, new: try boot.map { try adopt(entry, boot: row(ofBoot: $0)) })
         }
         let boots = try inheritance.boots.mapValues { try row(ofBoot: $0) }
         try adopt(losses: inheritance.losses, boots: boots)
@@ -52,17 +51,34 @@ extension Writer {
             let older = try ids[file] ?? insertDatabase(file, .adopted)
             ids[file] = older
             var its = line
-            // Frozen with the clock map of the database that drained it, whose entries have other rows here.
-            for (index, batch) in line.batches.enumerated() where batch.clockMap > 0 {
-                let known = entries.filter { $0.old <= batch.clockMap }
-                its.batches[index].clockMap = known.map(\.new).max() ?? 0
-            }
+            its.batches = try line.batches.compactMap { try translated($0, notes) }
             try adopt(its, Partition(stream, of: older))
         }
         if !inheritance.isReadable { return try tellSalvage(id, isReadable: false, isKnown: false) }
         if !isComplete {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
         }
+    }
+
+    /// A batch that was frozen with the clock map of the database that drained it, whose notes have other rows here.
+    ///
+    /// nil where its records would be dated otherwise under the same key: they wait for another batch.
+    private func translated(
+        _ batch: Batch,
+        _ notes: [(old: Int64, new: Int64?)]
+    ) throws -> Batch? {
+        guard batch.clockMap > 0 else { return batch }
+        let its = notes.filter { $0.old <= batch.clockMap }
+        let known = its.compactMap(\.new)
+        var batch = batch
+        batch.clockMap = known.max() ?? 0
+        // One in quarantine has another key when it is sent again.
+        guard batch.state == .ready else { return batch }
+        let rows = try connection.prepare("SELECT id FROM clock_map WHERE id<=? AND synced=1")
+        try rows.bind(batch.clockMap, at: 1)
+        var isDatedAlike = known.count == its.count
+        while try rows.step() { isDatedAlike = isDatedAlike && known.contains(rows.required(0)) }
+        return isDatedAlike ? batch : nil
     }
 
     /// Databases that are drained to their end: their files may be there, and nothing of them is sent again.
@@ -128,9 +144,11 @@ extension Writer {
     /// Takes over a note of the clock of another database; returns its row here.
     private func adopt(_ entry: ClockMap.Entry, boot: Int64) throws -> Int64 {
         let known = try connection.integer(
-            "SELECT id FROM clock_map WHERE boot=? AND boottime=? LIMIT 1",
+            "SELECT id FROM clock_map WHERE boot=? AND boottime=? AND wall=? AND synced=? LIMIT 1",
             boot,
-            entry.boottime
+            entry.boottime,
+            entry.wall,
+            entry.synced ? 1 : 0
         )
         if let known { return known }
         let insert = try connection.prepare(
@@ -278,10 +296,10 @@ extension Writer {
         if isDrained { try close(database) }
     }
 
-    /// Enters what waits in an older database as lost if its file was deleted; false where it is there.
+    /// Enters what waits in an older database as lost if its file was deleted; false where it is there, or all is away.
     package func giveUpIfGone(_ database: Int64) throws -> Bool {
         guard let older = try olderDatabases().first(where: { $0.id == database }),
-            !settings.disk.exists(older.path)
+            DatabaseFile.isGone(older.name, settings)
         else { return false }
         try loseAll(of: database)
         try close(database)

@@ -170,6 +170,7 @@ extension Writer {
         try rows.bind(first, at: 2)
         var notes: [SegmentNote] = []
         while try rows.step() {
+            _ = try max(0, rows.required(0)).checked("a segment")
             notes.append(
                 SegmentNote(
                     id: rows.required(0),

@@ -94,6 +94,18 @@ package struct Connection: ~Copyable {
     /// False inside a transaction; SQLite ends one by itself on some errors (FULL, IOERR).
     package var isAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
+    // MARK: The file itself, whatever stands in it
+
+    // Closing a descriptor of one's own would drop the locks that SQLite has on the same file (fcntl(2)).
+
+    /// Reads some of its bytes; false where they could not be read.
+    package func readFile(at place: Int64, into bytes: inout [UInt8]) -> Bool {
+        waypost_read_file(handle, place, &bytes, Int32(bytes.count)) == SQLITE_OK
+    }
+
+    /// Makes it so long, and waits until it is on the disk; false where that could not be done.
+    package func cutFile(to bytes: Int64) -> Bool { waypost_cut_file(handle, bytes) == SQLITE_OK }
+
     private func check(_ code: Int32, _ sql: String) throws(SQLiteError) {
         guard code == SQLITE_OK else {
             throw SQLiteError(

@@ -105,9 +105,12 @@ final class QueueSide {
         if let olderReader, olderReader.database == database, olderReader.generation == newest {
             return olderReader.reader
         }
+        // A database that takes the place of the live one gives its number to another file.
+        guard queue.leavings == file else { throw DatabaseReplaced() }
         olderFailed = true
         let reader = try queue.reader(of: database)
         olderFailed = false
+        guard queue.leavings == file else { throw DatabaseReplaced() }
         olderReader = (database, newest, reader)
         return reader
     }
@@ -140,17 +143,19 @@ final class QueueSide {
         lose: (Int64) throws -> Void,
         _ body: (Reader) throws -> Value
     ) throws -> Value? {
+        let generation = queue.generation
         do {
             return try body(try reader(of: partition.database))
+        } catch let damage as LiveDatabaseDamaged {
+            queue.reportDamage(damage.why, generation: generation)
+            throw DatabaseReplaced()
         } catch let missing as RecordMissing where range.contains(missing.sequence) {
             try lose(missing.sequence)
         } catch let error as SQLiteError
             where (error.isDamage || error.isForeign) && !partition.isLive
         {
             // `isForeign`: damage changed the columns of a table. The live database is not affected.
-            let bad = range.first {
-                (try? reader(of: partition.database).check(partition.stream, $0...$0)) == nil
-            }
+            let bad = try? range.first { try isDamaged($0, partition) }
             guard let bad else { throw unreadable(error, partition) }
             try lose(bad)
         } catch let error as SQLiteError where !error.isDamage {
@@ -162,11 +167,23 @@ final class QueueSide {
         return nil
     }
 
+    /// Throws what the disk does not give just now: that is no damage.
+    private func isDamaged(_ sequence: Int64, _ partition: Partition) throws -> Bool {
+        do {
+            try reader(of: partition.database).check(partition.stream, sequence...sequence)
+            return false
+        } catch is RecordMissing {
+            return true
+        } catch let error as SQLiteError where error.isDamage || error.isForeign {
+            return true
+        }
+    }
+
     /// The error for records of one stream that cannot be read now; the readers are opened again.
     private func unreadable(_ error: SQLiteError, _ partition: Partition) -> RecordsUnreadable {
         // A damaged schema is no error of the disk: the records are lost.
         if partition.isLive, error.isForeign {
-            queue.reportDamage("\(error)", generation: queue.generation)
+            queue.reportDamage("\(error)", generation: generation)
         }
         let problem = RecordsUnreadable(error: error, isOlder: !partition.isLive)
         failed(problem)
@@ -176,7 +193,12 @@ final class QueueSide {
 
     /// A pending record cannot be read: it is entered as lost.
     func lose(_ partition: Partition, _ sequence: Int64) throws {
-        try queue.perform { try $0.lose(partition, sequence...sequence) }
+        let (queue, file) = (queue, file)
+        try queue.perform { writer in
+            // In another file the number is that of another record.
+            guard queue.leavings == file else { throw DatabaseReplaced() }
+            try writer.lose(partition, sequence...sequence)
+        }
     }
 
     /// A record of a frozen batch cannot be read: those beside it become batches of their own.

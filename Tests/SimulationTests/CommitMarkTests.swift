@@ -79,6 +79,18 @@ import Testing
         #expect(try queue.losses().isEmpty)
     }
 
+    /// What a failed commit entered as lost is entered with the next one, and stands in both databases.
+    @Test func lossesOfAFailedCommit_areEnteredOnce() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        queue.note(Loss(.missed, .beacons, records: 7, from: start, to: start))
+        try queue.flushed()
+        queue.note(Loss(.missed, .beacons, records: 5, from: start, to: start))
+        queue.note(Loss(.overrun, .location, records: 1, from: start, to: start))
+        try failAndReplace(disk, queue)
+        #expect(try queue.losses().map(\.records).sorted() == [1, 12])
+    }
+
     /// Two of the three segments of a chunk are committed, and the third one fails: it is in the next database.
     @Test func soundOfAFailedCommit_goesOutOnce() throws {
         let disk = SimulatedDisk(seed: 1)

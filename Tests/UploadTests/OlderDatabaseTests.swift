@@ -80,6 +80,7 @@ import Upload
             bench.queue.reportDamage("a test", generation: bench.queue.generation)
             try waitUntil("the salvage") {
                 try bench.queue.unsent(.location, through: 0) == count
+                    && !bench.queue.setAside.map(\.waiting).contains(nil)
             }
             #expect(try bench.sync())
         }

@@ -9,6 +9,21 @@ static inline int waypost_bind_blob(sqlite3_stmt *statement, int index, const vo
     return bytes == 0 ? sqlite3_bind_zeroblob(statement, index, 0)
                       : sqlite3_bind_blob(statement, index, data, bytes, SQLITE_TRANSIENT);
 }
+// The file of a database that is open, past all that SQLite knows of it.
+static inline sqlite3_file *waypost_file(sqlite3 *database) {
+    sqlite3_file *file = 0;
+    sqlite3_file_control(database, 0, SQLITE_FCNTL_FILE_POINTER, &file);
+    return file && file->pMethods ? file : 0;
+}
+static inline int waypost_read_file(sqlite3 *database, long long at, void *to, int count) {
+    sqlite3_file *file = waypost_file(database);
+    return file ? file->pMethods->xRead(file, to, count, at) : SQLITE_CANTOPEN;
+}
+static inline int waypost_cut_file(sqlite3 *database, long long bytes) {
+    sqlite3_file *file = waypost_file(database);
+    int code = file ? file->pMethods->xTruncate(file, bytes) : SQLITE_CANTOPEN;
+    return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
+}
 // sqlite3_db_config is variadic: closing then neither checkpoints nor deletes the journal.
 static inline int waypost_keep_journal(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);

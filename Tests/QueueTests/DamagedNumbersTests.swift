@@ -1,0 +1,132 @@
+// Single numbers of the live database that damage has changed: SQLite's own check passes over them.
+import Foundation
+import Host
+import SQLite
+import Support
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+@Suite struct DamagedNumbersTests {
+    /// A database with ten sightings, 1 to 4 and 5 to 6 of them frozen, as a `change` left it.
+    private func folder(_ change: String) throws -> TemporaryFolder {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.perform { writer in
+            for last in [4, 6] as [Int64] {
+                let range = try #require(try writer.pending(.beacons))
+                _ = try #require(try writer.freeze(range, through: last))
+            }
+        }
+        queue.close()
+        let other = try Connection(path: folder.database, access: .readWrite)
+        try other.execute(change)
+        return folder
+    }
+
+    /// Believed, such a range would end the program, hide records for ever, or stand in the way of all others.
+    @Test(arguments: [
+        "UPDATE batches SET first=9 WHERE first=1",
+        "UPDATE batches SET first=4611686018427387904, last=-4611686018427387904 WHERE first=1",
+        "UPDATE batches SET state=7 WHERE first=1",
+        "UPDATE batches SET database=9 WHERE first=1",
+        "UPDATE batches SET last=5000 WHERE first=5",
+        "INSERT INTO gone VALUES (0,3,900,5000)",
+        "INSERT INTO gone VALUES (0,3,10,9)",
+        "UPDATE sequences SET next=5000000000 WHERE stream=3",
+        "INSERT INTO losses VALUES (3,'dropped',9223372036854775807,-9,1,1,1,1,1,1,1,1,1)",
+    ])
+    func rangeThatCannotBe_isDamage_andItsRecordsWait(change: String) throws {
+        let folder = try folder(change)
+        let queue = try folder.queue()
+        #expect(queue.setAside.count == 1)
+        try salvaged(queue)
+        let sightings = queue.statistics().first { $0.stream == .beacons }
+        #expect(sightings?.pending == 10)
+        #expect(try queue.losses().isEmpty)
+        queue.close()
+    }
+
+    /// What only says when, or how much, is no reason to set a database aside, and ends nothing.
+    @Test(arguments: [
+        "UPDATE batches SET state=1, done_boot=1, done_boottime=-9223372036854775808",
+        "INSERT INTO traffic VALUES (\(SystemClock().wall().utcDay),9223372036854775807,9)",
+    ])
+    func figureThatCannotBe_stopsNothing(change: String) throws {
+        let folder = try folder(change)
+        let queue = try folder.queue()
+        queue.accept(testSighting(0))
+        queue.purge(retention: .seconds(60))
+        queue.checkStorage()
+        try queue.flushed()
+        #expect(try queue.traffic().allSatisfy { $0.traffic.total >= 0 })
+        _ = try queue.losses()
+        #expect(queue.newest(.beacons) == 11)
+        queue.close()
+    }
+
+    /// Sound that is in no chunk, of a database that is set aside.
+    @Test(arguments: [
+        "UPDATE segments SET frames=-5",
+        "UPDATE segments SET frames=9223372036854775807",
+        "UPDATE segments SET id=9223372036854775807 WHERE id=(SELECT max(id) FROM segments)",
+        "UPDATE sequences SET next=9223372036854775807",
+    ])
+    func damagedSoundWithoutChunk_stopsNothing(change: String) throws {
+        let (folder, copy) = (TemporaryFolder(), TemporaryFolder())
+        let first = try folder.queue()
+        let run = AudioRun(id: first.newRunID(), codec: .wav, rate: 16_000, device: "mic")
+        first.begin(run)
+        for number in 0..<3 { first.accept(segment(run, number)) }
+        try first.flushed()
+        for file in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: folder.database + file,
+                toPath: copy.database + file
+            )
+        }
+        first.close()
+        do {
+            let other = try Connection(path: copy.database, access: .readWrite)
+            try other.execute(change)
+        }
+        let queue = try copy.queue()
+        try salvaged(queue)
+        queue.accept(testSighting(0))
+        #expect(try queue.flushed().newest(.beacons) == 1)
+        queue.close()
+    }
+
+    private func segment(_ run: AudioRun, _ number: Int) -> Segment {
+        Segment(
+            run: run.id,
+            frames: 16_000,
+            start: testStart.advanced(by: .seconds(number)),
+            meanSquare: 0.01,
+            data: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 100)
+        )
+    }
+
+    /// A chunk may be ten minutes long, and what is recorded of it has no chunk until then.
+    @Test func longSoundWithoutChunk_waits() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        var run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "mic")
+        run.chunkSegments = 600
+        queue.begin(run)
+        for number in 0..<200 { queue.accept(segment(run, number)) }
+        try queue.flushed()
+        try damage(queue)
+        let range = try #require(queue.pending(.audio))
+        #expect(range.database == 1)
+        var found: [Int] = []
+        try queue.reader(of: 1).chunks(range.first...range.last) {
+            found.append($0.record.segments)
+        }
+        #expect(found == [200])
+        #expect(try queue.losses().isEmpty)
+        queue.close()
+    }
+}

@@ -1,0 +1,186 @@
+// Databases that were set aside while a second thing goes wrong: in the live one, in their folder, on the disk.
+import Foundation
+import Host
+import SQLite
+import Support
+import Synchronization
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+@Suite struct OlderDatabaseFaultsTests {
+    /// Ten sightings in a database that was set aside, of which nothing is adopted yet; turned by hand.
+    private func queue(_ folder: TemporaryFolder) throws -> Queue {
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.isTurnedByHand = true
+        let queue = try Queue(settings: settings)
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        return queue
+    }
+
+    private func replace(_ queue: Queue) {
+        queue.reportDamage("for the test", generation: queue.generation)
+        queue.turn()
+    }
+
+    /// Some steps of the maintenance; it does not end by itself where something refuses.
+    private func maintain(_ queue: Queue, steps: Int = 40) {
+        for _ in 0..<steps { _ = queue.turnMaintenance() }
+    }
+
+    private func lost(_ queue: Queue) throws -> Int {
+        try queue.losses().filter { $0.stream == .beacons }.reduce(0) { $0 + $1.records }
+    }
+
+    private func spoil(_ table: String, _ folder: TemporaryFolder) throws {
+        let live = try Connection(path: folder.database, access: .readWrite)
+        let sql = "SELECT rootpage FROM sqlite_schema WHERE name='\(table)'"
+        let page = try #require(try live.integer(sql))
+        let file = try #require(FileHandle(forUpdatingAtPath: folder.database))
+        try file.seek(toOffset: UInt64((page - 1) * 1024))
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
+        try file.close()
+    }
+
+    /// The live database is damaged, too: that says nothing of the older one, whose records are sound.
+    @Test(arguments: ["boots", "databases"])
+    func damageOfTheLiveOne_isNotTakenForThatOfTheOlder(table: String) throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        replace(queue)
+        #expect(queue.turnMaintenance())
+        try queue.perform { try $0.checkpoint(waiting: true) }
+        try spoil(table, folder)
+        maintain(queue)
+        queue.turn()
+        maintain(queue)
+        #expect(try lost(queue) == 0)
+        #expect(queue.generation == 3)
+        #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
+        queue.close()
+    }
+
+    /// Its folder is elsewhere for a moment (moved, not mounted): that is no file which somebody deleted.
+    @Test func folderThatIsAwayForAMoment_costsNothing() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        replace(queue)
+        maintain(queue)
+        try FileManager.default.moveItem(atPath: folder.path, toPath: folder.path + "-away")
+        #expect(try queue.perform { try $0.giveUpIfGone(1) } == false)
+        try FileManager.default.moveItem(atPath: folder.path + "-away", toPath: folder.path)
+        #expect(try lost(queue) == 0)
+        #expect(queue.pending(.beacons)?.database == 1)
+        queue.close()
+    }
+
+    /// A frozen batch of it goes out only when its records were read; till then, not all is sent.
+    @Test func batchOfADatabaseThatIsNotReadYet_waits() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        let range = try #require(queue.pending(.beacons))
+        _ = try queue.perform { try $0.freeze(range, through: 10) }
+        replace(queue)
+        #expect(queue.turnMaintenance())
+        #expect(try queue.nextReady(.beacons) == nil)
+        #expect(try queue.unsent(.beacons, through: 0) == 10)
+        maintain(queue)
+        #expect(try queue.nextReady(.beacons) != nil)
+        queue.close()
+    }
+
+    /// A note of the clock of the third database comes before those of the second, by which a batch was dated.
+    @Test func batchOfTheFirstOfThree_isNeverDatedOtherwiseUnderItsKey() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        replace(queue)
+        maintain(queue)
+        try queue.perform { try $0.noteClock(testStart, synced: false) }
+        let range = try #require(queue.pending(.beacons))
+        let batch = try #require(try queue.perform { try $0.freeze(range, through: 10) })
+        func date(_ batch: Batch) throws -> ClockQuality {
+            try queue.reader(of: batch.database).dates(through: batch.clockMap)
+                .resolve(testStart, boot: 1).quality
+        }
+        #expect(batch.clockMap == 1)
+        #expect(try date(batch) == .unsynced)
+        replace(queue)
+        try queue.perform { try $0.noteClock(testStart, synced: true) }
+        maintain(queue)
+        if let again = try queue.nextReady(.beacons), again.key == batch.key {
+            #expect(try date(again) == .unsynced)
+        } else {
+            #expect(queue.pending(.beacons)?.first == 1)
+        }
+        #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
+        queue.close()
+    }
+}
+
+/// What the queue does with its files beside SQLite.
+@Suite struct QueueFileTests {
+    /// Closing a file of one's own drops the locks that SQLite has on it (fcntl(2)): another program that closes the
+    /// database last would then delete the journal that is in use.
+    @Test func databaseThatIsOpenedAnew_keepsItsLock() throws {
+        let folder = TemporaryFolder()
+        let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        let core = QueueCore(settings: settings)
+        let loop = try WriterLoop.open(core, try Maintenance(core: core))
+        #expect(isLocked(folder.database))
+        loop.reopen()
+        #expect(core.generation.load(ordering: .relaxed) == 2)
+        #expect(isLocked(folder.database))
+        loop.end()
+    }
+
+    /// A database that is to be set aside at the start, and a disk that does not rename: records wait, as at any time.
+    @Test func startOnADiskThatDoesNotRename_waitsForIt() throws {
+        let folder = TemporaryFolder()
+        try Data().write(to: URL(fileURLWithPath: folder.database))
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        let disk = StubbornDisk()
+        settings.disk = disk
+        let queue = try Queue(settings: settings)
+        queue.accept(testSighting(0))
+        disk.refuses.update { $0 = false }
+        try waitUntil("a database") { queue.generation == 1 }
+        #expect(try queue.flushed().newest(.beacons) == 1)
+        queue.close()
+    }
+
+    private func isLocked(_ path: String) -> Bool {
+        let number = (try? FileManager.default.attributesOfItem(atPath: path))?[.systemFileNumber]
+        let inode = (number as? Int).map { ":\($0)" } ?? "?"
+        let locks = SmallText.read("/proc/locks", limit: 1 << 20) ?? ""
+        return locks.split(separator: "\n").contains { line in
+            let words = line.split(separator: " ")
+            return words.count >= 8 && words[1] == "POSIX" && words[5].hasSuffix(inode)
+                && words[4] == "\(ProcessInfo.processInfo.processIdentifier)"
+        }
+    }
+}
+
+/// A disk that does not rename for a while.
+private struct StubbornDisk: QueueDisk {
+    let system = SystemDisk()
+    let refuses = Locked(true)
+
+    var vfs: String? { nil }
+    func exists(_ path: String) -> Bool { system.exists(path) }
+    func size(_ path: String) -> Int64 { system.size(path) }
+    func rename(_ path: String, to other: String) throws -> Bool {
+        guard !refuses.value else { throw SystemError("rename", on: path, code: 5) }
+        return try system.rename(path, to: other)
+    }
+    func remove(_ path: String) -> Bool { system.remove(path) }
+    func names(in folder: String) -> [String] { system.names(in: folder) }
+    func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
+        try system.read(path, at: place, count: count)
+    }
+    func write(_ path: String, _ bytes: [UInt8]) throws { try system.write(path, bytes) }
+    func extend(_ path: String, to bytes: Int64) throws { try system.extend(path, to: bytes) }
+    func reserve(_ path: String, bytes: Int64) -> Bool { system.reserve(path, bytes: bytes) }
+    func free(_ folder: String) -> Int64 { system.free(folder) }
+}

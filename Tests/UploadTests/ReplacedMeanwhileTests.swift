@@ -1,0 +1,127 @@
+// The live database is replaced at the worst moments of a sync: what was read before says nothing of the new one.
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import SQLite
+import Streams
+import Support
+import Testing
+import Upload
+
+@Suite struct ReplacedMeanwhileTests {
+    /// Fails at its first look at the records, and remembers the ids of what it is given to send.
+    private final class Watching: Destination {
+        var look: () throws -> Void = {}
+        private(set) var sent: [String: [String]] = [:]
+
+        func begin() throws {}
+        func networkChanged() {}
+
+        func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
+            let once = look
+            look = {}
+            try once()
+            return range.last
+        }
+
+        func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+            let range = batch.first...batch.last
+            let ids = try reader.ids(batch.stream, range)
+            sent[batch.key] = try range.map { try ids.id($0) }
+            return Delivery(.accepted)
+        }
+    }
+
+    /// Has the live database replaced, and waits until `count` fixes of older ones are to be drained.
+    private static func replace(_ queue: Queue, older count: Int) throws {
+        let before = queue.generation
+        queue.reportDamage("a test", generation: before)
+        try waitUntil("a new database") { queue.generation > before }
+        try waitUntil("the salvage") {
+            guard !queue.setAside.map(\.waiting).contains(nil) else { return false }
+            return try queue.unsent(.location, through: 0) == count
+        }
+    }
+
+    private final class Bench {
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
+        let queue: Queue
+        let destination = Watching()
+        let board = Publisher<UploadReport>()
+        let sync: Sync
+
+        init() throws {
+            queue = try Queue(
+                settings: QueueSettings(path: temporary.path + "/q", bootID: "b", appVersion: "1")
+            )
+            sync = Sync(
+                settings: UploadSettings { $0.clockPatience = .zero },
+                queue: queue,
+                destination: destination,
+                clock: SystemClock(),
+                random: { 0.5 },
+                board: board,
+                stop: try StopSignal()
+            )
+        }
+    }
+
+    /// A record was missing in the old file: the one with its number in the new file is another.
+    @Test func recordMissingInTheOldFile_costsNoneOfTheNewOne() throws {
+        let bench = try Bench()
+        addFixes(5, to: bench.queue)
+        bench.destination.look = {
+            try Self.replace(bench.queue, older: 5)
+            addFixes(3, to: bench.queue)
+            try bench.queue.flushed()
+            throw RecordMissing(stream: .location, sequence: 2, why: "a test")
+        }
+        _ = bench.sync.perform(.asked)
+        #expect(try bench.queue.losses().isEmpty)
+        bench.queue.close()
+    }
+
+    /// What the old file says is no reason to set the new one aside.
+    @Test func errorOfTheOldFile_isNoneOfTheNewOne() throws {
+        let bench = try Bench()
+        addFixes(5, to: bench.queue)
+        bench.destination.look = {
+            try Self.replace(bench.queue, older: 5)
+            throw SQLiteError(code: 1, message: "no such column: mode", statement: "")
+        }
+        _ = bench.sync.perform(.asked)
+        try bench.queue.flushed()
+        #expect(bench.queue.generation == 2)
+        bench.queue.close()
+    }
+
+    /// A batch names its file by a number of the live database; the next one gives it to another file.
+    @Test func batchOfAnOlderFile_isNeverMadeOfAnother() throws {
+        let bench = try Bench()
+        let queue = bench.queue
+        addFixes(10, to: queue)
+        try queue.flushed()
+        try Self.replace(queue, older: 10)
+        let ids = try queue.reader(of: 1).ids(.location, 1...10)
+        let own = try (1...10).map { try ids.id($0) }
+        let range = try #require(queue.pending(.location))
+        let batch = try #require(try queue.perform { try $0.freeze(range, through: 10) })
+        addFixes(10, to: queue)
+        try queue.flushed()
+        let isOver = Locked(false)
+        let subscription = bench.board.subscribe { state in
+            guard state.value?.streams[.location]?.inFlight == 10, !isOver.value else { return }
+            isOver.update { $0 = true }
+            try? Self.replace(queue, older: 20)
+        }
+        for _ in 0..<3 { _ = bench.sync.perform(.asked) }
+        #expect(isOver.value)
+        #expect(bench.destination.sent[batch.key] == own)
+        #expect(Set(bench.destination.sent.values.joined()).count >= 20)
+        queue.close()
+        withExtendedLifetime(subscription) {}
+    }
+}
