@@ -98,12 +98,14 @@ enum DatabaseFile {
     /// The journal follows its database, also where the power went between the two.
     ///
     /// A new database would delete one that it finds under its own name; and the other order would leave the database
-    /// alone, which then goes on without what only its journal has.
+    /// alone, which then goes on without what only its journal has. Throws where it cannot be told which one it is.
     private static func finishMove(_ settings: QueueSettings) throws {
         let (disk, journal) = (settings.disk, settings.path + "-wal")
-        guard !disk.exists(settings.path), disk.exists(journal),
-            let last = setAside(settings).last, !disk.exists(last + "-wal")
-        else { return }
+        guard !disk.exists(settings.path), disk.exists(journal) else { return }
+        guard disk.names(in: settings.folder).contains(name(journal)) else {
+            throw SQLiteError.refused(settings.folder)
+        }
+        guard let last = setAside(settings).last, !disk.exists(last + "-wal") else { return }
         _ = try disk.rename(journal, to: last + "-wal")
     }
 

@@ -150,6 +150,29 @@ import Testing
         queue.close()
     }
 
+    /// The power went between the renaming of a database and of its journal, and the folder cannot be listed at the next
+    /// start: a new database would delete the journal, which holds all ten records.
+    @Test func startInAFolderThatCannotBeListed_keepsTheJournal() throws {
+        let (folder, later) = (TemporaryFolder(), TemporaryFolder())
+        let first = try folder.queue()
+        for number in 0..<10 { first.accept(testSighting(number)) }
+        try first.flushed()
+        let aside = later.database + ".corrupt-20261122T000000Z"
+        try FileManager.default.copyItem(atPath: folder.database, toPath: aside)
+        let journals = (folder.database + "-wal", later.database + "-wal")
+        try FileManager.default.copyItem(atPath: journals.0, toPath: journals.1)
+        first.close()
+        var settings = QueueSettings(path: later.database, bootID: "boot", appVersion: "test")
+        let disk = StubbornDisk()
+        settings.disk = disk
+        let queue = try Queue(settings: settings)
+        disk.refuses.update { $0 = false }
+        try waitUntil("a database") { queue.generation == 1 }
+        try salvaged(queue)
+        #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
+        queue.close()
+    }
+
     private func isLocked(_ path: String) -> Bool {
         let number = (try? FileManager.default.attributesOfItem(atPath: path))?[.systemFileNumber]
         let inode = (number as? Int).map { ":\($0)" } ?? "?"
@@ -162,7 +185,7 @@ import Testing
     }
 }
 
-/// A disk that does not rename for a while.
+/// A disk that renames nothing, and says nothing of what it holds, for a while.
 private struct StubbornDisk: QueueDisk {
     let system = SystemDisk()
     let refuses = Locked(true)
@@ -175,11 +198,14 @@ private struct StubbornDisk: QueueDisk {
         return try system.rename(path, to: other)
     }
     func remove(_ path: String) -> Bool { system.remove(path) }
-    func names(in folder: String) -> [String] { system.names(in: folder) }
+    func names(in folder: String) -> [String] {
+        refuses.value ? [] : system.names(in: folder)
+    }
     func read(_ path: String, at place: Int64, count: Int) throws -> [UInt8] {
         try system.read(path, at: place, count: count)
     }
     func write(_ path: String, _ bytes: [UInt8]) throws { try system.write(path, bytes) }
+    func writeAgain(_ path: String) throws { try system.writeAgain(path) }
     func extend(_ path: String, to bytes: Int64) throws { try system.extend(path, to: bytes) }
     func reserve(_ path: String, bytes: Int64) -> Bool { system.reserve(path, bytes: bytes) }
     func free(_ folder: String) -> Int64 { system.free(folder) }
