@@ -131,6 +131,16 @@ enum DatabaseFile {
         String(wall.rfc3339.filter { $0 != "-" && $0 != ":" }.prefix { $0 != "." }) + "Z"
     }
 
+    /// What `nameAside` made of a moment; a copy that a person made of the file has another name.
+    private static func isMoment(_ text: Substring) -> Bool {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        let isTime = zip(parts[0], "00000000T000000Z").allSatisfy {
+            $1 == "0" ? $0.isASCII && $0.isNumber : $0 == $1
+        }
+        guard isTime, parts[0].count == 16, parts.count < 3 else { return false }
+        return parts.count == 1 || Int(parts[1]) != nil
+    }
+
     /// The name of a file without its folder.
     static func name(_ path: String) -> String {
         path.split(separator: "/").last.map { String($0) } ?? path
@@ -146,10 +156,7 @@ enum DatabaseFile {
     static func setAside(_ settings: QueueSettings) -> [String] {
         let prefix = name(settings.path) + ".corrupt-"
         return settings.disk.names(in: settings.folder)
-            .filter {
-                $0.hasPrefix(prefix) && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm")
-                    && !$0.hasSuffix(CommitMark.suffix)
-            }
+            .filter { $0.hasPrefix(prefix) && isMoment($0.dropFirst(prefix.count)) }
             .map { "\(settings.folder)/\($0)" }.sorted { place($0) < place($1) }
     }
 }

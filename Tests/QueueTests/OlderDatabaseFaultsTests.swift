@@ -76,6 +76,27 @@ import Testing
         queue.close()
     }
 
+    /// A person's copy of it, beside it: its records are not those of a second one, nor is its ledger.
+    @Test func copyBesideIt_isNoDatabaseThatWasSetAside() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        queue.note(Loss(.missed, .beacons, records: 3, from: testStart, to: testStart))
+        try queue.flushed()
+        replace(queue)
+        maintain(queue)
+        let path = try #require(queue.setAside.first?.path)
+        for copy in [".bak", "-copy"] {
+            try FileManager.default.copyItem(atPath: path, toPath: path + copy)
+            try FileManager.default.copyItem(atPath: path + "-wal", toPath: path + copy + "-wal")
+        }
+        queue.checkSetAside()
+        maintain(queue)
+        #expect(queue.setAside.map(\.path) == [path])
+        #expect(try lost(queue) == 3)
+        #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
+        queue.close()
+    }
+
     /// A frozen batch of it goes out only when its records were read; till then, not all is sent.
     @Test func batchOfADatabaseThatIsNotReadYet_waits() throws {
         let folder = TemporaryFolder()
