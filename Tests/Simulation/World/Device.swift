@@ -86,12 +86,20 @@ final class Device: AccountHolder {
         return settings
     }
 
+    /// Its database says that a newer program made it: it waits for a person.
+    private(set) var isTooNew = false
+
     /// The program starts; it may find that it cannot, and is started again later.
     func start(_ truth: Truth) {
         gone = nil
         starts += 1
         sound = nil
-        queue = try? Queue(settings: settings(of: truth))
+        do {
+            queue = try Queue(settings: settings(of: truth))
+        } catch {
+            queue = nil
+            isTooNew = error is SchemaTooNew
+        }
     }
 
     /// The program is gone without a word.

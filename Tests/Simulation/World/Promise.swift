@@ -23,6 +23,10 @@ final class Promise: @unchecked Sendable {
         } else {
             let refused = Set(serials)
             device.account.taken[stream]?.removeAll { refused.contains($0) }
+            // A commit whose sync failed may have landed, and its records be found by the next start.
+            if device.account.hasFailedSync {
+                device.account.mayHaveLanded[stream, default: 0] += count
+            }
             device.account.uncertain[stream, default: 0] -= count
         }
     }
