@@ -84,8 +84,7 @@ let package = Package(
         .executable(name: "waypost-bench", targets: ["waypost-bench"]),
     ],
     dependencies: [
-        fetched("https://github.com/apple/swift-argument-parser", from: "1.5.0"),
-        fetched("https://github.com/swhitty/FlyingFox", from: "0.22.0"),
+        fetched("https://github.com/apple/swift-argument-parser", from: "1.5.0")
     ],
     targets: [
         system("CLinux"),
@@ -102,6 +101,7 @@ let package = Package(
         system("CZlib", "zlib", debian: "zlib1g-dev"),
         system("CZstd", "libzstd", debian: "libzstd-dev"),
         system("CCrypto", "libcrypto", debian: "libssl-dev"),
+        system("CMicrohttpd", "libmicrohttpd", debian: "libmicrohttpd-dev"),
 
         .target(
             name: "CTOML",
@@ -163,6 +163,7 @@ let package = Package(
                 "Audio", "Upload", "Containers", "CLinux",
             ]
         ),
+        module("Ingest", ["SQLite", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
         .executableTarget(
             name: "waypost",
             dependencies: [
@@ -176,10 +177,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "SQLite", "CZlib", "CZstd", "CCrypto",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "FlyingFox", package: "FlyingFox"),
-                .product(name: "FlyingSocks", package: "FlyingFox"),
+                "Ingest", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),

@@ -6,7 +6,7 @@
 build_packages=(
     g++ pkg-config libbluetooth-dev libgps-dev libasound2-dev libspeexdsp-dev libsqlite3-dev
     libcurl4-openssl-dev libssl-dev libopus-dev libogg-dev libflac-dev libvo-aacenc-dev zlib1g-dev libzstd-dev
-    libtomlplusplus-dev scdoc
+    libtomlplusplus-dev libmicrohttpd-dev scdoc
 )
 # shellcheck disable=SC2034
 tool_packages=(

@@ -1,8 +1,9 @@
 // `waypost-receiver codes`: gives out codes that a device can enrol with, once each.
 import ArgumentParser
 import Foundation
+import Ingest
 
-struct Codes: AsyncParsableCommand {
+struct Codes: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Codes that devices enrol with, once each.",
         discussion:
@@ -14,9 +15,9 @@ struct Codes: AsyncParsableCommand {
         @Option(help: "The receiver's data.") var data = "./waypost-data"
 
         /// A failure in words, exit status 1.
-        func perform<Value>(_ body: (Enrolments) async throws -> Value) async throws -> Value {
+        func perform<Value>(_ body: (Enrolments) throws -> Value) throws -> Value {
             do {
-                return try await body(try Enrolments(directory: data))
+                return try body(try Enrolments(directory: data))
             } catch {
                 FileHandle.standardError.write(Data("waypost-receiver: \(error)\n".utf8))
                 throw ExitCode(1)
@@ -24,7 +25,7 @@ struct Codes: AsyncParsableCommand {
         }
     }
 
-    struct Add: AsyncParsableCommand {
+    struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
 
         @OptionGroup var place: Place
@@ -36,9 +37,9 @@ struct Codes: AsyncParsableCommand {
             }
         }
 
-        mutating func run() async throws {
+        mutating func run() throws {
             let end = Date(timeIntervalSinceNow: TimeInterval(days) * 86_400)
-            let (id, code) = try await place.perform { try await $0.add(until: end) }
+            let (id, code) = try place.perform { try $0.add(until: end) }
             print(code.grouped)
             let note =
                 "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again\n"
@@ -46,15 +47,15 @@ struct Codes: AsyncParsableCommand {
         }
     }
 
-    struct List: AsyncParsableCommand {
+    struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the codes by their numbers."
         )
 
         @OptionGroup var place: Place
 
-        mutating func run() async throws {
-            let entries = try await place.perform { try await $0.list(at: Date()) }
+        mutating func run() throws {
+            let entries = try place.perform { try $0.list(at: Date()) }
             for entry in entries {
                 switch entry.state {
                 case .open: print("\(entry.id)  open until \(day(entry.expires))")
@@ -65,7 +66,7 @@ struct Codes: AsyncParsableCommand {
         }
     }
 
-    struct Drop: AsyncParsableCommand {
+    struct Drop: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End a code; a device that has used it keeps its token."
         )
@@ -73,9 +74,9 @@ struct Codes: AsyncParsableCommand {
         @OptionGroup var place: Place
         @Argument(help: "Its number in the list.") var id: Int64
 
-        mutating func run() async throws {
+        mutating func run() throws {
             let id = id
-            guard try await place.perform({ try await $0.drop(id) }) else {
+            guard try place.perform({ try $0.drop(id) }) else {
                 FileHandle.standardError.write(
                     Data("waypost-receiver: there is no code \(id)\n".utf8)
                 )

@@ -1,10 +1,11 @@
 // `POST /api/device/enroll`: a token for a code.
-import FlyingFox
 import Foundation
 
 /// Exchanges codes, and has those wait who guess.
-actor EnrolRoute {
+final class EnrolRoute: @unchecked Sendable {
+    // Unchecked because the attempts are used under `lock`.
     private let enrolments: Enrolments
+    private let lock = NSLock()
     private var attempts = AttemptLimit()
     private let clock = ContinuousClock()
 
@@ -15,22 +16,22 @@ actor EnrolRoute {
     /// The token and the device it is for; throws a Refusal.
     ///
     /// What is wrong with a code is not told: unknown, used and expired are one answer.
-    func exchange(_ body: [UInt8], from address: String) async throws -> (String, String) {
-        if let seconds = attempts.wait(address, at: clock.now) {
+    func exchange(_ body: Data, from address: String) throws -> (String, String) {
+        if let seconds = lock.withLock({ attempts.wait(address, at: clock.now) }) {
             throw Refusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
-        let object = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
+        let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
-            IncomingBatch.isName(device)
+            isName(device)
         else { throw Refusal(status: 400, reason: "code or device_id is missing or no plain name") }
         let code = GivenSecret(typed: text)
         // Counted beforehand: attempts at the same time are attempts, too.
-        attempts.failed(address, at: clock.now)
-        guard let code, let token = try await enrolments.exchange(code, for: device, at: Date())
+        lock.withLock { attempts.failed(address, at: clock.now) }
+        guard let code, let token = try enrolments.exchange(code, for: device, at: Date())
         else {
             throw Refusal(status: 403, reason: "this code is not known, was used, or is too old")
         }
-        attempts.succeeded(address)
+        lock.withLock { attempts.succeeded(address) }
         return (token.text, device)
     }
 }

@@ -2,10 +2,10 @@
 import Foundation
 
 /// A setting that cannot be used: what it is and why.
-struct StartFailure: Error, CustomStringConvertible {
-    var description: String
+package struct StartFailure: Error, CustomStringConvertible {
+    package var description: String
 
-    init(_ what: String, _ cause: any Error) {
+    package init(_ what: String, _ cause: any Error) {
         // The reason of the system, where there is one, rather than the text of a Cocoa error.
         let under = (cause as NSError).userInfo[NSUnderlyingErrorKey] as? POSIXError
         let reason = under.map { String(cString: strerror($0.code.rawValue)) } ?? "\(cause)"

@@ -3,8 +3,8 @@ import CCrypto
 import Foundation
 
 /// A secret that this server gives out.
-struct GivenSecret: Sendable {
-    let text: String
+package struct GivenSecret: Sendable {
+    package let text: String
 
     /// SHA-256: enough for what is random and long, and says nothing of it.
     var digest: [UInt8] {
@@ -45,14 +45,14 @@ struct GivenSecret: Sendable {
     }
 
     /// In groups of four.
-    var grouped: String {
+    package var grouped: String {
         stride(from: 0, to: text.count, by: 4).map { String(text.dropFirst($0).prefix(4)) }
             .joined(separator: "-")
     }
 
     // MARK: Tokens
 
-    init(text: String) { self.text = text }
+    package init(text: String) { self.text = text }
 
     /// A new token of 256 random bits, fit for a header field.
     static func newToken() -> GivenSecret {

@@ -1,31 +1,34 @@
 // Which codes were given out, and which devices have a token for one: a database of its own beside the records.
-import Foundation
+package import Foundation
 import Glibc
 import SQLite
 
 /// A code as `codes list` shows it; the code itself is not kept.
-struct CodeEntry: Sendable, Equatable {
-    enum State: Sendable, Equatable {
+package struct CodeEntry: Sendable, Equatable {
+    package enum State: Sendable, Equatable {
         case open
         case expired
         /// The device that has a token for it.
         case used(by: String)
     }
 
-    var id: Int64
-    var expires: Date
-    var state: State
+    package var id: Int64
+    package var expires: Date
+    package var state: State
 }
 
 /// Codes, each good for one device and once, and the tokens that they were exchanged for.
-actor Enrolments {
+package final class Enrolments: @unchecked Sendable {
+    // Unchecked because the database is used under `lock`, and what is known of it under `knownLock`.
     private let database: Connection
-    /// Devices by the digests of their tokens.
-    private var devices: [[UInt8]: String] = [:]
+    private let lock = NSLock()
+    /// Not held while a disk is waited for: each request asks for its token.
+    private let knownLock = NSLock()
+    private var tokens = KnownTokens()
     private var hasCodes = false
 
     /// Opens the database of a data directory, which the receiver may have open at the same time.
-    init(directory: String) throws {
+    package init(directory: String) throws {
         let path = "\(directory)/.receiver-enrolments.sqlite"
         try Self.make(path, in: directory)
         database = try Connection(path: path, access: .readWrite)
@@ -40,9 +43,7 @@ actor Enrolments {
             """
         )
         let row = try database.prepare("SELECT digest, device FROM tokens")
-        var devices: [[UInt8]: String] = [:]
-        while try row.step() { devices[row.data(0)] = row.text(1) }
-        self.devices = devices
+        while try row.step() { tokens.add(digest: row.data(0), device: row.text(1)) }
     }
 
     /// For its owner alone; one that root makes belongs to the directory's owner.
@@ -63,16 +64,20 @@ actor Enrolments {
     // MARK: Codes
 
     /// A new code; it is on the disk when this returns.
-    func add(until expires: Date) throws -> (id: Int64, code: GivenSecret) {
+    package func add(until expires: Date) throws -> (id: Int64, code: GivenSecret) {
         let code = GivenSecret.newCode()
-        let row = try database.prepare("INSERT INTO codes(digest, expires) VALUES (?,?)")
-        try row.bind(code.digest, at: 1)
-        try row.bind(Self.seconds(expires), at: 2)
-        try row.run()
-        return (try database.integer("SELECT last_insert_rowid()") ?? 0, code)
+        return try lock.withLock {
+            let row = try database.prepare("INSERT INTO codes(digest, expires) VALUES (?,?)")
+            try row.bind(code.digest, at: 1)
+            try row.bind(Self.seconds(expires), at: 2)
+            try row.run()
+            return (try database.integer("SELECT last_insert_rowid()") ?? 0, code)
+        }
     }
 
-    func list(at now: Date) throws -> [CodeEntry] {
+    package func list(at now: Date) throws -> [CodeEntry] { try lock.withLock { try entries(now) } }
+
+    private func entries(_ now: Date) throws -> [CodeEntry] {
         let row = try database.prepare("SELECT id, expires, device FROM codes ORDER BY id")
         var entries: [CodeEntry] = []
         while try row.step() {
@@ -92,9 +97,11 @@ actor Enrolments {
     /// Ends a code that was not used; of one that was, what is known of it goes, and the device keeps its token.
     ///
     /// False where there is none.
-    func drop(_ id: Int64) throws -> Bool {
-        try database.run("DELETE FROM codes WHERE id=?", id)
-        return database.changes == 1
+    package func drop(_ id: Int64) throws -> Bool {
+        try lock.withLock {
+            try database.run("DELETE FROM codes WHERE id=?", id)
+            return database.changes == 1
+        }
     }
 
     // MARK: Devices
@@ -103,16 +110,20 @@ actor Enrolments {
     ///
     /// Both are on the disk when this returns.
     func exchange(_ code: GivenSecret, for device: String, at now: Date) throws -> GivenSecret? {
-        try database.execute("BEGIN IMMEDIATE")
-        do {
-            let token = try take(code, for: device, at: now)
-            try database.execute("COMMIT")
-            if let token { devices[token.digest] = device }
-            return token
-        } catch {
-            try? database.execute("ROLLBACK")
-            throw error
+        let token = try lock.withLock {
+            try database.execute("BEGIN IMMEDIATE")
+            do {
+                let token = try take(code, for: device, at: now)
+                try database.execute("COMMIT")
+                return token
+            } catch {
+                try? database.execute("ROLLBACK")
+                throw error
+            }
         }
+        guard let token else { return nil }
+        knownLock.withLock { tokens.add(digest: token.digest, device: device) }
+        return token
     }
 
     private func take(
@@ -148,16 +159,18 @@ actor Enrolments {
     }
 
     /// The device that has this token; nil where none has.
-    func device(of token: String) -> String? { devices[GivenSecret(text: token).digest] }
+    func device(of token: GivenSecret) -> String? {
+        knownLock.withLock { tokens }.device(of: token)
+    }
 
     /// Whether codes were ever given out: then not any token will do.
     func isInUse() throws -> Bool {
+        if knownLock.withLock({ hasCodes }) { return true }
         // AUTOINCREMENT remembers those that were dropped, too.
-        if !hasCodes {
-            let count = "SELECT count(*) FROM sqlite_sequence WHERE name='codes'"
-            hasCodes = try database.integer(count) ?? 0 > 0
-        }
-        return hasCodes
+        let count = "SELECT count(*) FROM sqlite_sequence WHERE name='codes'"
+        let isInUse = try lock.withLock { try database.integer(count) ?? 0 > 0 }
+        if isInUse { knownLock.withLock { hasCodes = true } }
+        return isInUse
     }
 
     private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }

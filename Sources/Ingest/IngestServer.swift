@@ -1,0 +1,188 @@
+// The routes of the receiver (contract, sections 3 and 7).
+import Foundation
+
+/// Answers ingest requests.
+package struct IngestServer: HTTPApplication {
+    /// Most bytes of a request for a token.
+    private static let enrolmentLimit = 4096
+
+    private let archive: Archive
+    private let tokens: TokenList
+    private let enrolments: Enrolments
+    private let enrolRoute: EnrolRoute
+    private let maxBody: Int
+    private let log: ServerLog
+    private let version: String
+    private let isBehindProxy: Bool
+    package let spoolFolder: String
+
+    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `isBehindProxy`: clients are told apart
+    /// by what a proxy says of them.
+    package init(
+        directory: String,
+        tokens: TokenList,
+        maxBody: Int,
+        version: String,
+        isBehindProxy: Bool = false,
+        log: ServerLog
+    ) throws {
+        archive = try Archive(directory: directory)
+        enrolments = try Enrolments(directory: directory)
+        enrolRoute = EnrolRoute(enrolments)
+        spoolFolder = directory
+        self.tokens = tokens
+        self.maxBody = maxBody
+        self.version = version
+        self.isBehindProxy = isBehindProxy
+        self.log = log
+    }
+
+    /// Whether any token is taken.
+    package func isOpen() throws -> Bool { try tokens.isOpen && !enrolments.isInUse() }
+
+    // MARK: By the header
+
+    package func plan(_ head: RequestHead) -> RequestPlan {
+        do {
+            return try route(head)
+        } catch {
+            return .answer(refused(error))
+        }
+    }
+
+    private func route(_ head: RequestHead) throws -> RequestPlan {
+        switch head.path {
+        case "/healthz":
+            try expect("GET", head)
+            return .answer(health())
+        case "/api/device/verify":
+            try expect("POST", head)
+            return .answer(try verify(head))
+        case "/api/device/enroll":
+            try expect("POST", head)
+            return try body(head, limit: Self.enrolmentLimit)
+        case "/api/ingest":
+            try expect("POST", head)
+            _ = try authorize(head)
+            _ = try key(head)
+            return try ingestBody(head)
+        default: throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
+        }
+    }
+
+    private func expect(_ method: String, _ head: RequestHead) throws {
+        guard head.method != method else { return }
+        throw Refusal(status: 405, reason: "use \(method)", allow: method)
+    }
+
+    private func ingestBody(_ head: RequestHead) throws -> RequestPlan {
+        guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
+            throw Refusal(status: 415, reason: "Content-Type must be application/json")
+        }
+        guard head.isChunked || head.length != nil else {
+            throw Refusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
+        }
+        try Inflater.check(head.fields[.contentEncoding] ?? "")
+        return try body(head, limit: maxBody)
+    }
+
+    private func body(_ head: RequestHead, limit: Int) throws -> RequestPlan {
+        guard head.length ?? 0 <= limit else { throw Refusal.tooLarge(limit) }
+        return .body(limit: limit)
+    }
+
+    /// The device that the request's token is bound to, "" for any.
+    private func authorize(_ head: RequestHead) throws -> String {
+        let text = head.fields[.token] ?? ""
+        let token = GivenSecret(text: text)
+        if let device = enrolments.device(of: token) ?? tokens.device(of: token) { return device }
+        // Where devices enrol, a server without a list is open no more.
+        guard !text.isEmpty, try isOpen() else {
+            throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
+        }
+        return ""
+    }
+
+    /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
+    private func key(_ head: RequestHead) throws -> String {
+        let text = head.fields[.idempotencyKey] ?? ""
+        let key = String(text.dropFirst().dropLast())
+        guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), isName(key) else {
+            throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
+        }
+        return key
+    }
+
+    private func verify(_ head: RequestHead) throws -> HTTPAnswer {
+        let device = try authorize(head)
+        return HTTPAnswer(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+    }
+
+    private func health() -> HTTPAnswer {
+        let totals = archive.totals
+        return HTTPAnswer(
+            200,
+            ["ok": true, "version": version, "records": totals.records, "batches": totals.batches]
+        )
+    }
+
+    private func refused(_ error: any Error) -> HTTPAnswer {
+        guard let refusal = error as? Refusal else {
+            log.write("error: \(error)")
+            return HTTPAnswer(Refusal(status: 500, reason: "\(error)"))
+        }
+        log.write("refused \(refusal.status): \(refusal.reason)")
+        return HTTPAnswer(refusal)
+    }
+
+    // MARK: With the body
+
+    package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
+        do {
+            return try head.path == "/api/device/enroll" ? enrol(head, body) : ingest(head, body)
+        } catch {
+            return refused(error)
+        }
+    }
+
+    private func enrol(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
+        let data = try body.withView { Data($0[0..<$0.count]) }
+        let (token, device) = try enrolRoute.exchange(data, from: client(head))
+        log.write("\(device) has enrolled")
+        return HTTPAnswer(200, ["token": token, "device_id": device])
+    }
+
+    /// Whom a wrong code is counted for.
+    ///
+    /// A proxy adds its client at the end; what is before that anybody may write.
+    private func client(_ head: RequestHead) -> String {
+        guard isBehindProxy, let list = head.fields[.forwardedFor] else { return head.address }
+        let last = list.split(separator: ",").last.map { $0.filter { $0 != " " } }
+        return last.map { String($0.prefix(64)) } ?? head.address
+    }
+
+    private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
+        let started = ContinuousClock.now
+        let (device, key, size) = (try authorize(head), try key(head), wire.count)
+        let encoding = head.fields[.contentEncoding] ?? ""
+        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
+        let (batch, receipt) = try body.withView { view in
+            let batch = try IncomingBatch(checking: view)
+            guard device.isEmpty || device == batch.device else {
+                throw Refusal(status: 403, reason: "the token belongs to another device_id")
+            }
+            return (batch, try archive.store(batch, key: key, body: view))
+        }
+        let milliseconds = (ContinuousClock.now - started) / .milliseconds(1)
+        log.write(
+            "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(Int(milliseconds)) ms"
+        )
+        return HTTPAnswer(
+            200,
+            [
+                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
+                "batch_id": key,
+            ]
+        )
+    }
+}

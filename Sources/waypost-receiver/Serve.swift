@@ -1,0 +1,94 @@
+// `waypost-receiver serve`: receives until it is told to stop.
+import ArgumentParser
+import Foundation
+import Glibc
+import Ingest
+
+struct Serve: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Receive until SIGTERM or SIGINT.",
+        discussion: """
+            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, sound beside it. DuckDB reads \
+            them with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
+            """
+    )
+
+    @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
+    @Option(help: "Where the files go.") var data = "./waypost-data"
+    @Option(help: "A file of device tokens, one a line; without it and without codes any is taken.")
+    var tokens: String?
+    @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
+    var maxBody = ByteSize(bytes: 16 << 20)
+    @Flag(
+        help: ArgumentHelp(
+            "All connections come from a proxy: count clients by its X-Forwarded-For.",
+            discussion: "The limit of connections an address is the proxy's to keep then."
+        )
+    )
+    var behindProxy = false
+    @Flag(help: "No line a batch.") var quiet = false
+    @Flag(help: "Print what the directory holds, and end.") var summary = false
+    @Flag(help: "With --summary: one JSON object.") var json = false
+
+    mutating func validate() throws {
+        guard ListenAddress(listen) != nil else {
+            throw ValidationError(
+                "--listen takes IPV4-ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
+            )
+        }
+        guard maxBody.bytes <= 1 << 30 else {
+            throw ValidationError("--max-body takes 1GiB at most")
+        }
+    }
+
+    func run() throws {
+        guard !summary else { return print(try Summary(directory: data).text(json: json)) }
+        do {
+            try serve()
+        } catch let failure as StartFailure {
+            Self.complain("\(failure)")
+            throw ExitCode(78)
+        } catch {
+            Self.complain("\(error)")
+            throw ExitCode(1)
+        }
+    }
+
+    private static func complain(_ text: String) {
+        FileHandle.standardError.write(Data("waypost-receiver: \(text)\n".utf8))
+    }
+
+    private func serve() throws {
+        guard let address = ListenAddress(listen) else { return }
+        // Before any thread: those that come inherit that the signals are taken.
+        let signals = StopSignals()
+        let list = try TokenList(file: tokens)
+        if let note = list.note { Self.complain(note) }
+        let application = try IngestServer(
+            directory: data,
+            tokens: list,
+            maxBody: maxBody.bytes,
+            version: Receiver.currentVersion,
+            isBehindProxy: behindProxy,
+            log: ServerLog(isQuiet: quiet)
+        )
+        let socket = try address.listen()
+        var bounds = HTTPBounds()
+        if behindProxy { bounds.perAddress = 0 }
+        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        try announce(socket, isOpen: application.isOpen())
+        signals.wait()
+        // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
+        exitAfter(seconds: 4)
+        daemon.windDown()
+    }
+
+    private func announce(_ socket: Int32, isOpen: Bool) throws {
+        let path = URL(fileURLWithPath: data).path
+        let place = try ListenAddress.text(of: socket)
+        FileHandle.standardOutput.write(
+            Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
+        )
+        if isOpen { Self.complain("no --tokens: any device token is taken") }
+    }
+}
