@@ -255,7 +255,7 @@ import Testing
     }
 }
 
-private func gzip(_ data: Data) -> Data {
+func gzip(_ data: Data) -> Data {
     var stream = z_stream()
     _ = waypost_deflate_start(&stream, 6, 31)
     defer { deflateEnd(&stream) }
@@ -274,7 +274,7 @@ private func gzip(_ data: Data) -> Data {
     return Data(output.prefix(count))
 }
 
-private func zstandard(_ data: Data) -> Data {
+func zstandard(_ data: Data) -> Data {
     var output = [UInt8](repeating: 0, count: ZSTD_compressBound(data.count))
     let count = Array(data).withUnsafeBytes {
         ZSTD_compress(&output, output.count, $0.baseAddress, $0.count, 3)

@@ -7,10 +7,18 @@ final class ReceiverProcess {
     private(set) var base = URL(fileURLWithPath: "/")
     private var process = Process()
     private let arguments: [String]
+    private let environment: [String: String]
 
-    init(_ arguments: [String] = []) throws {
-        folder = NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString
+    var port: UInt16 { UInt16(base.port ?? 0) }
+
+    var pid: Int32 { process.processIdentifier }
+
+    init(_ arguments: [String] = [], environment: [String: String] = [:], in place: String? = nil)
+        throws
+    {
+        folder = place ?? NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString
         self.arguments = arguments
+        self.environment = environment
         try start()
     }
 
@@ -19,6 +27,7 @@ final class ReceiverProcess {
         process = Process()
         process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
         process.arguments = ["--listen", "127.0.0.1:0", "--data", folder, "--quiet"] + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let output = Pipe()
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice

@@ -116,11 +116,11 @@ final class BatchFiles {
     private func appendLine(_ body: ByteView, _ range: Range<Int>, _ date: String) throws {
         var start = range.lowerBound
         while start < range.upperBound {
-            let piece = body[start..<min(range.upperBound, start + (64 << 10))]
-            let end = piece.firstIndex { $0 == 10 || $0 == 13 } ?? piece.count
-            try add(UnsafeRawBufferPointer(rebasing: piece[..<end]), date)
-            body.release(start..<start + end)
-            start += end < piece.count ? end + 1 : end
+            let end = body.lineEnd(from: start, to: min(range.upperBound, start + (64 << 10)))
+            try add(body[start..<end], date)
+            body.release(start..<end)
+            start = end
+            while start < range.upperBound, body[start] == 10 || body[start] == 13 { start += 1 }
         }
     }
 

@@ -131,7 +131,7 @@ struct JSONText {
         position += 1
         while true {
             let stop = min(bytes.count, position + Self.stride)
-            while position < stop, Self.isPlain(bytes[position]) { position += 1 }
+            position = bytes.endOfPlainText(from: position, to: stop)
             release()
             guard let byte = peek else { throw fault }
             switch byte {
@@ -144,10 +144,6 @@ struct JSONText {
             default: continue
             }
         }
-    }
-
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
     private mutating func number() throws {

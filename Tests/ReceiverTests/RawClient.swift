@@ -1,0 +1,185 @@
+// A client that does what no library would: single bytes, half requests, other addresses.
+import Foundation
+import Glibc
+import Support
+
+/// One connection to a receiver; every address of 127.0.0.0/8 is this machine's.
+final class RawClient: @unchecked Sendable {
+    // Unchecked because each is used by one thread at a time.
+    struct Answer: Equatable {
+        var status: Int
+        var header: String
+        var body: String
+    }
+
+    private let number: Int32
+    private var unread: [UInt8] = []
+
+    /// Waits a minute at most for whatever is to come.
+    init(port: UInt16, from address: String = "127.0.0.1") throws {
+        number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        guard Self.with(address, 0, { Glibc.bind(number, $0, $1) }) == 0,
+            Self.with("127.0.0.1", port, { connect(number, $0, $1) }) == 0
+        else { throw NeverHappened(what: "a connection from \(address)") }
+    }
+
+    deinit { Glibc.close(number) }
+
+    convenience init(_ receiver: ReceiverProcess, from address: String = "127.0.0.1") throws {
+        try self.init(port: receiver.port, from: address)
+    }
+
+    private static func with(
+        _ host: String,
+        _ port: UInt16,
+        _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                call($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+
+    /// Sends as much as is taken; false once the other end takes no more.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    @discardableResult
+    func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    /// The other end has nothing more to come from here.
+    func finishSending() { shutdown(number, Int32(SHUT_WR)) }
+
+    /// The next answer; nil: the connection ended first.
+    func answer() -> Answer? {
+        let end = Array("\r\n\r\n".utf8)
+        while !unread.contains(end) { guard receive() else { return nil } }
+        guard let head = unread.firstRange(of: end) else { return nil }
+        let header = String(decoding: unread[..<head.lowerBound], as: UTF8.self)
+        let lines = header.components(separatedBy: "\r\n")
+        let length = lines.first { $0.lowercased().hasPrefix("content-length:") }
+            .flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) }
+        let status = Int(header.dropFirst(9).prefix(3)) ?? 0
+        unread.removeFirst(head.upperBound)
+        while unread.count < length ?? 0 { guard receive() else { return nil } }
+        let body = String(decoding: unread.prefix(length ?? 0), as: UTF8.self)
+        unread.removeFirst(length ?? 0)
+        return Answer(status: status, header: header, body: body)
+    }
+
+    /// Whether the other end has closed, once something comes or a minute is over.
+    func isAtEnd() -> Bool { unread.isEmpty && !receive() }
+
+    /// Whether something, be it the end, has come.
+    func hasNews() -> Bool {
+        var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 1
+    }
+
+    private func receive() -> Bool {
+        var block = [UInt8](repeating: 0, count: 64 << 10)
+        let count = recv(number, &block, block.count, 0)
+        guard count > 0 else { return false }
+        unread += block.prefix(count)
+        return true
+    }
+}
+
+/// Requests as bytes.
+enum RawRequest {
+    static func head(
+        _ key: String = UUID().uuidString,
+        length: Int? = nil,
+        encoding: String? = nil,
+        extra: String = "",
+        version: String = "HTTP/1.1",
+        token: String = "t"
+    ) -> String {
+        var lines = [
+            "POST /api/ingest \(version)", "Host: receiver", "X-Device-Token: \(token)",
+            "Idempotency-Key: \"\(key)\"", "Content-Type: application/json",
+        ]
+        if let length { lines.append("Content-Length: \(length)") }
+        if let encoding { lines.append("Content-Encoding: \(encoding)") }
+        return lines.map { $0 + "\r\n" }.joined() + extra + "\r\n"
+    }
+
+    static let health = "GET /healthz HTTP/1.1\r\nHost: receiver\r\n\r\n"
+
+    /// A batch of records with these ids; `padding`: further members of each.
+    static func batch(_ ids: [String], device: String = "d1", padding: String = "") -> [UInt8] {
+        let records = ids.map {
+            #"{"id":"\#($0)","timestamp":"2026-11-21T04:30:07.123Z"\#(padding)}"#
+        }
+        return Array(
+            """
+            {"stream_name":"places","device_id":"\(device)","data":[\(records.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(ids.count)}}
+            """.utf8
+        )
+    }
+}
+
+extension ReceiverProcess {
+    /// A batch of one record, from an address of its own; its status, 0 without an answer.
+    func takesABatch(from address: String = "127.9.9.9") throws -> Int {
+        let client = try RawClient(self, from: address)
+        let body = RawRequest.batch([UUID().uuidString])
+        client.send(RawRequest.head(length: body.count))
+        client.send(body)
+        return client.answer()?.status ?? 0
+    }
+
+    /// The most that was resident since the start, in bytes.
+    func residentPeak() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        let digits = line?.filter(\.isNumber) ?? ""
+        guard let kilobytes = Int(digits) else { throw NeverHappened(what: "VmHWM") }
+        return kilobytes << 10
+    }
+
+    /// Four times the default of --max-body, and 60 MB.
+    static let residentLimit = 4 * (16 << 20) + 60_000_000
+}
+
+extension RawClient {
+    /// The next answer, waited for as many minutes.
+    func answer(within minutes: Int) -> Answer? {
+        for _ in 0..<minutes where !hasNews() {
+            if (try? waitUntil("an answer") { hasNews() }) != nil { break }
+        }
+        return answer()
+    }
+}
+
+/// Runs `body` on as many threads at once, and waits for all of them.
+func withThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
+    let left = Locked(count)
+    for number in 0..<count {
+        Thread.detachNewThread {
+            body(number)
+            left.update { $0 -= 1 }
+        }
+    }
+    try waitUntil("the end of all threads", limit: .seconds(600)) { left.value == 0 }
+}
