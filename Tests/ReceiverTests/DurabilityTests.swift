@@ -1,0 +1,146 @@
+// What was answered is stored, once: when the receiver is killed, when the disk is full, when files are archived.
+import Foundation
+import Support
+import Testing
+
+@Suite struct DurabilityTests {
+    @Test func killAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
+        let receiver = try ReceiverProcess()
+        let clients = ManyClients(64, of: receiver)
+        for _ in 0..<5 {
+            let before = clients.answered.value.count
+            try waitUntil("answers") { clients.answered.value.count > before + 100 }
+            receiver.kill()
+            try receiver.start()
+            clients.port.update { $0 = receiver.port }
+        }
+        try clients.finish()
+        let stored = try receiver.ids("places")
+        #expect(stored.count == Set(stored).count)
+        #expect(Set(stored) == clients.answered.value)
+    }
+
+    @Test func fullDiskAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
+        let temporary = TemporaryFolder("data")
+        let disk = try FailingDisk(in: temporary)
+        let receiver = try ReceiverProcess(
+            environment: disk.environment,
+            in: temporary.path + "/data"
+        )
+        let clients = ManyClients(64, of: receiver)
+        for fault in [ENOSPC, EIO, ENOSPC] {
+            let before = clients.answered.value.count
+            try waitUntil("answers") { clients.answered.value.count > before + 100 }
+            try disk.fail(fault)
+            let refused = clients.statuses.value[500, default: 0]
+            try waitUntil("refusals") { clients.statuses.value[500, default: 0] > refused + 64 }
+            // Nobody finds half a batch meanwhile, and the server says that it is there.
+            #expect(Set(try receiver.ids("places")).isSuperset(of: clients.answered.value))
+            let client = try RawClient(receiver, from: "127.0.0.99")
+            client.send(RawRequest.health)
+            #expect(client.answer()?.status == 200)
+            try disk.fail(0)
+        }
+        try clients.finish()
+        let stored = try receiver.ids("places")
+        #expect(stored.count == Set(stored).count)
+        #expect(Set(stored) == clients.answered.value)
+        #expect(Set(clients.statuses.value.keys).isSubset(of: [0, 200, 500]))
+    }
+
+    private func post(_ receiver: ReceiverProcess, _ ids: [String]) throws -> RawClient.Answer? {
+        let client = try RawClient(receiver)
+        let body = RawRequest.batch(ids)
+        client.send(Array(RawRequest.head(length: body.count).utf8) + body)
+        return client.answer()
+    }
+
+    @Test func partitionThatWasArchivedAway_isNoError_nowOrLater() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try post(receiver, ["a", "b", "c"])?.status == 200)
+        let partition = receiver.folder + "/stream=places/date=2026-11-21"
+        let archive = TemporaryFolder()
+        try FileManager.default.moveItem(atPath: partition, toPath: archive.path + "/kept")
+        // While it runs; then at a start, and with nothing new in the place of the old.
+        #expect(try post(receiver, ["d"])?.status == 200)
+        receiver.kill()
+        try receiver.start()
+        #expect(try receiver.ids("places") == ["d"])
+        try FileManager.default.removeItem(atPath: partition)
+        #expect(receiver.terminate() == 0)
+        try receiver.start()
+        #expect(try post(receiver, ["a", "e"])?.body.contains(#""duplicates":1"#) == true)
+        receiver.kill()
+        try receiver.start()
+        #expect(try receiver.ids("places") == ["e"])
+        // One that comes back is left as it was.
+        #expect(receiver.terminate() == 0)
+        try FileManager.default.removeItem(atPath: partition)
+        try receiver.start()
+        #expect(receiver.terminate() == 0)
+        try FileManager.default.moveItem(atPath: archive.path + "/kept", toPath: partition)
+        try receiver.start()
+        #expect(try receiver.ids("places").first == "a")
+    }
+
+    @Test func health_isToldWhileTheIndexIsHeld_andCountsOutliveARestart() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try post(receiver, ["a", "b"])?.status == 200)
+        receiver.kill()
+        try receiver.start()
+        let script = """
+            import sqlite3, sys
+            held = sqlite3.connect(sys.argv[1], isolation_level=None)
+            held.execute("BEGIN IMMEDIATE")
+            print("held", flush=True)
+            sys.stdin.read()
+            """
+        let (input, output) = (Pipe(), Pipe())
+        let holder = try Process.started(
+            "/usr/bin/python3",
+            ["-c", script, receiver.folder + "/.receiver.sqlite"],
+            input: input,
+            output: output
+        )
+        _ = output.fileHandleForReading.availableData
+        let waiting = try RawClient(receiver)
+        let body = RawRequest.batch(["c"])
+        waiting.send(Array(RawRequest.head(length: body.count).utf8) + body)
+        let client = try RawClient(receiver)
+        client.send(RawRequest.health)
+        #expect(client.answer()?.body.contains(#""batches":1,"ok":true,"records":2"#) == true)
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        #expect([200, 500].contains(waiting.answer()?.status))
+    }
+}
+
+/// A disk that fails on demand, by the library that stands before the system calls.
+struct FailingDisk {
+    let environment: [String: String]
+    private let control: FileHandle
+
+    /// For what is below `data` in this folder.
+    init(in folder: TemporaryFolder) throws {
+        let library = folder.path + "/faults.so"
+        let source = Tree.path("Tests/FieldFaults/fieldfaults.c")
+        let compiler = try Process.run(
+            "/usr/bin/env",
+            ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-lpthread"]
+        )
+        try #require(compiler.status == 0, "\(compiler.error)")
+        let path = folder.path + "/control"
+        try Data(count: 64).write(to: URL(fileURLWithPath: path))
+        control = try #require(FileHandle(forUpdatingAtPath: path))
+        environment = [
+            "LD_PRELOAD": library, "FIELDFAULTS_DIR": folder.path + "/data",
+            "FIELDFAULTS_CONTROL": path,
+        ]
+    }
+
+    /// Every write fails so from now on; 0: none does.
+    func fail(_ code: Int32) throws {
+        try control.seek(toOffset: 0)
+        try control.write(contentsOf: withUnsafeBytes(of: Int64(code)) { Data($0) })
+    }
+}

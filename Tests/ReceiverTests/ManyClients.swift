@@ -1,0 +1,59 @@
+// Gateways that send until they are answered, whatever becomes of the receiver meanwhile.
+import Foundation
+import Support
+
+/// Clients, each a thread and an address of its own kind, that send one batch after another and repeat what was not answered.
+final class ManyClients: Sendable {
+    /// Where the receiver is now.
+    let port: Locked<UInt16>
+    /// Records of batches that were answered with 200.
+    let answered = Locked<Set<String>>([])
+    /// Answers by status; 0 stands for none.
+    let statuses = Locked<[Int: Int]>([:])
+    private let isOver = Locked(false)
+    private let running: Locked<Int>
+
+    init(_ count: Int, of receiver: ReceiverProcess) {
+        port = Locked(receiver.port)
+        running = Locked(count)
+        for number in 0..<count {
+            Thread.detachNewThread { [self] in
+                run(number)
+                running.update { $0 -= 1 }
+            }
+        }
+    }
+
+    /// Until what each is sending now is answered.
+    func finish() throws {
+        isOver.update { $0 = true }
+        try waitUntil("the last answers", limit: .seconds(300)) { running.value == 0 }
+    }
+
+    private func run(_ number: Int) {
+        var round = 0
+        while !isOver.value {
+            let ids = (0..<5).map { "c\(number)-\(round)-\($0)" }
+            let body = RawRequest.batch(ids, device: "d\(number)")
+            let key = "\(number)-\(round)"
+            while send(key, body, from: "127.0.1.\(1 + number / 8)") != 200 { usleep(20_000) }
+            answered.update { $0.formUnion(ids) }
+            round += 1
+        }
+    }
+
+    private func send(_ key: String, _ body: [UInt8], from address: String) -> Int {
+        let client = try? RawClient(port: port.value, from: address)
+        client?.send(Array(RawRequest.head(key, length: body.count).utf8) + body)
+        let status = client?.answer()?.status ?? 0
+        statuses.update { $0[status, default: 0] += 1 }
+        return status
+    }
+}
+
+extension ReceiverProcess {
+    /// The ids in the files of a stream, in any order.
+    func ids(_ stream: String) throws -> [String] {
+        try records(stream).compactMap { $0["id"] as? String }
+    }
+}
