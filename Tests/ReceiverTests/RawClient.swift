@@ -158,6 +158,15 @@ extension ReceiverProcess {
         return kilobytes << 10
     }
 
+    /// What it has used of processors, all threads (proc(5), fields 14 and 15 of `stat`).
+    func processorSeconds() throws -> Double {
+        let stat = try String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+        let fields =
+            stat.split(separator: ")").last?.split(separator: " ").compactMap { Double($0) } ?? []
+        guard fields.count > 12 else { throw NeverHappened(what: "the fields of stat") }
+        return (fields[10] + fields[11]) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
     /// Four times the default of --max-body, and 60 MB.
     static let residentLimit = 4 * (16 << 20) + 60_000_000
 }
