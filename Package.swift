@@ -42,7 +42,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let fuzzing: [Target] = {
     let fuzzed: [Target.Dependency] = [
         "Beacons", "Location", "Containers", "Upload", "Gateway", "Queue", "Streams", "Board",
-        "Configuration", "Host",
+        "Configuration", "Host", "Ingest",
         "Support",
     ]
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
@@ -163,7 +163,7 @@ let package = Package(
                 "Audio", "Upload", "Containers", "CLinux",
             ]
         ),
-        module("Ingest", ["SQLite", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
+        module("Ingest", ["SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
         .executableTarget(
             name: "waypost",
             dependencies: [

@@ -7,6 +7,8 @@ package struct IngestServer: HTTPApplication {
     private static let enrolmentLimit = 4096
 
     private let archive: Archive
+    /// What inflating and checking costs in memory, it costs so many times at most; storing costs little.
+    private let checking = DispatchSemaphore(value: 2)
     private let tokens: TokenList
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
@@ -161,18 +163,22 @@ package struct IngestServer: HTTPApplication {
         return last.map { String($0.prefix(64)) } ?? head.address
     }
 
+    private func checked(_ wire: Spool, _ encoding: String) throws -> (Spool, IncomingBatch) {
+        checking.wait()
+        defer { checking.signal() }
+        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
+        return (body, try body.withView { try IncomingBatch(checking: $0) })
+    }
+
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
         let started = ContinuousClock.now
         let (device, key, size) = (try authorize(head), try key(head), wire.count)
         let encoding = head.fields[.contentEncoding] ?? ""
-        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
-        let (batch, receipt) = try body.withView { view in
-            let batch = try IncomingBatch(checking: view)
-            guard device.isEmpty || device == batch.device else {
-                throw Refusal(status: 403, reason: "the token belongs to another device_id")
-            }
-            return (batch, try archive.store(batch, key: key, body: view))
+        let (body, batch) = try checked(wire, encoding)
+        guard device.isEmpty || device == batch.device else {
+            throw Refusal(status: 403, reason: "the token belongs to another device_id")
         }
+        let receipt = try body.withView { try archive.store(batch, key: key, body: $0) }
         let milliseconds = (ContinuousClock.now - started) / .milliseconds(1)
         log.write(
             "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(Int(milliseconds)) ms"

@@ -167,3 +167,6 @@ static inline int waypost_watch_arrivals(const char *folder) {
 static inline int waypost_own_network(void) {
     return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;
 }
+
+/// Waits until everything of the file system that a descriptor is on is on the disk (syncfs(2)); 0, or -1 with errno.
+static inline int waypost_sync_file_system(int fd) { return (int)syscall(SYS_syncfs, fd); }

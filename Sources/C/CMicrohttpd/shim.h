@@ -16,11 +16,12 @@ struct waypost_http_bounds {
 };
 
 /// One thread that serves all connections of a listening socket, which is closed with it; null when it cannot start.
+/// By poll: its epoll is edge-triggered, and learns of an end that came with the last bytes only when the time is out.
 static inline struct MHD_Daemon *waypost_http_start(int listener, struct waypost_http_bounds bounds,
                                                     MHD_AccessHandlerCallback handle,
                                                     MHD_RequestCompletedCallback completed,
                                                     MHD_NotifyConnectionCallback connection, void *context) {
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, context,
+    return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, context,
                             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listener,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, bounds.connection_memory,
                             MHD_OPTION_CONNECTION_LIMIT, bounds.connections,

@@ -13,7 +13,7 @@ package struct Receipt: Sendable, Equatable {
 /// A batch is in the archive when the index's transaction is committed. Files are appended before that and
 /// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start.
 package final class Archive: @unchecked Sendable {
-    // Unchecked because the index and the files are used under `lock`, and the totals under theirs.
+    // Unchecked because the index and the files are used by the queue's leader, and the totals under their lock.
     package struct Totals: Sendable, Equatable {
         package var records: Int64
         package var batches: Int64
@@ -22,7 +22,7 @@ package final class Archive: @unchecked Sendable {
     private let directory: String
     private let index: Connection
     private let folders: DurableFolders
-    private let lock = NSLock()
+    private let queue = GroupQueue()
     /// Held as long as the archive lives.
     private let place: DirectoryLock
     private let totalsLock = NSLock()
@@ -68,28 +68,56 @@ package final class Archive: @unchecked Sendable {
 
     /// Stores what is new of a batch; all of it is on the disk when this returns.
     ///
-    /// `key`: the gateway's own for this batch.
+    /// `key`: the gateway's own for this batch. Batches that wait at the same time are stored together: a disk takes
+    /// as long for one as for thirty.
     package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         // A key is one gateway's for one stream; two gateways may choose the same.
         let key = "\(batch.device)/\(batch.stream)/\(key)"
-        return try lock.withLock {
-            if let known = try receipt(of: key) { return known }
-            let files = try BatchFiles(batch, in: folders, lengths: settleLengths(batch))
-            try index.execute("BEGIN IMMEDIATE")
+        let mine = WaitingBatch(batch: batch, key: key, body: body)
+        return try queue.perform(mine) { group in
             do {
-                let receipt = try append(batch, body, files)
-                try remember(key, receipt, files)
-                try index.execute("COMMIT")
-                totalsLock.withLock {
-                    total.records += Int64(receipt.accepted)
-                    total.batches += 1
+                try commit(group)
+            } catch  where group.count > 1 {
+                // What is wrong with one is no reason to refuse the others.
+                for one in group {
+                    do { try commit([one]) } catch { one.result = .failure(error) }
                 }
-                return receipt
             } catch {
-                if !index.isAutocommit { try index.execute("ROLLBACK") }
-                files.undo()
-                throw error
+                for one in group { one.result = .failure(error) }
             }
+        }
+    }
+
+    private func commit(_ group: [WaitingBatch]) throws {
+        let files = BatchFiles(in: folders, lengths: try settleLengths(group))
+        try index.execute("BEGIN IMMEDIATE")
+        var receipts: [Receipt] = []
+        var new = Totals(records: 0, batches: 0)
+        do {
+            for one in group {
+                if let known = try receipt(of: one.key) {
+                    receipts.append(known)
+                    continue
+                }
+                let receipt = try append(one, files)
+                try remember(one.key, receipt)
+                receipts.append(receipt)
+                new.records += Int64(receipt.accepted)
+                new.batches += 1
+            }
+            try files.finish()
+            for (file, length) in files.lengths { try note(length, of: file) }
+            try count(new)
+            try index.execute("COMMIT")
+        } catch {
+            if !index.isAutocommit { try index.execute("ROLLBACK") }
+            files.undo()
+            throw error
+        }
+        for (one, receipt) in zip(group, receipts) { one.result = .success(receipt) }
+        totalsLock.withLock {
+            total.records += new.records
+            total.batches += new.batches
         }
     }
 
@@ -100,58 +128,53 @@ package final class Archive: @unchecked Sendable {
         return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
     }
 
-    /// Where each file of a batch ends.
+    /// Where each file of these batches ends, by its folder.
     ///
     /// A person may have moved or emptied one. That is noted before anything is written to it: a crash between
     /// would leave a file that is shorter than what was committed, and the next start would call it damaged.
-    private func settleLengths(_ batch: IncomingBatch) throws -> [String: Int64] {
+    private func settleLengths(_ group: [WaitingBatch]) throws -> [String: Int64] {
         var lengths: [String: Int64] = [:]
-        for date in batch.dates {
-            let file = BatchFiles.name(batch, date)
+        for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
+            let file = BatchFiles.file(in: folder)
             let row = try index.prepare("SELECT length FROM files WHERE path=?")
             try row.bind(file, at: 1)
             let committed = try row.step() ? row.required(0) : 0
             row.reset()
             let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
             if length < committed { try note(length, of: file) }
-            lengths[date] = length
+            lengths[folder] = length
         }
         return lengths
     }
 
     /// Files what is new; the rest was stored before.
-    private func append(
-        _ batch: IncomingBatch,
-        _ body: ByteView,
-        _ files: BatchFiles
-    ) throws -> Receipt {
+    private func append(_ one: WaitingBatch, _ files: BatchFiles) throws -> Receipt {
         var receipt = Receipt(accepted: 0, duplicates: 0)
         let claim = try index.prepare("INSERT OR IGNORE INTO records VALUES (?)")
-        try batch.forEachRecord(of: body) { record in
+        try one.batch.forEachRecord(of: one.body) { record in
             try claim.bind(record.id, at: 1)
             try claim.run()
             guard index.changes == 1 else {
                 receipt.duplicates += 1
                 return
             }
-            try files.append(record, of: body)
+            try files.append(record, of: one.body, to: one.batch.folder(record.time.date))
             receipt.accepted += 1
         }
-        try files.finish()
         return receipt
     }
 
-    private func remember(_ key: String, _ receipt: Receipt, _ files: BatchFiles) throws {
-        for (file, length) in files.lengths { try note(length, of: file) }
+    private func remember(_ key: String, _ receipt: Receipt) throws {
         let row = try index.prepare("INSERT INTO batches VALUES (?,?,?)")
         try row.bind(key, at: 1)
         try row.bind(Int64(receipt.accepted), at: 2)
         try row.bind(Int64(receipt.duplicates), at: 3)
         try row.run()
-        try index.run(
-            "UPDATE totals SET records=records+?, batches=batches+1",
-            Int64(receipt.accepted)
-        )
+    }
+
+    private func count(_ new: Totals) throws {
+        let sql = "UPDATE totals SET records=records+?, batches=batches+?"
+        try index.run(sql, new.records, new.batches)
     }
 
     private func note(_ length: Int64, of file: String) throws {

@@ -1,13 +1,13 @@
-// The files that one batch is written to.
+// The files that a group of batches is written to.
 import Glibc
 
-/// Appends the records of a batch to the file of each day, and writes sound beside them.
+/// Appends records to the file of each stream, day and device, and writes sound beside them.
 ///
 /// Bounded: what waits to be written is a megabyte, and no file is open between two writes.
 final class BatchFiles {
     private static let buffered = 1 << 20
 
-    private struct Day {
+    private struct RecordFile {
         /// Bytes that were there before.
         var start: Int64
         var written: Int64 = 0
@@ -16,129 +16,120 @@ final class BatchFiles {
 
     private let directory: String
     private let folders: DurableFolders
-    private let stream: String
-    private let device: String
-    private var days: [String: Day]
+    /// By their folders.
+    private var files: [String: RecordFile]
     private var waiting = 0
-    /// Sound files of this batch, by their paths.
+    /// Sound files of these batches, by their paths.
     private var sounds: [String] = []
     /// Folders in which names are new.
     private var changed: Set<String> = []
 
-    /// `lengths`: where the file of each day ends.
-    init(_ batch: IncomingBatch, in folders: DurableFolders, lengths: [String: Int64]) throws {
+    /// `lengths`: where the file of each folder ends.
+    init(in folders: DurableFolders, lengths: [String: Int64]) {
         directory = folders.directory
         self.folders = folders
-        stream = batch.stream
-        device = batch.device
-        days = lengths.mapValues { Day(start: $0) }
+        files = lengths.mapValues { RecordFile(start: $0) }
     }
 
-    /// A day's file, from the directory on.
-    static func name(_ batch: IncomingBatch, _ date: String) -> String {
-        "\(folder(batch.stream, batch.device, date))/records.ndjson"
-    }
-
-    private static func folder(_ stream: String, _ device: String, _ date: String) -> String {
-        "stream=\(stream)/date=\(date)/device=\(device)"
-    }
+    /// The file of a folder, from the directory on.
+    static func file(in folder: String) -> String { "\(folder)/records.ndjson" }
 
     /// The files that were written to, from the directory on, and where they end now.
     var lengths: [String: Int64] {
         var lengths: [String: Int64] = [:]
-        for (date, day) in days where day.written > 0 {
-            lengths["\(Self.folder(stream, device, date))/records.ndjson"] = day.start + day.written
+        for (folder, file) in files where file.written > 0 {
+            lengths[Self.file(in: folder)] = file.start + file.written
         }
         return lengths
     }
 
     /// A record's line; sound goes into a file of its own, which the line names.
-    func append(_ record: IncomingRecord, of body: ByteView) throws {
-        let date = record.time.date
+    func append(_ record: IncomingRecord, of body: ByteView, to folder: String) throws {
         if let audio = record.audio {
             let name = "\(record.time.compact)_\(record.id).\(audio.format)"
-            try writeSound(audio, to: name, date, body)
-            try appendMembers(of: record, body, soundName: name)
+            try writeSound(audio, to: name, folder, body)
+            try appendMembers(of: record, body, folder, soundName: name)
         } else {
-            try appendLine(body, record.extent, date)
+            try appendLine(body, record.extent, folder)
         }
-        try add([10], date)
+        try add([10], folder)
     }
 
     /// All of it is on the disk when this returns, and cut off behind it what a crash may have left.
     func finish() throws {
         try flush()
-        for (date, day) in days where day.written > 0 {
-            let folder = Self.folder(stream, device, date)
-            let file = try WrittenFile("\(directory)/\(folder)/records.ndjson")
-            try file.finish(at: day.start + day.written)
-            if day.start == 0 { changed.insert(folder) }
+        var paths = sounds
+        for (folder, file) in files where file.written > 0 {
+            paths.append("\(directory)/\(Self.file(in: folder))")
+            if file.start == 0 { changed.insert(folder) }
         }
-        for folder in changed { try syncFolder("\(directory)/\(folder)") }
+        let new = changed.map { "\(directory)/\($0)" } + folders.takeChanged()
+        try syncAll(paths + new, in: directory)
     }
 
     /// Takes back what was written, as far as the disk lets it; a start does the rest.
     func undo() {
-        for (date, day) in days where day.written > 0 {
-            truncate(
-                "\(directory)/\(Self.folder(stream, device, date))/records.ndjson",
-                Int(day.start)
-            )
+        for (folder, file) in files where file.written > 0 {
+            truncate("\(directory)/\(Self.file(in: folder))", Int(file.start))
         }
         for path in sounds { unlink(path) }
+        // What was to be synced has not been.
+        folders.forget()
     }
 
     // MARK: Lines
 
     /// The members one by one, the sound's replaced by its file's name.
-    private func appendMembers(of record: IncomingRecord, _ body: ByteView, soundName: String)
-        throws
-    {
-        let date = record.time.date
+    private func appendMembers(
+        of record: IncomingRecord,
+        _ body: ByteView,
+        _ folder: String,
+        soundName: String
+    ) throws {
         var separator = UInt8(ascii: "{")
         var text = JSONText(body, at: record.extent.lowerBound)
         try text.object { text, name in
             let value = try text.value()
-            try add([separator], date)
+            try add([separator], folder)
             separator = UInt8(ascii: ",")
             if JSONString.read(body, name) == "audio_data" {
-                try add(Array("\"audio_file\":\"\(soundName)\"".utf8), date)
+                try add(Array("\"audio_file\":\"\(soundName)\"".utf8), folder)
             } else {
-                try appendLine(body, name, date)
-                try add([UInt8(ascii: ":")], date)
-                try appendLine(body, value, date)
+                try appendLine(body, name, folder)
+                try add([UInt8(ascii: ":")], folder)
+                try appendLine(body, value, folder)
             }
         }
-        try add([UInt8(ascii: "}")], date)
+        try add([UInt8(ascii: "}")], folder)
     }
 
     /// In correct JSON line ends stand only between values, so they can be left out.
-    private func appendLine(_ body: ByteView, _ range: Range<Int>, _ date: String) throws {
+    private func appendLine(_ body: ByteView, _ range: Range<Int>, _ folder: String) throws {
         var start = range.lowerBound
         while start < range.upperBound {
             let end = body.lineEnd(from: start, to: min(range.upperBound, start + (64 << 10)))
-            try add(body[start..<end], date)
+            try add(body[start..<end], folder)
             body.release(start..<end)
             start = end
             while start < range.upperBound, body[start] == 10 || body[start] == 13 { start += 1 }
         }
     }
 
-    private func add(_ bytes: some Collection<UInt8>, _ date: String) throws {
-        days[date]?.waiting += bytes
+    private func add(_ bytes: some Collection<UInt8>, _ folder: String) throws {
+        files[folder]?.waiting += bytes
         waiting += bytes.count
         if waiting > Self.buffered { try flush() }
     }
 
     private func flush() throws {
-        for (date, day) in days where !day.waiting.isEmpty {
-            let folder = Self.folder(stream, device, date)
+        for (folder, file) in files where !file.waiting.isEmpty {
             try folders.make(folder)
             // Noted before it is written: half of it may be.
-            days[date]?.written += Int64(day.waiting.count)
-            days[date]?.waiting = []
-            let file = try WrittenFile("\(directory)/\(folder)/records.ndjson")
-            try file.write(day.waiting, at: day.start + day.written)
+            files[folder]?.written += Int64(file.waiting.count)
+            files[folder]?.waiting = []
+            let written = try WrittenFile("\(directory)/\(Self.file(in: folder))")
+            try written.write(file.waiting, at: file.start + file.written)
+            try written.cut(at: file.start + file.written + Int64(file.waiting.count))
         }
         waiting = 0
     }
@@ -146,10 +137,9 @@ final class BatchFiles {
     private func writeSound(
         _ audio: IncomingRecord.Audio,
         to name: String,
-        _ date: String,
+        _ folder: String,
         _ body: ByteView
     ) throws {
-        let folder = Self.folder(stream, device, date)
         try folders.make(folder)
         let path = "\(directory)/\(folder)/\(name)"
         sounds.append(path)
@@ -160,6 +150,6 @@ final class BatchFiles {
             try file.write(block, at: position)
             position += Int64(block.count)
         }
-        try file.finish(at: position)
+        try file.cut(at: position)
     }
 }

@@ -1,4 +1,5 @@
 // Files and folders that outlast a power cut.
+internal import CLinux
 import Foundation
 import Glibc
 
@@ -32,48 +33,72 @@ struct WrittenFile: ~Copyable {
         }
     }
 
-    /// Cuts off what is behind, and waits for the disk.
-    func finish(at length: Int64) throws {
-        guard ftruncate(number, Int(length)) == 0, fsync(number) == 0 else {
-            throw Trouble("fsync", path)
-        }
+    /// Cuts off what is behind.
+    func cut(at length: Int64) throws {
+        guard ftruncate(number, Int(length)) == 0 else { throw Trouble("truncate", path) }
     }
 }
 
-/// The folders of an archive, each durable in the one above it; used by one thread at a time.
+/// The folders of an archive; used by one thread at a time.
 final class DurableFolders {
-    /// So many are remembered; the others are only synced once more.
+    /// So many are remembered; the others are only looked at once more.
     private static let most = 10_000
 
     let directory: String
     private var known: Set<String> = []
+    /// Folders that hold a new one, by their paths.
+    private var changed: Set<String> = []
 
     init(_ directory: String) { self.directory = directory }
 
+    /// Makes a folder and those above it; each is durable once what `takeChanged` gives is on the disk.
     func make(_ folder: String) throws {
-        guard !known.contains(folder) else {
-            // Somebody may have archived it.
-            if access("\(directory)/\(folder)", F_OK) == 0 { return }
-            known = []
-            return try make(folder)
-        }
+        guard !known.contains(folder) || access("\(directory)/\(folder)", F_OK) != 0 else { return }
         var path = directory
-        for part in folder.split(separator: "/") {
+        var part = ""
+        for name in folder.split(separator: "/") {
             let parent = path
-            path += "/" + part
-            guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw Trouble("mkdir", path) }
-            try syncFolder(parent)
+            path += "/" + name
+            part += "/" + name
+            let isNew = mkdir(path, 0o755) == 0
+            guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
+            // A start knows of none: one that is there may have been made just before a crash.
+            if isNew || !known.contains(part) { changed.insert(parent) }
+            known.insert(part)
         }
         if known.count >= Self.most { known = [] }
         known.insert(folder)
     }
+
+    /// What is to be brought to the disk for the folders that were made.
+    func takeChanged() -> Set<String> {
+        defer { changed = [] }
+        return changed
+    }
+
+    /// What was made is not known to be on the disk.
+    func forget() {
+        known = []
+        changed = []
+    }
 }
 
-func syncFolder(_ folder: String) throws {
-    let number = open(folder, O_RDONLY | O_CLOEXEC)
-    guard number >= 0 else { throw Trouble("open", folder) }
+/// Waits until these files and folders are on the disk; many of them at once, for each by itself takes a disk as long.
+func syncAll(_ paths: [String], in directory: String) throws {
+    guard paths.count > 3 else {
+        for path in paths { try sync(path) { fsync($0) } }
+        return
+    }
+    try sync(directory) { waypost_sync_file_system($0) }
+}
+
+func syncFolder(_ folder: String) throws { try sync(folder) { fsync($0) } }
+
+private func sync(_ path: String, _ call: (Int32) -> Int32) throws {
+    let number = open(path, O_RDONLY | O_CLOEXEC)
+    guard number >= 0 else { throw Trouble("open", path) }
     defer { close(number) }
-    guard fsync(number) == 0 else { throw Trouble("fsync", folder) }
+    guard call(number) == 0 else { throw Trouble("fsync", path) }
 }
 
 /// Bytes of a file; nil where there is none.

@@ -53,6 +53,9 @@ package struct IncomingBatch: Sendable {
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
 
+    /// Where records of a day go, from the archive's directory on.
+    func folder(_ date: String) -> String { "stream=\(stream)/date=\(date)/device=\(device)" }
+
     // MARK: Checking
 
     /// Of members with one name the last counts.

@@ -7,7 +7,7 @@ package enum Inflater {
     /// Inflated bodies may be so large: a small body can hold gigabytes of zeros.
     package static let limit = 64 << 20
     /// Bytes of an inflated body that are kept in memory.
-    private static let memory = 1 << 20
+    private static let memory = 256 << 10
     /// RFC 8878, section 3.1.1.1.2: 8 MiB of window are enough for what is sent over a network.
     private static let zstdWindowLog: Int32 = 23
 

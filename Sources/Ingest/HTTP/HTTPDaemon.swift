@@ -10,8 +10,8 @@ package struct HTTPBounds: Sendable {
     package var perAddress = 16
     /// Seconds without a byte, and for a header to become whole.
     package var patience = 30
-    /// Threads that work on bodies: what a body costs in memory, it costs so many times at most.
-    package var workers = 2
+    /// Threads that work on bodies that are whole.
+    package var workers = 32
 
     package init() {}
 }

@@ -1,0 +1,127 @@
+// From any client that reaches the receiver.
+import Foundation
+import Glibc
+import Support
+
+@testable import Ingest
+
+enum IngestTargets {
+    static let all = [
+        FuzzTarget(name: "ingest-body", run: body),
+        FuzzTarget(name: "ingest-inflate", run: inflate),
+        FuzzTarget(name: "ingest-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
+    ]
+
+    /// What is taken is JSON to Foundation, too, and its records are the array's elements, byte for byte.
+    private static func body(_ input: [UInt8]) {
+        let spool = Spool(folder: "/tmp", memory: input.count)
+        do {
+            try input.withUnsafeBytes(spool.append)
+            try spool.withView { view in
+                let batch = try IncomingBatch(checking: view)
+                let object = try? JSONSerialization.jsonObject(with: Data(input)) as? [String: Any]
+                precondition((object?["data"] as? [Any])?.count == batch.count)
+                precondition(isName(batch.stream) && isName(batch.device))
+                var count = 0
+                try batch.forEachRecord(of: view) { record in
+                    check(record, Data(view[record.extent]))
+                    try record.audio.map { try Base64Text(view, $0.data).decode { _ in } }
+                    count += 1
+                }
+                precondition(count == batch.count)
+            }
+        } catch let refusal as Refusal {
+            precondition((400..<500).contains(refusal.status) && refusal.reason.utf8.count < 300)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    private static func check(_ record: IncomingRecord, _ bytes: Data) {
+        let object = try? JSONSerialization.jsonObject(with: bytes) as? [String: Any]
+        precondition(object?["id"] is String && isName(record.id))
+        precondition(record.time.date.utf8.count == 10)
+    }
+
+    /// Bounded, and total: whole or refused.
+    private static func inflate(_ input: [UInt8]) {
+        let wire = Spool(folder: "/tmp", memory: input.count)
+        do {
+            try input.dropFirst().withUnsafeBytes(wire.append)
+            let encoding = ["gzip", "zstd", ""][Int(input.first ?? 0) % 3]
+            let plain = try Inflater.inflate(wire, encoding: encoding, folder: "/tmp")
+            precondition(plain.count <= Inflater.limit)
+        } catch is Refusal {
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}
+
+/// The HTTP side alone, with routes that take all; one for all inputs.
+private final class HTTPFuzzServer: @unchecked Sendable {
+    // Unchecked because nothing of the daemon is used but that it is there.
+    static let shared = try? HTTPFuzzServer()
+
+    private struct Echo: HTTPApplication {
+        let spoolFolder = "/tmp"
+
+        func plan(_ head: RequestHead) -> RequestPlan {
+            head.method == "POST"
+                ? .body(limit: 4096) : .answer(HTTPAnswer(200, ["path": head.path]))
+        }
+
+        func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
+            HTTPAnswer(200, ["count": body.count])
+        }
+    }
+
+    private let daemon: HTTPDaemon
+    private let port: UInt16
+
+    private init() throws {
+        let (socket, port) = listening(backlog: 64)
+        _ = fcntl(socket, F_SETFL, O_NONBLOCK)
+        var bounds = HTTPBounds()
+        bounds.perAddress = 0
+        self.port = port
+        daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: Echo())
+    }
+
+    /// Answers in HTTP or not at all, ends, and serves the next one.
+    func take(_ input: [UInt8]) -> Bool {
+        let answer = exchange(input)
+        precondition(answer.isEmpty || answer.starts(with: Array("HTTP/1.".utf8)))
+        let health = exchange(Array("GET /healthz HTTP/1.0\r\n\r\n".utf8))
+        precondition(
+            health.starts(with: Array("HTTP/1.1 200".utf8))
+                || health.starts(with: Array("HTTP/1.0 200".utf8))
+        )
+        return true
+    }
+
+    private func exchange(_ input: [UInt8]) -> [UInt8] {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(number) }
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        precondition(isConnected)
+        _ = input.withUnsafeBytes { send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        shutdown(number, Int32(SHUT_WR))
+        var answer: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 4096)
+        while case let count = recv(number, &block, block.count, 0), count > 0 {
+            answer += block.prefix(count)
+        }
+        return answer
+    }
+}

@@ -1,0 +1,142 @@
+// The examples of deploy/proxy, each in the program that it is for, before the real receiver.
+import Foundation
+import Support
+import Testing
+
+@Suite struct ProxyTests {
+    enum Proxy: String, CaseIterable {
+        case nginx = "/usr/sbin/nginx"
+        case caddy = "/usr/bin/caddy"
+    }
+
+    /// A proxy with a certificate of its own before a receiver.
+    private final class Site {
+        let receiver: ReceiverProcess
+        let folder = TemporaryFolder()
+        let port = freePort()
+        private var process = Process()
+
+        init(_ proxy: Proxy) throws {
+            receiver = try ReceiverProcess(["--behind-proxy"])
+            let made = try Process.run(
+                "/usr/bin/openssl",
+                [
+                    "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                    "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", folder.path + "/key.pem",
+                    "-out", folder.path + "/cert.pem",
+                ]
+            )
+            try #require(made.status == 0, "\(made.error)")
+            try proxy == .nginx ? startNginx() : startCaddy()
+            try waitUntil("the proxy") { try curl("/healthz").hasSuffix("200") }
+        }
+
+        /// The example with names of this test's in the place of the example's; each of them must be there.
+        private func example(_ name: String, _ changes: [(String, String)]) throws -> String {
+            var text = try String(
+                contentsOfFile: Tree.path("deploy/proxy/" + name),
+                encoding: .utf8
+            )
+            for (old, new) in changes {
+                try #require(text.contains(old), "\(old)")
+                text = text.replacingOccurrences(of: old, with: new)
+            }
+            return text
+        }
+
+        private func startNginx() throws {
+            let live = "/etc/letsencrypt/live/waypost.example.org/"
+            let site = try example(
+                "nginx.conf",
+                [
+                    ("listen 443", "listen 127.0.0.1:\(port)"),
+                    (live + "fullchain.pem", folder.path + "/cert.pem"),
+                    (live + "privkey.pem", folder.path + "/key.pem"),
+                    ("127.0.0.1:8080", "127.0.0.1:\(receiver.port)"),
+                ]
+            )
+            let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+                "\($0)_temp_path \(folder.path)/\($0);"
+            }
+            let text = """
+                daemon off; pid \(folder.path)/pid; error_log stderr crit;
+                \(getuid() == 0 ? "user root;" : "")
+                events {}
+                http { access_log off; \(places.joined(separator: " "))
+                \(site)
+                }
+                """
+            try folder.write(text, to: "nginx.conf")
+            let arguments = ["-p", folder.path, "-c", folder.path + "/nginx.conf", "-e", "stderr"]
+            process = try .started(Proxy.nginx.rawValue, arguments)
+        }
+
+        private func startCaddy() throws {
+            let pair = "\(folder.path)/cert.pem \(folder.path)/key.pem"
+            let text = try example(
+                "Caddyfile",
+                [
+                    ("waypost.example.org {", "https://localhost:\(port) {\n\ttls \(pair)"),
+                    ("\tservers {", "\tadmin off\n\tauto_https off\n\tservers {"),
+                    ("127.0.0.1:8080", "127.0.0.1:\(receiver.port)"),
+                ]
+            )
+            try folder.write(text, to: "Caddyfile")
+            process = try .started(
+                Proxy.caddy.rawValue,
+                ["run", "--config", folder.path + "/Caddyfile"],
+                environment: ["XDG_DATA_HOME": folder.path, "XDG_CONFIG_HOME": folder.path]
+            )
+        }
+
+        /// The answer's body and, in its last line, its status.
+        func curl(_ path: String, _ arguments: [String] = []) throws -> String {
+            let fixed = [
+                "--silent", "--max-time", "60", "--cacert", folder.path + "/cert.pem", "--ipv4",
+                "--write-out", "\n%{http_code}", "https://localhost:\(port)\(path)",
+            ]
+            return try Process.run("/usr/bin/curl", fixed + arguments).output
+        }
+
+        deinit {
+            // Not killed: nginx ends its workers, which would hold up the wait for it.
+            process.terminate()
+            process.waitUntilExit()
+        }
+    }
+
+    private static let installed = Proxy.allCases.filter {
+        FileManager.default.isExecutableFile(atPath: $0.rawValue)
+    }
+
+    @Test(arguments: installed)
+    func example_bringsBatches_andSaysWhoTheClientIs(proxy: Proxy) throws {
+        let site = try Site(proxy)
+        let body = String(decoding: RawRequest.batch(["a", "b"]), as: UTF8.self)
+        let fields = [
+            "X-Device-Token: t", "Content-Type: application/json", "Idempotency-Key: \"k\"",
+        ]
+        let headers = fields.flatMap { ["--header", $0] }
+        func post(_ arguments: [String]) throws -> String {
+            try site.curl("/api/ingest", headers + arguments)
+        }
+        let stored = try post(["--data-binary", body])
+        #expect(stored.contains(#""accepted":2"#) && stored.hasSuffix("200"))
+        let large = site.folder.path + "/large"
+        try Data(count: 17 << 20).write(to: URL(fileURLWithPath: large))
+        #expect(try post(["--data-binary", "@" + large]).hasSuffix("413"))
+        // One guesses, also under another's name; the other may enrol all the same.
+        let code = #"{"code": "0000-0000-0000-0000", "device_id": "d1"}"#
+        func guess(_ address: String, _ name: String) throws -> String {
+            let forged = "X-Forwarded-For: " + name
+            let arguments = ["--interface", address, "--header", forged, "--data", code]
+            let answer = try site.curl("/api/device/enroll", arguments)
+            return String(answer.suffix(3))
+        }
+        var answers: [String] = []
+        for number in 0..<40 { answers.append(try guess("127.0.0.5", "10.0.0.\(number)")) }
+        #expect(Set(answers) == ["403", "429"])
+        #expect(try guess("127.0.0.6", "127.0.0.5") == "403")
+    }
+}
