@@ -1,4 +1,5 @@
 // Which codes were given out, and which devices have a token for one: a database of its own beside the records.
+internal import CLinux
 package import Foundation
 import Glibc
 import SQLite
