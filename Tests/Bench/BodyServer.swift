@@ -13,15 +13,22 @@ struct BodyServer {
     static func installNginx() throws {
         guard access(nginx, X_OK) != 0 else { return }
         Output.progress("installing nginx-light")
-        let process = try spawn(
-            ["apt-get", "install", "-y", "-qq", "nginx-light"],
-            output: STDERR_FILENO
-        )
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        try run(["apt-get", "install", "-y", "-qq", "nginx-light"])
         guard access(nginx, X_OK) == 0 else {
             throw BenchFailure("install nginx-light, to compare with")
         }
+    }
+
+    /// Removes a folder and what a server left in it.
+    static func remove(_ folder: String) {
+        // What stays behind is seen by whoever looks for room.
+        try? run(["rm", "-rf", folder])
+    }
+
+    private static func run(_ words: [String]) throws {
+        let process = try spawn(words, output: STDERR_FILENO)
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
     }
 
     static func receiver(_ folder: String) throws -> BodyServer {

@@ -46,8 +46,10 @@ struct ReceiverCommand: ParsableCommand {
         var sides: [(name: String, figures: Figures)] = []
         for name in ["receiver", "nginx"] {
             Output.progress("\(name): \(gateways) gateways, \(rounds) batches each")
-            let server =
-                try name == "nginx" ? BodyServer.nginx(scratch.path) : .receiver(scratch.path)
+            let folder = "\(scratch.path)/\(name)"
+            mkdir(folder, 0o755)
+            defer { BodyServer.remove(folder) }
+            let server = try name == "nginx" ? BodyServer.nginx(folder) : .receiver(folder)
             var figures: Figures
             do {
                 figures = try load.run(port: server.port)
@@ -59,7 +61,6 @@ struct ReceiverCommand: ParsableCommand {
             figures["cpu_us_per_batch"] = usage.cpu * 1e6 / Double(gateways * rounds)
             figures["resident_peak_bytes"] = usage.resident
             sides.append((name, figures))
-            scratch.clear()
         }
         Output.write(json ? report(sides) : table(load, sides))
     }

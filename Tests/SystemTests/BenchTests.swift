@@ -42,6 +42,27 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
     }
 
+    @Test func receiver_isMeasuredBesideNginx() throws {
+        let temporary = TemporaryFolder()
+        let result = try Self.run([
+            "receiver", "--gateways", "20", "--rounds", "2", "--records", "10", "--json",
+            "--directory",
+            temporary.path,
+        ])
+        #expect(result.status == 0)
+        let json = try #require(
+            try JSONSerialization.jsonObject(with: result.output) as? [String: Any]
+        )
+        for side in ["receiver", "nginx"] {
+            let figures = try #require(json[side] as? [String: Double])
+            for name in ["batches_per_s", "latency_p99_ms", "resident_peak_bytes"] {
+                #expect(figures[name] ?? 0 > 0, "\(side) \(name)")
+            }
+        }
+        #expect(json["ratio"] as? Double ?? 0 > 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path).isEmpty)
+    }
+
     @Test func queue_namesTheFolder_whereNothingCanBeMade() throws {
         let result = try Self.run(["queue", "--directory", "/nonexistent"])
         #expect(result.status != 0)
