@@ -4,10 +4,14 @@ import Support
 import Testing
 
 @Suite struct DurabilityTests {
+    /// WAYPOST_KILLS: how often it is killed.
+    private static let kills =
+        ProcessInfo.processInfo.environment["WAYPOST_KILLS"].flatMap { Int($0) } ?? 5
+
     @Test func killAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
         let receiver = try ReceiverProcess()
         let clients = ManyClients(64, of: receiver)
-        for _ in 0..<5 {
+        for _ in 0..<Self.kills {
             let before = clients.answered.value.count
             try waitUntil("answers") { clients.answered.value.count > before + 100 }
             receiver.kill()
