@@ -90,7 +90,8 @@ import Testing
         let body = RawRequest.batch(["a", "b"])
         let client = try RawClient(receiver)
         client.send(RawRequest.head(extra: "Transfer-Encoding: chunked\r\n"))
-        for byte in body { client.send("1;x=y\r\n" + String(UnicodeScalar(byte)) + "\r\n") }
+        // Without extensions, which libmicrohttpd 1.0.1 takes for a broken chunk.
+        for byte in body { client.send("1\r\n" + String(UnicodeScalar(byte)) + "\r\n") }
         client.send("0\r\n\r\n")
         #expect(client.answer()?.status == 200)
         client.send(RawRequest.head(extra: "Transfer-Encoding: chunked\r\n") + "1000000\r\n")
