@@ -86,20 +86,12 @@ final class Device: AccountHolder {
         return settings
     }
 
-    /// Its database says that a newer program made it: it waits for a person.
-    private(set) var isTooNew = false
-
     /// The program starts; it may find that it cannot, and is started again later.
     func start(_ truth: Truth) {
         gone = nil
         starts += 1
         sound = nil
-        do {
-            queue = try Queue(settings: settings(of: truth))
-        } catch {
-            queue = nil
-            isTooNew = error is SchemaTooNew
-        }
+        queue = try? Queue(settings: settings(of: truth))
     }
 
     /// The program is gone without a word.

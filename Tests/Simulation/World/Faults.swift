@@ -74,8 +74,10 @@ extension World {
 
     /// Its state on a second device, which goes on by itself.
     private func copy(_ device: Device, _ chance: inout Chance) throws {
-        // A copy has what a failed sync gave up, and its device writes that once more.
-        guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync else { return }
+        // A copy has what a failed sync or write left on the disk, and its device writes that once more.
+        guard devices.count < 3, !device.disk.isOff, !device.account.hasFailedSync,
+            !device.account.hasFailedWrite
+        else { return }
         server.endsOfCopies.formUnion(ends(of: device))
         let second = Device(
             devices.count,
@@ -110,7 +112,10 @@ extension World {
             let bytes = (0..<chance.scale(1...2000)).map { _ in
                 UInt8(truncatingIfNeeded: chance.next())
             }
+            // A version above ours is left alone, whatever made it: it would wait for a person.
+            let version = file == Device.path ? try? disk.read(file, at: 60, count: 4) : nil
             try? disk.damage(file, at: Int64(chance.number(0...Int(size - 1))), with: bytes)
+            if let version { try? disk.damage(file, at: 60, with: version) }
         case .cut: try? disk.damage(file, cutTo: Int64(chance.number(0...Int(size))))
         default: try? disk.damage(file, cutTo: 0)
         }

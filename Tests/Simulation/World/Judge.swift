@@ -188,8 +188,6 @@ extension World {
     }
 
     private func checkPeace(_ device: Device) throws {
-        // Changed bytes can be a version: what a newer program made is left alone.
-        if device.account.isGarbled, device.queue == nil, device.isTooNew { return }
         guard let queue = device.queue, queue.isAllOnDisk else {
             throw Violation("no peace", "device \(device.number) does not come to rest")
         }
