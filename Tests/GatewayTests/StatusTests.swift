@@ -2,7 +2,10 @@
 import Board
 import Foundation
 import Host
+import Queue
+import Support
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -111,6 +114,34 @@ import Testing
         #expect(text.contains(#""last_error":null"#))
         #expect(text.contains(#""rate_per_s":1.25"#))
         #expect(StatusReport(json: Array("{}".utf8)) == nil)
+    }
+
+    /// Not a batch failed, but the uploader itself: nothing of any stream says so.
+    @Test func uploaderThatCannotWork_isToldWithItsReason() throws {
+        let folder = TemporaryFolder()
+        let queue = try Queue(
+            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
+        )
+        defer { queue.close() }
+        var configuration = Configuration()
+        configuration.upload.endpoint = "https://example.org/api/ingest"
+        let collector = StatusCollector(
+            board: GatewayBoard(),
+            queue: queue,
+            clock: SystemClock(),
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: configuration,
+            deviceID: "d",
+            version: "1",
+            bootID: "b",
+            started: SystemClock().now(),
+            nextSync: { nil }
+        )
+        collector.board.upload.failed(Failure("curl_easy_init: no memory", code: .network))
+        let report = collector.report()
+        #expect(report.upload.state == "error")
+        #expect(report.state == .degraded)
+        #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
     }
 
     @Test func health_isWhatTheContractSays() {
