@@ -1,5 +1,6 @@
 // `waypost status`: how the gateway is, on one screen or as JSON.
 import ArgumentParser
+import Board
 import Gateway
 import Host
 
@@ -24,15 +25,23 @@ struct Status: ParsableCommand {
             while let reply = client.next(timeout: nil) { reply.status.map { show($0) } }
             throw client.lost
         } catch let refusal as ControlRefusal {
-            throw showLast(configuration, refusal)
+            throw showLast(configuration, refusal, why: "\(refusal)")
+        } catch let failure as Failure {
+            // It has no room for another program.
+            let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
+            throw showLast(configuration, refusal, why: failure.message)
         }
     }
 
     /// What the daemon left behind, where it cannot be asked.
-    private func showLast(_ configuration: Configuration, _ refusal: ControlRefusal) -> ExitCode {
+    private func showLast(
+        _ configuration: Configuration,
+        _ refusal: ControlRefusal,
+        why: String
+    ) -> ExitCode {
         let isThere = Snapshot.isThere(configuration)
         // The screen of a dead daemon says so itself.
-        if refusal.isRunning != false || !isThere { Output.error("\(refusal)") }
+        if refusal.isRunning != false || !isThere { Output.error(why) }
         // A script gets its object all the same.
         if isThere || json {
             let version = currentVersion

@@ -20,8 +20,8 @@ import Testing
             (try report(text)["daemon"] as? [String: Any])?["running"] as? Bool
         }
 
-        /// A connection that says nothing.
-        func connect() -> Int32 {
+        /// A connection that says nothing; `watching`: but that it wants to hear of each change.
+        func connect(watching: Bool = false) -> Int32 {
             let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
@@ -34,6 +34,8 @@ import Testing
                 }
             }
             #expect(code == 0)
+            let request = Array("{\"command\": \"watch\"}\n".utf8)
+            if watching { #expect(send(number, request, request.count, 0) == request.count) }
             return number
         }
 
@@ -77,6 +79,25 @@ import Testing
         let status = try bench.run("status", "--json")
         #expect(status.status != 2)
         #expect(try bench.isRunning(status.output) == true)
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func watchersOfOneUser_leaveRoomForAnother() throws {
+        let bench = try Bench()
+        for path in [bench.folder, bench.folder + "/run"] { chmod(path, 0o755) }
+        chmod(bench.folder + "/run/control.sock", 0o666)
+        let watching = (0..<300).map { _ in bench.connect(watching: true) }
+        defer { for number in watching { close(number) } }
+        var own = try bench.run("status", "--json")
+        try waitUntil("the end of its share") {
+            own = try bench.run("status", "--json")
+            return own.error.contains("programs are being answered")
+        }
+        #expect(own.status == 2)
+        #expect(try bench.isRunning(own.output) == true)
+        let status = try bench.statusOfNobody([:])
+        #expect(try bench.isRunning(status.output) == true)
+        #expect(status.status != 2)
     }
 
     @Test func whileTheWriterHangs_andASurveyIsToStop_statusIsAnswered() throws {

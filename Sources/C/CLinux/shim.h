@@ -103,6 +103,14 @@ static inline int waypost_accept(int fd) {
     return number;
 }
 
+/// The user that connected to a Unix socket (unix(7), SO_PEERCRED); nobody's number where that is not known.
+static inline uint32_t waypost_peer_user(int fd) {
+    struct { int32_t process; uint32_t user, group; } peer = {0, UINT32_MAX, UINT32_MAX};
+    socklen_t size = sizeof peer;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.user;
+}
+
 /// SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; the bytes got, or -errno.
 static inline int waypost_set_receive_buffer(int fd, int bytes) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0 &&

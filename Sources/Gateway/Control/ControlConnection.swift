@@ -23,6 +23,8 @@ final class ControlConnection {
 
     /// Never used again, unlike the number of a descriptor.
     let id: Int
+    /// Who connected.
+    let user: UInt32
     let socket: Descriptor
     var waiting = Waiting.nothing
     /// Wants the status after each change.
@@ -36,6 +38,7 @@ final class ControlConnection {
 
     init(_ number: Int32, id: Int, now: BootInstant) {
         socket = Descriptor(owning: number)
+        user = waypost_peer_user(number)
         self.id = id
         lastMoved = now
     }

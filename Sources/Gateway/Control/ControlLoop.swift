@@ -172,14 +172,17 @@ final class ControlLoop {
         if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
     }
 
-    /// Where there is no room, the client that has been idle for longest is let go.
+    /// Where there is no room, for anybody or for this user, the client that has been idle for longest is let go.
     private func welcome(_ number: Int32, _ now: BootInstant) {
         lastID += 1
         let client = ControlConnection(number, id: lastID, now: now)
-        if clients.count >= limits.clients {
-            let idle = clients.filter(\.isIdle).min { $0.lastMoved < $1.lastMoved }
+        let own = clients.filter { $0.user == client.user }
+        let isOwn = own.count >= limits.clientsOfOneUser
+        if isOwn || clients.count >= limits.clients {
+            let crowd = isOwn ? own : clients
+            let idle = crowd.filter(\.isIdle).min { $0.lastMoved < $1.lastMoved }
             guard let idle else {
-                let error = "\(clients.count) programs are being answered; try again later"
+                let error = "\(crowd.count) programs are being answered; try again later"
                 client.reply(ControlReply(error: error).json)
                 return client.send(now: now)
             }

@@ -9,6 +9,8 @@ internal import Synchronization
 final class ControlServer: Sendable {
     struct Limits: Sendable {
         var clients = 256
+        /// Of one user, so that the programs of one leave room for another's: root's, mostly.
+        var clientsOfOneUser = 224
         /// A client that asks nothing for so long is let go.
         var idle = Duration.seconds(60)
         /// A client that does not read its replies is waited for so long.
