@@ -42,7 +42,7 @@ import Testing
             "root:x:0:0::/root:/bin/sh\nwaypost:x:990:990::/var/lib/waypost:/sbin/nologin\n"
         )
         try tree.put("/etc/group", "audio:x:29:pi,waypost\nwaypost:x:990:\n")
-        let findings = ServiceCheck(tree.input).findings
+        let findings = ServiceCheck(input: tree.input).findings
         #expect(lines(findings) == ["fail gateway", "ok service", "ok service", "ok service"])
     }
 
@@ -51,7 +51,7 @@ import Testing
         try tree.put("/etc/systemd/system/waypost.service")
         try tree.put("/etc/passwd", "waypost:x:990:990::/:/sbin/nologin\n")
         try tree.put("/etc/group", "audio:x:29:pi\n")
-        let findings = ServiceCheck(tree.input).findings
+        let findings = ServiceCheck(input: tree.input).findings
         #expect(
             lines(findings) == ["fail gateway", "warn service", "warn service", "fail service"]
         )
@@ -69,7 +69,7 @@ import Testing
         try tree.put("/sys/class/rfkill/rfkill1/name", "hci0\n")
         try tree.put("/sys/class/rfkill/rfkill1/soft", soft + "\n")
         try tree.put("/sys/class/rfkill/rfkill1/hard", hard + "\n")
-        let findings = BluetoothCheck(tree.input).findings
+        let findings = BluetoothCheck(input: tree.input).findings
         if let lock {
             #expect(findings.map(\.what) == ["hci0 is blocked (rfkill, \(lock))"])
         } else {
@@ -88,14 +88,14 @@ import Testing
         let tree = Tree()
         try tree.put("/sys/class/bluetooth/hci0/address", "aa")
         try tree.put("/proc/self/status", "Name:\twaypost\n\(line)\n")
-        #expect(BluetoothCheck(tree.input).findings.last?.state.rawValue == state)
+        #expect(BluetoothCheck(input: tree.input).findings.last?.state.rawValue == state)
     }
 
     @Test func service_thatNoDeviceStarts_isNamed() throws {
         let tree = Tree()
         try tree.put("/usr/lib/systemd/system/waypost.service")
         try tree.put("/etc/systemd/system/multi-user.target.wants/waypost.service")
-        let findings = ServiceCheck(tree.input).findings
+        let findings = ServiceCheck(input: tree.input).findings
         #expect(findings.contains { $0.next?.contains("systemctl reenable waypost") == true })
     }
 

@@ -50,7 +50,7 @@ import Upload
         }
 
         func state(_ part: String) -> String? {
-            BoardCheck(input).findings.first { $0.part == part }?.state.rawValue
+            BoardCheck(input: input).findings.first { $0.part == part }?.state.rawValue
         }
     }
 
@@ -111,7 +111,7 @@ import Upload
         try board.plug("ttyACM1", "1-1.2:1.0", "2e8a", "0005")
         try board.put("/sys/class/tty/ttyAMA0/dev", "204:64")
         #expect(board.adapters.unclaimed(knownToGPSD: []).isEmpty)
-        let finding = LocationCheck(board.input).findings.first
+        let finding = LocationCheck(input: board.input).findings.first
         #expect(finding?.next?.contains("--write-rule") == false)
     }
 
@@ -153,7 +153,7 @@ import Upload
         for soc in ["soc/soc:firmware", "soc@107c000000/soc@107c000000:firmware"] {
             let board = Board()
             try board.put("/sys/devices/platform/\(soc)/get_throttled", flags + "\n")
-            let finding = BoardCheck(board.input).findings.first { $0.part == "power" }
+            let finding = BoardCheck(input: board.input).findings.first { $0.part == "power" }
             #expect(finding?.state.rawValue == state)
             #expect(finding?.what.contains(words) == true)
         }
@@ -199,7 +199,7 @@ import Upload
         let problems = try card.start().problems
         var input = board.input
         input.configuration.runtimeDirectory = card.places.runtime
-        let findings = BoardCheck(input).findings.filter { $0.part == "boot files" }
+        let findings = BoardCheck(input: input).findings.filter { $0.part == "boot files" }
         #expect(findings.count == problems.count)
         #expect(findings.allSatisfy { $0.state == .warn && $0.next != nil })
     }
@@ -225,12 +225,12 @@ import Upload
     func card_isJudgedByTheKernelsLog(line: String, state: String) throws {
         let board = Board()
         try board.put("/dev/kmsg", Self.healthyLog + line + "\n")
-        #expect(CardCheck(board.input).findings.map(\.state.rawValue) == [state])
+        #expect(CardCheck(input: board.input).findings.map(\.state.rawValue) == [state])
     }
 
     @Test func card_whoseLogIsForRoot_isNoFailure() throws {
         let board = Board()
-        #expect(CardCheck(board.input).findings.map(\.state) == [.ok])
+        #expect(CardCheck(input: board.input).findings.map(\.state) == [.ok])
     }
 
     @Test(arguments: [("rw", "ro", "fail"), ("rw", "rw", "ok"), ("ro", "ro", "ok")])
@@ -249,7 +249,7 @@ import Upload
             "/proc/self/mounts",
             "/dev/root / ext4 rw 0 0\n/dev/mmcblk0p2 / ext4 \(options(mounted)) 0 0\n"
         )
-        #expect(CardCheck(board.input).findings.map(\.state.rawValue) == [state])
+        #expect(CardCheck(input: board.input).findings.map(\.state.rawValue) == [state])
     }
 
     // MARK: Uploads
@@ -272,7 +272,8 @@ import Upload
                 WallTime(milliseconds: clock.wall().milliseconds - $0 * 1000).rfc3339
             }
             input.report = report
-            return BoardCheck(input, clock: clock).findings.first { $0.part == "upload" }?.state
+            return BoardCheck(input: input, clock: clock).findings.first { $0.part == "upload" }?
+                .state
                 .rawValue
         }
         #expect(check(0, nil) == nil)

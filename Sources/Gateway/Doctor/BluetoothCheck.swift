@@ -7,13 +7,8 @@ internal import Glibc
 internal import Host
 
 struct BluetoothCheck {
-    private let input: DoctorInput
-    private let files: SystemFiles
-
-    init(_ input: DoctorInput) {
-        self.input = input
-        files = SystemFiles(root: input.root)
-    }
+    let input: DoctorInput
+    private var files: SystemFiles { input.files }
 
     var findings: [Finding] {
         guard input.configuration.beacons.isEnabled else {

@@ -7,15 +7,9 @@ internal import Upload
 struct BoardCheck {
     private static let boot = "/boot/firmware"
 
-    private let input: DoctorInput
-    private let files: SystemFiles
-    private let clock: any HostClock
-
-    init(_ input: DoctorInput, clock: any HostClock = SystemClock()) {
-        self.input = input
-        self.clock = clock
-        files = SystemFiles(root: input.root)
-    }
+    let input: DoctorInput
+    var clock: any HostClock = SystemClock()
+    private var files: SystemFiles { input.files }
 
     var findings: [Finding] { bootFiles + power + [temperature, upload].compactMap { $0 } }
 

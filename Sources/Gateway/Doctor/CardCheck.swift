@@ -12,11 +12,8 @@ struct CardCheck {
         "Remounting filesystem read-only", "previous I/O error to superblock",
     ]
 
-    private let files: SystemFiles
-
-    init(_ input: DoctorInput) {
-        files = SystemFiles(root: input.root)
-    }
+    let input: DoctorInput
+    private var files: SystemFiles { input.files }
 
     var findings: [Finding] {
         let readOnly = madeReadOnly

@@ -2,13 +2,8 @@
 internal import Host
 
 struct ClockCheck {
-    private let input: DoctorInput
-    private let files: SystemFiles
-
-    init(_ input: DoctorInput) {
-        self.input = input
-        files = SystemFiles(root: input.root)
-    }
+    let input: DoctorInput
+    private var files: SystemFiles { input.files }
 
     var findings: [Finding] {
         let who = client ?? "no NTP client known here"

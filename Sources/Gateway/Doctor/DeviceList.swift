@@ -25,21 +25,13 @@ package struct DeviceList: Codable, Sendable {
         @OrNull package var driver: String?
     }
 
-    /// May be a receiver; gpsd is told nothing of it.
-    package struct Serial: Codable, Sendable {
-        package var path: String
-        /// For `--write-rule`.
-        package var port: String
-        package var chip: String
-        package var product: String
-    }
-
     package var bluetooth: [Adapter]
     package var sound: [Microphone]
     package var gpsd: [Receiver]
     /// Why gpsd's are not known.
     @OrNull package var gpsdError: String?
-    package var serial: [Serial]
+    /// May be receivers; gpsd is told nothing of them.
+    package var serial: [SerialAdapter]
 
     /// Looks for at most some seconds, most of them for gpsd.
     package init(_ configuration: Configuration, root: String = "") {
@@ -67,9 +59,7 @@ package struct DeviceList: Codable, Sendable {
             gpsd = []
             gpsdError = "\(error)"
         }
-        serial = SerialAdapters(files).unclaimed(knownToGPSD: gpsd.map(\.path)).map {
-            Serial(path: $0.path, port: $0.port, chip: $0.chip, product: $0.product)
-        }
+        serial = SerialAdapters(files).unclaimed(knownToGPSD: gpsd.map(\.path))
     }
 
     /// One JSON object on one line.

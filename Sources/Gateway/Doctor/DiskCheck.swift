@@ -6,11 +6,7 @@ internal import Queue
 internal import Streams
 
 struct DiskCheck {
-    private let input: DoctorInput
-
-    init(_ input: DoctorInput) {
-        self.input = input
-    }
+    let input: DoctorInput
 
     private var directory: String { input.configuration.stateDirectory }
 

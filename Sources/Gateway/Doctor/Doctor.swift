@@ -69,20 +69,20 @@ package struct Doctor: Sendable {
     var checks: [Check] {
         let (input, onLevel) = (input, onLevel)
         return [
-            Check("service", 2, Self.disk) { ServiceCheck(input).findings },
-            Check("disk", 4, Self.disk) { DiskCheck(input).findings },
-            Check("card", 3, Self.card) { CardCheck(input).findings },
-            Check("board", 3, Self.card) { BoardCheck(input).findings },
-            Check("clock", 2, "look at `timedatectl`") { ClockCheck(input).findings },
+            Check("service", 2, Self.disk) { ServiceCheck(input: input).findings },
+            Check("disk", 4, Self.disk) { DiskCheck(input: input).findings },
+            Check("card", 3, Self.card) { CardCheck(input: input).findings },
+            Check("board", 3, Self.card) { BoardCheck(input: input).findings },
+            Check("clock", 2, "look at `timedatectl`") { ClockCheck(input: input).findings },
             Check("bluetooth", 5, "look at `dmesg | grep -i blue`") {
-                BluetoothCheck(input).findings
+                BluetoothCheck(input: input).findings
             },
-            Check("gpsd", 5.5, Self.resolver) { LocationCheck(input).findings },
+            Check("gpsd", 5.5, Self.resolver) { LocationCheck(input: input).findings },
             Check("sound", 5.5, "unplug the microphone, and plug it in") {
-                SoundCheck(input, onLevel: onLevel).findings
+                SoundCheck(input: input, onLevel: onLevel).findings
             },
             Check(part: "server", limit: .seconds(5.5), next: Self.resolver) { tell in
-                ServerCheck(input).look(tell)
+                ServerCheck(input: input).look(tell)
             },
         ]
     }

@@ -9,6 +9,7 @@ package struct DoctorInput: Sendable {
     package var version: String
     /// A folder in place of `/`, for what is looked up in files.
     package var root = ""
+    var files: SystemFiles { SystemFiles(root: root) }
     /// The gateway's own report; nil while it cannot be asked.
     var report: StatusReport?
     /// Why it cannot be.

@@ -6,11 +6,7 @@ struct LocationCheck {
     /// A receiver reports each second; the rest of the time is for one that gpsd has just opened.
     private static let patience = 5
 
-    private let input: DoctorInput
-
-    init(_ input: DoctorInput) {
-        self.input = input
-    }
+    let input: DoctorInput
 
     var findings: [Finding] {
         guard input.configuration.location.isEnabled else {
@@ -34,7 +30,7 @@ struct LocationCheck {
     }
 
     private var noReceiver: Finding {
-        let adapters = SerialAdapters(SystemFiles(root: input.root)).unclaimed(knownToGPSD: [])
+        let adapters = SerialAdapters(input.files).unclaimed(knownToGPSD: [])
         guard let adapter = adapters.first else {
             return .fail(
                 "receiver",

@@ -3,15 +3,15 @@ internal import Glibc
 internal import Host
 
 /// A serial port of an adapter on USB.
-struct SerialAdapter: Sendable, Equatable {
+package struct SerialAdapter: Codable, Sendable, Equatable {
     /// `/dev/ttyUSB0`.
-    var path: String
+    package var path: String
     /// The USB port, and the interface of adapters with several: `1-1.3`, `1-1.4:1.1`.
-    var port: String
+    package var port: String
     /// The chip, as makers of receivers name it: `PL2303`.
-    var chip: String
+    package var chip: String
     /// What it says of itself.
-    var product: String
+    package var product: String
 }
 
 /// Looks them up in /sys.

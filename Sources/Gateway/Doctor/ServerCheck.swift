@@ -10,13 +10,8 @@ struct ServerCheck {
     /// A certificate is renewed a month before its end; half of that is late.
     private static let late = 14
 
-    private let input: DoctorInput
+    let input: DoctorInput
     private let deadline = SystemClock().now() + Self.patience
-
-    init(_ input: DoctorInput) {
-        self.input = input
-    }
-
     private var upload: UploadSettings { input.configuration.upload }
 
     func look(_ tell: (Finding) -> Void) {

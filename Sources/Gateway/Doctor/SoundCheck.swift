@@ -3,13 +3,8 @@ internal import Audio
 internal import Board
 
 struct SoundCheck {
-    private let input: DoctorInput
-    private let onLevel: @Sendable (Double) -> Void
-
-    init(_ input: DoctorInput, onLevel: @escaping @Sendable (Double) -> Void) {
-        self.input = input
-        self.onLevel = onLevel
-    }
+    let input: DoctorInput
+    let onLevel: @Sendable (Double) -> Void
 
     var findings: [Finding] {
         let audio = input.configuration.audio
