@@ -5,8 +5,9 @@ internal import Host
 extension ValueFormat where Value == String {
     /// An absolute path, which a message never shows: a token may have been put in its place.
     package static func path(limit: Int = 1024) -> Self {
-        .discreetText(
+        .text(
             "an absolute path of at most \(limit) bytes",
+            isDiscreet: true,
             parse: { text in
                 pathProblem(text, limit: limit).map { .failure(Mismatch($0)) } ?? .success(text)
             },

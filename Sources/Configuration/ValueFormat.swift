@@ -181,16 +181,22 @@ extension ValueFormat {
         )
     }
 
-    /// A text that `parse` makes a value of; the message may show it.
+    /// A text that `parse` makes a value of.
+    ///
+    /// `isDiscreet`: no message shows what stands there, a secret put there by mistake, perhaps.
     package static func text(
         _ allowed: String,
+        isDiscreet: Bool = false,
         parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
         written: @escaping @Sendable (Value) -> String
     ) -> Self {
         ValueFormat(
             allowed: allowed,
             read: { literal in
-                guard let text = literal.text else { return .failure(Mismatch(found: literal)) }
+                guard let text = literal.text else {
+                    let found = isDiscreet ? literal.foundKind : literal.found
+                    return .failure(Mismatch("found \(found)"))
+                }
                 return parse(text)
             },
             written: { tomlString(written($0)) }
@@ -211,24 +217,6 @@ extension ValueFormat {
                     ?? .failure(Mismatch("\"\(printable(text))\" is no \(what)"))
             },
             written: written
-        )
-    }
-
-    /// A text that no message shows: a secret may have been put there by mistake.
-    package static func discreetText(
-        _ allowed: String,
-        parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
-        written: @escaping @Sendable (Value) -> String
-    ) -> Self {
-        ValueFormat(
-            allowed: allowed,
-            read: { literal in
-                guard let text = literal.text else {
-                    return .failure(Mismatch("found \(literal.foundKind)"))
-                }
-                return parse(text)
-            },
-            written: { tomlString(written($0)) }
         )
     }
 }

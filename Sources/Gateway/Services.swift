@@ -104,7 +104,7 @@ final class Services: Sendable {
     private func startUploads() {
         let configuration = state.value.configuration
         let target = configuration.upload.target
-        if let failure = tooManyHang("upload") { return context.board.upload.failed(failure) }
+        if tooManyHang("upload", context.board.upload) { return }
         attempt("upload") {
             let uploads = try Uploads(context, configuration) { [weak self] in
                 self?.state.update { $0.acceptedBy = target }
@@ -137,11 +137,8 @@ final class Services: Sendable {
     }
 
     private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
-        guard let slice else { return }
-        if let failure = tooManyHang(slice.name.rawValue) {
-            context.board.sources[slice.name]?.failed(failure)
-            return
-        }
+        guard let slice, !tooManyHang(slice.name.rawValue, context.board.sources[slice.name])
+        else { return }
         attempt(slice.name.rawValue) {
             let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
             state.update { $0.sources[slice.name] = run }
@@ -262,17 +259,20 @@ final class Services: Sendable {
         }
     }
 
-    /// Why a part is not started now; nil where it may start.
+    /// True, and told, where a part is not to be started now.
     ///
     /// Each start may leave one more thread behind: recoveries, reloads and people together leave a few at most. The health
-    /// timer has it tried again (`apply`).
-    private func tooManyHang(_ part: String) -> Failure? {
+    /// timer has it tried again (`apply`), and it is told once.
+    private func tooManyHang<Value>(_ part: String, _ board: Publisher<Value>?) -> Bool {
         let left = left(part)
         guard left.count > PartHealth.recoveries, let call = left.last?.word.call else {
-            return nil
+            return false
         }
-        return Failure(
+        let failure = Failure(
             "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
         )
+        if case .error(failure, _)? = board?.state { return true }
+        board?.failed(failure)
+        return true
     }
 }

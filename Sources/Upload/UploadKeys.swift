@@ -86,15 +86,17 @@ extension UploadSettings: Configurable {
 }
 
 extension ValueFormat where Value == String {
-    fileprivate static let url = ValueFormat.discreetText(
+    fileprivate static let url = ValueFormat.text(
         "a URL such as https://host/api/ingest",
+        isDiscreet: true,
         parse: { text in Endpoint.parse(text).map { _ in text } },
         written: { $0 }
     )
 
     /// The URL of a bucket, in the path or in the host, perhaps with a folder in it.
-    fileprivate static let bucket = ValueFormat.discreetText(
+    fileprivate static let bucket = ValueFormat.text(
         "https://host/bucket or https://bucket.host/",
+        isDiscreet: true,
         parse: { text in
             if let problem = bucketProblem(text) { return .failure(Mismatch(problem)) }
             return Endpoint.parse(text).map { _ in text }
