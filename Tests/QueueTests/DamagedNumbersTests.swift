@@ -49,11 +49,13 @@ import Testing
         queue.close()
     }
 
-    /// What only says when, or how much, is no reason to set a database aside, and ends nothing.
-    @Test(arguments: [
+    private static let figures = [
         "UPDATE batches SET state=1, done_boot=1, done_boottime=-9223372036854775808",
         "INSERT INTO traffic VALUES (\(SystemClock().wall().utcDay),9223372036854775807,9)",
-    ])
+    ]
+
+    /// What only says when, or how much, is no reason to set a database aside, and ends nothing.
+    @Test(arguments: figures)
     func figureThatCannotBe_stopsNothing(change: String) throws {
         let folder = try folder(change)
         let queue = try folder.queue()
