@@ -20,8 +20,6 @@ final class WriterLoop {
     var backlog: Backlog
     /// Losses to be entered with the next commit.
     var losses = LossTally()
-    /// What is wrong with the database, as long as the disk refuses to set it aside.
-    var damage: String?
     /// The database of the last commit is there, or is being renamed to it; nil while it is open.
     var movedTo: String?
     /// Those who wait until what they gave is on the disk.
@@ -258,7 +256,6 @@ final class WriterLoop {
 
     private func retry() {
         retryAt = nil
-        if let damage { return replace(damage) }
         // A file that was replaced, or a disk that came back, needs a connection of its own.
         if failures >= 3 || writer == nil { return reopen() }
         // Writing something that changes nothing shows whether the disk takes anything.

@@ -118,18 +118,18 @@ extension WriterLoop {
     /// Sets the damaged database aside and goes on with a new one.
     func replace(_ message: String) {
         core.leave()
-        damage = message
+        try? writer?.rollback()
         do {
             writer?.connection.keepJournal()
-            writer = nil
             if settings.disk.exists(settings.path) {
                 try DatabaseFile.moveAside(settings) { try noteAside($0) }
             }
-            damage = nil
+            writer = nil
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {
-            failures += 1
+            // A disk that refuses this may have made up the damage: the next try looks again, by `reopen`.
+            failures = max(failures + 1, 3)
             retryAt = settings.clock.now() + Self.pause(after: failures)
             core.storage.failed(Failure("\(settings.path): \(error); \(message)"))
         }
