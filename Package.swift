@@ -185,7 +185,7 @@ let package = Package(
             name: "waypost-bench",
             dependencies: [
                 "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Audio", "Beacons",
-                "Upload", "Gateway", "CLinux", "CBaseline", "CZlib",
+                "Upload", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",

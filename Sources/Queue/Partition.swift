@@ -40,6 +40,11 @@ struct StreamCounters: Sendable, Equatable {
     var oldestWaiting: ClosedRange<Int64>? { frozen.oldest(upTo: next - 1) }
     var newestWaiting: ClosedRange<Int64>? { frozen.newest(upTo: next - 1) }
 
+    /// The parts of a range that no batch has, ascending; nil: of all numbers.
+    func free(in range: ClosedRange<Int64>? = nil) -> [ClosedRange<Int64>] {
+        frozen.free(in: range ?? 1...max(1, next - 1)).filter { $0.upperBound < next }
+    }
+
     /// Records that no batch has yet.
     var waiting: Int64 { frozen.pending(upTo: next - 1) }
 

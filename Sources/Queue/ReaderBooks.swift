@@ -185,10 +185,7 @@ extension Reader {
         let rows = try query(sql)
         var ranges: [ClosedRange<Int64>] = []
         while try rows.step() {
-            guard rows.required(0) <= rows.required(1), rows.required(0) > 0,
-                rows.required(1).isPlausible
-            else { continue }
-            ranges.append(rows.required(0)...rows.required(1))
+            if let range = try? rows.recordRange(0) { ranges.append(range) }
         }
         return ranges
     }

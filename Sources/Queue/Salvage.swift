@@ -171,9 +171,7 @@ extension Writer {
     ) throws -> [(stream: Stream, range: ClosedRange<Int64>)] {
         let free = memory.older.filter { $0.key.database == database }
             .flatMap { partition, counters in
-                counters.frozen.free(in: 1...max(1, counters.next - 1))
-                    .filter { $0.upperBound < counters.next }
-                    .map { (stream: partition.stream, range: $0) }
+                counters.free().map { (stream: partition.stream, range: $0) }
             }
         let frozen = try batches("WHERE state<>1 AND database=?", database)
             .map { (stream: $0.stream, range: $0.first...$0.last) }

@@ -212,13 +212,13 @@ extension Batch {
 }
 
 extension Statement {
-    /// The first and the last record of a batch, in two columns.
+    /// The first and the last of some records, in two columns.
     ///
     /// Throws damage for what cannot be.
     func recordRange(_ column: Int32) throws -> ClosedRange<Int64> {
         let (first, last) = (required(column), required(column + 1))
         guard first > 0, first <= last, last.isPlausible else {
-            let message = "a batch of records \(first) to \(last)"
+            let message = "records \(first) to \(last)"
             throw SQLiteError(code: 11, message: message, statement: "")
         }
         return first...last

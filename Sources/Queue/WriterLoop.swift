@@ -284,11 +284,10 @@ final class WriterLoop {
         guard retryAt == nil, commit(), let writer else { return }
         isNew = false
         do {
+            // Some steps of it may be on the disk, whatever comes of the rest.
+            defer { core.books.committed(writer) }
             try quota.keep(writer, force: force)
-            core.books.committed(writer)
         } catch {
-            // Some steps of it may be on the disk.
-            core.books.committed(writer)
             return refused(error)
         }
         let isHeld = quota.soundIsHeld

@@ -53,11 +53,9 @@ extension WriterLoop {
 
     private func makeRoom(_ writer: Writer) -> Bool {
         do {
-            let isDone = try quota.makeRoom(writer)
-            core.books.committed(writer)
-            return isDone
+            defer { core.books.committed(writer) }
+            return try quota.makeRoom(writer)
         } catch {
-            core.books.committed(writer)
             // Half an eviction must not stay open: SQLite may have ended it without our knowing.
             try? writer.rollback()
             return false

@@ -167,9 +167,7 @@ extension Writer {
 
     /// Records that are not there, or cannot be read, are over and entered as lost: those that are frozen, too.
     package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
-        let parts = memory[partition].frozen.free(in: range)
-            .filter { $0.upperBound < memory[partition].next }
-        for part in parts { try enterAsLost(partition, part) }
+        for part in memory[partition].free(in: range) { try enterAsLost(partition, part) }
         let held = try batches(
             "WHERE state<>1 AND stream=? AND database=? AND first<=? AND last>=?",
             Int64(partition.stream.number),
@@ -325,8 +323,7 @@ extension Writer {
         guard let database = memory.draining.min() else { return false }
         for (partition, counters) in memory.older where partition.database == database {
             guard counters.waiting > 0 else { continue }
-            for part in counters.frozen.free(in: 1...max(1, counters.next - 1))
-            where part.upperBound < counters.next {
+            for part in counters.free() {
                 try countGone(partition, part, .evicted)
                 try remove(partition, part)
             }

@@ -1,9 +1,9 @@
 // The gateways of `waypost-bench receiver`.
 import CLinux
-import CZlib
 import Glibc
 import Host
 import Synchronization
+import Upload
 
 /// Bodies as gateways send them, and clients that send each of them once.
 final class ReceiverLoad: Sendable {
@@ -28,10 +28,7 @@ final class ReceiverLoad: Sendable {
     /// Ids as the gateway makes them: a number of its start, the stream, the row.
     private static func request(gateway: Int, round: Int, records: Int) throws -> [UInt8] {
         let lines = (0..<records).map { record in
-            let row = String(round * records + record, radix: 16)
-            let id =
-                hex(gateway, 8) + "-5ca1-8ab1-8e01-" + String(repeating: "0", count: 12 - row.count)
-                + row
+            let id = hex(gateway, 8) + "-5ca1-8ab1-8e01-" + hex(round * records + record, 12)
             let second = (record / 10) % 60
             return """
                 {"id":"\(id)","timestamp":"2026-11-21T04:\(10 + round % 50):\(second < 10 ? "0" : "")\(second).\(100 + record % 900)Z",\
@@ -45,7 +42,10 @@ final class ReceiverLoad: Sendable {
             {"stream_name":"linux_bluez_beacons","device_id":"\(device)","data":[\(lines.joined(separator: ","))],\
             "batch_metadata":{"total_records":\(records)}}
             """
-        let body = try gzip(Array(text.utf8))
+        var body: [UInt8] = []
+        let gzip = try GzipStream()
+        try gzip.append(Array(text.utf8), to: &body)
+        try gzip.finish(to: &body)
         let head = """
             POST /api/ingest HTTP/1.1\r\nHost: receiver\r\nX-Device-Token: bench\r\nIdempotency-Key: "\(device)-\(round)"\r
             Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: \(body.count)\r
@@ -57,24 +57,6 @@ final class ReceiverLoad: Sendable {
     private static func hex(_ number: Int, _ width: Int) -> String {
         let digits = String(number, radix: 16)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
-    }
-
-    private static func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
-        var stream = z_stream()
-        guard waypost_deflate_start(&stream, 6, 31) == Z_OK else { throw BenchFailure("zlib") }
-        defer { deflateEnd(&stream) }
-        var (input, output) = (bytes, [UInt8](repeating: 0, count: bytes.count + 1024))
-        let count = input.withUnsafeMutableBufferPointer { input in
-            output.withUnsafeMutableBufferPointer { output in
-                stream.next_in = input.baseAddress
-                stream.avail_in = UInt32(input.count)
-                stream.next_out = output.baseAddress
-                stream.avail_out = UInt32(output.count)
-                deflate(&stream, Z_FINISH)
-                return output.count - Int(stream.avail_out)
-            }
-        }
-        return Array(output.prefix(count))
     }
 
     // MARK: Sending

@@ -2,11 +2,11 @@
 internal import CZlib
 
 /// A stream of gzip (RFC 1952) with no time in its header, so that the same input gives the same bytes.
-final class GzipStream: BodyCompressor {
+package final class GzipStream: BodyCompressor {
     private let stream: UnsafeMutablePointer<z_stream>
     private let block = CompressedBlock()
 
-    init() throws {
+    package init() throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         // 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
@@ -19,11 +19,11 @@ final class GzipStream: BodyCompressor {
         stream.deallocate()
     }
 
-    func append(_ bytes: [UInt8], to output: inout [UInt8]) throws {
+    package func append(_ bytes: [UInt8], to output: inout [UInt8]) throws {
         try run(bytes, Z_NO_FLUSH, &output)
     }
 
-    func finish(to output: inout [UInt8]) throws { try run([], Z_FINISH, &output) }
+    package func finish(to output: inout [UInt8]) throws { try run([], Z_FINISH, &output) }
 
     private func run(_ bytes: [UInt8], _ flush: Int32, _ output: inout [UInt8]) throws {
         try bytes.withUnsafeBufferPointer { input in
