@@ -117,6 +117,7 @@ extension World {
             try? disk.damage(file, at: Int64(chance.number(0...Int(size - 1))), with: bytes)
             if let version { try? disk.damage(file, at: 60, with: version) }
         case .cut: try? disk.damage(file, cutTo: Int64(chance.number(0...Int(size))))
+        case .clip: try? disk.damage(file, cutTo: max(0, size - Int64(chance.scale(1...200_000))))
         default: try? disk.damage(file, cutTo: 0)
         }
         if !device.account.isGarbled {

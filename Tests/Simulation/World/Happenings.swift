@@ -22,7 +22,7 @@ extension World {
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
             .readOnly,
             .faultsEnd,
-            .damage, .cut, .empty, .snapshot, .rollback, .copy, .replace, .squeeze:
+            .damage, .cut, .clip, .empty, .snapshot, .rollback, .copy, .replace, .squeeze:
             try takeFault(step, device, &chance)
         case .good: server.mode = .good
         case .stumble: server.mode = .losesRequests

@@ -28,12 +28,12 @@ package struct Plan {
     var hasFaults: Bool {
         let faults: Set<Step.Kind> = [
             .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,
-            .readOnly, .damage, .cut, .empty, .rollback, .replace, .squeeze,
+            .readOnly, .damage, .cut, .clip, .empty, .rollback, .replace, .squeeze,
         ]
         return fixture > 0 || steps.contains { faults.contains($0.kind) }
     }
 
-    /// `hasIslands`: false for the histories that seeds stood for before there were islands.
+    /// `hasIslands`: false for the histories that seeds stood for before there were islands and bad moments.
     package init(seed: UInt64, length: Int = 120, hasIslands: Bool = true) {
         self.seed = seed
         steps = []
@@ -79,6 +79,12 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.island(&chance), at: place)
         }
+        if hasIslands, [0, 2, 4, 7].contains(seed % 8) {
+            // Long records, so that a page of one can be missing.
+            padding = 5000
+            let place = chance.number(0...steps.count)
+            steps.insert(contentsOf: Self.setAside(&chance), at: place)
+        }
     }
 
     /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
@@ -113,6 +119,25 @@ package struct Plan {
         let last: [Step.Kind] = [.faultsEnd, .good, .put, .sync]
         return (chance.one(of: kinds) + last).map {
             Step($0, amount: chance.number(0...20), draw: chance.next())
+        }
+    }
+
+    /// A database that is set aside in a bad moment: it lost pages of records that are frozen already; or the disk
+    /// refuses the move, its mark or the next database, and the commit before it.
+    private static func setAside(_ chance: inout Chance) -> [Step] {
+        let records: [Step.Kind] = [.faultsEnd, .sightings, .put, .fixes, .wait]
+        let kinds: [[Step.Kind]] = [
+            [.faultsEnd, .good, .clockSync, .sync, .put, .fixes, .stumble]
+                + Array(repeating: .sync, count: 5) + [.stop, .clip],
+            records + [.failSyncs, .put, .put, .put, .put]
+                + [
+                    chance.one(of: [.failWrites, .failReads, .full]), .replace, .wait, .wait,
+                    chance.one(of: [.wait, .kill, .reboot]),
+                ],
+        ]
+        let last: [Step.Kind] = [.wait, .faultsEnd, .wait, .good, .sync, .sync]
+        return (chance.one(of: kinds) + last).map {
+            Step($0, amount: chance.number(0...40), draw: chance.next())
         }
     }
 

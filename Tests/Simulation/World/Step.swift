@@ -16,7 +16,8 @@ package struct Step: Equatable, CustomStringConvertible {
         // The disk.
         case powerCut, powerOff, full, failWrites, failSyncs, failReads, failOlderReads, readOnly,
             faultsEnd
-        case damage, cut, empty, snapshot, rollback, copy
+        // `clip` takes the last pages.
+        case damage, cut, clip, empty, snapshot, rollback, copy
         // The program takes its database for damaged, and it is not.
         case replace
         // Nearly all the room on the disk is taken by others.
