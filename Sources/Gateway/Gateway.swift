@@ -140,8 +140,9 @@ package final class Gateway: Sendable {
     func start(_ life: LifeSign, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
-        accept(.started, ["version": settings.version])
+        // First: an event of this start must not be taken for one that the last writer had still to write.
         enterLosses()
+        accept(.started, ["version": settings.version])
         let subscriptions = observe()
         running.update { $0.subscriptions = subscriptions }
         let clockWatch = clockWatch
