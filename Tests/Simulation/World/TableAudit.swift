@@ -133,6 +133,10 @@ struct TableAudit {
 
     private func checkChunks() throws {
         try none(
+            "a chunk of a run that is not there",
+            "SELECT c.id FROM chunks c LEFT JOIN runs r ON r.id=c.run WHERE r.id IS NULL"
+        )
+        try none(
             "a chunk without all its segments",
             """
             SELECT c.id FROM chunks c WHERE c.segments<>(SELECT count(*) FROM segments s
@@ -142,10 +146,6 @@ struct TableAudit {
     }
 
     private func checkSound() throws {
-        try none(
-            "a chunk of a run that is not there",
-            "SELECT c.id FROM chunks c LEFT JOIN runs r ON r.id=c.run WHERE r.id IS NULL"
-        )
         // Two more than those of chunks may stay: what the next chunk shares, and a pre-roll.
         try none(
             "sound that no chunk has",
