@@ -55,14 +55,15 @@ struct Salvage: Sendable {
     }
 
     private mutating func next() throws -> Bool {
-        if let current = vetting { return try vet(current) }
         let settings = core.settings
         let known = try perform { try $0.olderDatabases() }
         for older in known where older.state != .finished {
             guard DatabaseFile.isGone(older.name, settings) else { continue }
+            if vetting?.database == older.id { vetting = nil }
             try perform { try $0.giveUp(older.id) }
             return true
         }
+        if let current = vetting { return try vet(current) }
         // The newest first: it knows how far those before it were.
         for path in DatabaseFile.setAside(settings).reversed() {
             let name = DatabaseFile.name(path)
@@ -154,11 +155,6 @@ struct Salvage: Sendable {
         if try isReadable(range) { return [] }
         guard range.count > 1 else { return [range] }
         let middle = range.lowerBound + Int64(range.count / 2) - 1
-        // Three rows of a large range tell whether it is worth trying each.
-        let probes = [range.lowerBound, middle, range.upperBound]
-        if range.count > 64, try !probes.contains(where: { try isReadable($0...$0) }) {
-            return [range]
-        }
         return try unreadable(range.lowerBound...middle, of: stream, reader)
             + unreadable((middle + 1)...range.upperBound, of: stream, reader)
     }
