@@ -96,6 +96,9 @@ package final class Queue: Sendable {
         core.post(.row(PlainRow(record)), record.stamp, type(of: record).kind.stream)
     }
 
+    /// The bytes that records put together should have at most: more may find no room in a small database, ever.
+    package var putBytes: Int { core.putBytes.load(ordering: .relaxed) }
+
     /// Records of a program of the user's; `done` is called once they are on the disk, or are not to be.
     ///
     /// `done` runs on the writer's thread. Its error is UnknownStream for one that is not declared, QueueFull, or
@@ -299,6 +302,7 @@ package final class Queue: Sendable {
 
     /// Other limits from now on.
     package func limit(_ limits: StorageLimits) {
+        core.putBytes.store(limits.put, ordering: .relaxed)
         _ = core.mailbox.post(.limit(limits), urgent: true)
     }
 

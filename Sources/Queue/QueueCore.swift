@@ -18,6 +18,8 @@ final class QueueCore: Sendable {
     let unentered = Mutex<[Loss]>([])
     let memos = Memos()
     let soundIsHeld = Atomic(false)
+    /// Bytes that records which are put together should have at most.
+    let putBytes: Atomic<Int>
     let isSurveying = Atomic(false)
     /// Counts databases: readers of an older one must be opened again.
     let generation = Atomic(0)
@@ -44,6 +46,7 @@ final class QueueCore: Sendable {
 
     init(settings: QueueSettings) {
         self.settings = settings
+        putBytes = Atomic(settings.limits.put)
         mailbox = Mailbox(limit: QueueSettings.mailboxLimit)
         books = Books(settings)
     }

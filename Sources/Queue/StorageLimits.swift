@@ -28,6 +28,9 @@ package struct StorageLimits: Sendable, Equatable {
 
     /// What the database file may take.
     var file: Int64 { max(256 << 10, maxSize - journal) }
+
+    /// What records that are put together may take: no more is ever evicted for them than half of the file.
+    var put: Int { Int(min(4 << 20, file / 8)) }
 }
 
 /// What there is, in bytes.

@@ -106,6 +106,29 @@ import Testing
         again.close()
     }
 
+    /// As many as the intake gathers, in the smallest database that can be configured.
+    @Test func recordsPutTogether_findRoomInASmallDatabaseThatIsFull() throws {
+        let folder = TemporaryFolder()
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
+        settings.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
+        let queue = try Queue(settings: settings)
+        let longest = 65_536
+        let text = Array("\"t\":\"\(String(repeating: "x", count: longest))\"".utf8)
+        for _ in 0..<20 {
+            var records: [UserRecord] = []
+            while records.count * longest < queue.putBytes {
+                let stamp = settings.clock.stamp()
+                records.append(UserRecord(stream: "weather", stamp: stamp, members: text))
+            }
+            let outcome = Locked<String?>(nil)
+            queue.put(records) { error in outcome.update { $0 = error.map { "\($0)" } ?? "kept" } }
+            try waitUntil("the records") { outcome.value != nil }
+            #expect(outcome.value == "kept")
+        }
+        queue.close()
+    }
+
     @Test func eviction_takesUploadedThenQuarantinedThenPending_andNeverWhatIsFrozen() throws {
         let folder = TemporaryFolder()
         let disk = Disk(free: 1_000_000_000)

@@ -57,6 +57,8 @@ struct EnrolledSink: IntakeSink {
     let queue: any IntakeSink
     let whyNot: @Sendable () -> String?
 
+    var putBytes: Int { queue.putBytes }
+
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
         if let why = whyNot() { return done(Failure(why)) }
         queue.put(records, done: done)

@@ -9,9 +9,8 @@ internal import Streams
 /// One batch is on its way at a time; what all programs send meanwhile is the next one. So a slow disk makes
 /// larger batches, and many programs cost no more commits than one.
 final class IntakeLoop {
-    /// Records in a batch, and their bytes: at these nobody is read until the disk has the batch before.
+    /// Records in a batch: at these, or the sink's bytes, nobody is read until the disk has the batch before.
     private static let batchLimit = 4096
-    private static let batchBytes = 4 << 20
     /// Lines of one program in a turn; then it is the next one's.
     static let linesATurn = 256
 
@@ -48,7 +47,7 @@ final class IntakeLoop {
     }
 
     private var hasRoom: Bool {
-        records.count < Self.batchLimit && recordBytes < Self.batchBytes
+        records.count < Self.batchLimit && recordBytes < server.sink.putBytes
     }
 
     // MARK: A turn

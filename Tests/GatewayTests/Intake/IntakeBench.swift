@@ -20,6 +20,10 @@ final class FakeSink: IntakeSink {
         var refusal: String?
     }
 
+    let putBytes: Int
+
+    init(putBytes: Int = 4 << 20) { self.putBytes = putBytes }
+
     private let state = Mutex(State())
 
     var kept: [UserRecord] { state.withLock { $0.kept } }
@@ -73,7 +77,7 @@ final class FakeSink: IntakeSink {
 final class IntakeBench {
     private let temporary = TemporaryFolder()
     var folder: String { temporary.path }
-    let sink = FakeSink()
+    let sink: FakeSink
     let clock = ManualClock(
         Stamp(
             boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -98,8 +102,10 @@ final class IntakeBench {
 
     init(
         _ streams: [UserStream] = [IntakeBench.stream("weather")],
-        limits: IntakeServer.Limits = .init()
+        limits: IntakeServer.Limits = .init(),
+        putBytes: Int = 4 << 20
     ) throws {
+        sink = FakeSink(putBytes: putBytes)
         let server = try IntakeServer(
             path: temporary.path + "/intake",
             streams: streams,

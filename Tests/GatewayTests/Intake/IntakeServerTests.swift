@@ -40,6 +40,18 @@ import Testing
         )
     }
 
+    /// What a small database has no room for would be refused for ever.
+    @Test func batch_hasNoMoreBytesThanTheQueueHasRoomFor() throws {
+        let bench = try IntakeBench(putBytes: 10_000)
+        let peer = try bench.connect()
+        let text = String(repeating: "x", count: 1000)
+        let line = #"{"stream":"weather","data":{"text":"\#(text)"}}"# + "\n"
+        try peer.send(String(repeating: line, count: 60))
+        for _ in 0..<60 { #expect(try peer.answer() == Self.accepted) }
+        #expect(bench.sink.kept.count == 60)
+        #expect(bench.sink.batches.allSatisfy { $0 <= 10 })
+    }
+
     @Test func socket_isForTheGroupAlone_andGoesWithTheServer() throws {
         let bench = try IntakeBench()
         var status = stat()

@@ -174,12 +174,14 @@ extension World {
         else { return }
         var records: [UserRecord] = []
         var serials: [Int] = []
-        for _ in 0..<count {
+        var bytes = 0
+        for _ in 0..<count where bytes < queue.putBytes {
             var record = known(stream, device)
             if chance.isOne(in: 3) { record.given = now - Int64(chance.scale(0...100_000)) }
             let serial = truth.add(record)
             serials.append(serial)
             let filler = String(repeating: "x", count: chance.scale(0...(plan.padding * 2)))
+            bytes += filler.utf8.count
             records.append(
                 UserRecord(
                     stream: name,
