@@ -72,10 +72,13 @@ struct Quota {
     }
 
     /// Called when SQLite has no room for a record: frees some by all means; false when nothing could go.
-    mutating func makeRoom(_ writer: Writer) throws -> Bool {
+    ///
+    /// `isRepeated`: that was tried, and did not help. Where others fill the disk it never will.
+    mutating func makeRoom(_ writer: Writer, isRepeated: Bool) throws -> Bool {
         let hadReserve = reserve.release()
         let room = try measure(writer)
         let isOwnLimit = room.fileBytes + (256 << 10) > limits.file
+        guard isOwnLimit || !isRepeated else { return hadReserve }
         if !isOwnLimit { soundIsHeld = true }
         let goal = room.reusableBytes + max(128 << 10, limits.file / 100)
         var freed = false

@@ -36,8 +36,9 @@ extension WriterLoop {
         let isFull = sqlite?.isFull ?? false
         var delay = Self.pause(after: failures)
         if isFull {
+            fulls += 1
             delay = .seconds(1)
-            if let writer, failures <= 3, makeRoom(writer) { delay = .zero }
+            if let writer, makeRoom(writer) { delay = .zero }
             core.soundIsHeld.store(quota.soundIsHeld, ordering: .relaxed)
         }
         retryAt = settings.clock.now() + delay
@@ -54,7 +55,7 @@ extension WriterLoop {
     private func makeRoom(_ writer: Writer) -> Bool {
         do {
             defer { core.books.committed(writer) }
-            return try quota.makeRoom(writer)
+            return try quota.makeRoom(writer, isRepeated: fulls > 3)
         } catch {
             // Half an eviction must not stay open: SQLite may have ended it without our knowing.
             try? writer.rollback()

@@ -8,6 +8,9 @@ package struct Connection: ~Copyable {
     private let handle: OpaquePointer
     private let cache: StatementCache
 
+    /// Bytes of the longest row.
+    private static let longestValue: Int32 = 64 << 20
+
     package enum Access {
         case readWrite
         case readOnly
@@ -30,6 +33,8 @@ package struct Connection: ~Copyable {
         cache = StatementCache()
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 5000)
+        // A damaged length is told as such, instead of so much memory being asked for.
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.longestValue)
         // A reader that closes last would delete the journal by its name, which may be another's by then.
         if access == .readOnly { keepJournal() }
     }

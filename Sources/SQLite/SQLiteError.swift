@@ -22,9 +22,9 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
 
     /// The file is not a sound database (any more).
     package var isDamage: Bool {
-        // A number that is given out and there already: the books contradict each other. The last is
-        // SQLITE_IOERR_SHORT_READ, a macro that Swift cannot import.
-        [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_CONSTRAINT].contains(primaryCode)
+        // A number that is given out and there already: the books contradict each other; a length that nothing here
+        // has. The last is SQLITE_IOERR_SHORT_READ, a macro that Swift cannot import.
+        [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_CONSTRAINT, SQLITE_TOOBIG].contains(primaryCode)
             || code == SQLITE_IOERR | (2 << 8)
     }
 

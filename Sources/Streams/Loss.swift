@@ -18,6 +18,9 @@ package enum LossKind: String, Sendable, CaseIterable {
     /// Never captured: the source was gone, or stopped for want of space.
     case gap
 
+    /// Entered in the transaction that removes the records; any other is held in memory until it is entered.
+    package var isOfRemoval: Bool { self == .evicted || self == .discarded || self == .corrupt }
+
     /// The event that tells of it (contract, section 3).
     package var event: EventKind { self == .evicted || self == .discarded ? .evicted : .gap }
 }

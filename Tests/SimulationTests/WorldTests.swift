@@ -31,8 +31,9 @@ import Testing
         #expect(found?.0.words == nil)
     }
 
-    /// A sync that failed as the program ended; a header, a batch and an index whose bytes were changed.
-    @Test(arguments: [9958, 10201, 12817, 58821] as [UInt64])
+    /// A sync that failed as the program ended; a header, a batch, an index and a schema whose bytes were changed; a disk
+    /// that failed for long, and then had no room for all that waited; an eviction whose commit failed and landed.
+    @Test(arguments: [9958, 10201, 12817, 58821, 58533, 4375, 58776] as [UInt64])
     func foundHistoriesOfIslands_keepThePromise(seed: UInt64) {
         let found = World(Plan(seed: seed)).run()
         #expect(found?.0.words == nil)
