@@ -20,8 +20,14 @@ extension DestinationSettings {
             compression: upload.compression
         ) {
             switch upload.destination {
-            case .ingest: try Token.read(file: upload.tokenFile, environment: environment)
-            case .s3: try StoreKeys.read(file: upload.credentialsFile, environment: environment)
+            case .ingest:
+                try Token.read(file: upload.tokenFile, environment: environment, for: endpoint)
+            case .s3:
+                try StoreKeys.read(
+                    file: upload.credentialsFile,
+                    environment: environment,
+                    for: endpoint
+                )
             }
         }
         userName = { [queue = context.queue] in queue.streams[$0]?.wire }

@@ -8,6 +8,15 @@ package struct Endpoint: Equatable {
     package var isEncrypted: Bool
     /// Without the brackets of an IPv6 address.
     package var host: String
+    package var port: UInt16
+
+    /// Scheme, host and port, the same however they are written: whoever is behind them sees what is sent there.
+    package var server: String {
+        let standard: UInt16 = isEncrypted ? 443 : 80
+        let place = HostPort(host: host.lowercased(), port: port).description
+        let shown = port == standard ? String(place.dropLast(":\(port)".count)) : place
+        return (isEncrypted ? "https://" : "http://") + shown
+    }
 
     /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
     package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
@@ -27,10 +36,13 @@ package struct Endpoint: Equatable {
             return .failure(Mismatch("names a user: the token belongs in upload.token_file"))
         }
         if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
-        guard let host = host(ofAuthority: authority) else {
+        let isEncrypted = scheme == "https"
+        guard let place = place(ofAuthority: authority, port: isEncrypted ? 443 : 80) else {
             return .failure(Mismatch("names no valid host and port"))
         }
-        return .success(Endpoint(isEncrypted: scheme == "https", host: host))
+        return .success(
+            Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port)
+        )
     }
 
     /// This machine, by address or by the name that RFC 6761 keeps for it.
@@ -45,10 +57,12 @@ package struct Endpoint: Equatable {
         return withUnsafeBytes(of: six) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
     }
 
-    private static func host(ofAuthority authority: Substring) -> String? {
+    private static func place(ofAuthority authority: Substring, port: UInt16) -> HostPort? {
         let bracket = authority.lastIndex(of: "]") ?? authority.startIndex
-        guard authority[bracket...].contains(":") else { return HostPort.host(authority) }
-        return HostPort(authority)?.host
+        guard authority[bracket...].contains(":") else {
+            return HostPort.host(authority).map { HostPort(host: $0, port: port) }
+        }
+        return HostPort(authority)
     }
 
     /// Reserved, unreserved or `%` (RFC 3986, section 2).

@@ -53,6 +53,9 @@ package struct UploadSettings: Sendable, Equatable {
         }
     }
 
+    /// Whose secrets are needed for that: scheme, host and port.
+    package var server: String? { target.flatMap { try? Endpoint.parse($0).get().server } }
+
     /// How that, or another URL, is reached.
     package func transport(_ url: String, userAgent: String) -> TransportSettings {
         TransportSettings(

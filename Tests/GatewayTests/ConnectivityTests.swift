@@ -153,7 +153,7 @@ import Testing
     private func connectivity(_ told: Told, token: String? = nil) -> Connectivity {
         Connectivity(
             tokenFile: token,
-            token: { try Token.read(file: token, environment: [:]) },
+            token: { try Token.read(file: token, environment: [:], for: nil) },
             clock: SystemClock(),
             onNetwork: { told.network.update { $0 += 1 } },
             onToken: { told.token.update { $0 += 1 } },

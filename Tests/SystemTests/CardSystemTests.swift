@@ -125,13 +125,26 @@ private final class CardBench {
         let asked = try bench.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
         #expect(bench.text("card/waypost-errors.txt") == nil)
-        #expect(bench.text("credstore/waypost.token")?.count == 44)
+        let server = "http://127.0.0.1:\(bench.port)"
+        #expect(bench.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
         // The unit restarts the service, which is given its credentials when it starts.
         bench.stopGateway()
         try bench.startGateway()
         try waitUntil("collecting") { try bench.isCollecting() }
         #expect(try bench.takeOver().output == "")
         #expect(try bench.takeOver("--online").status == 0)
+        // Another server, by hand: this one would even accept the token.
+        bench.stopGateway()
+        let other = "http://localhost:\(bench.port)/api/ingest"
+        try bench.put(bench.configuration(other), "etc/imported.toml")
+        try bench.startGateway()
+        try waitUntil("status tells of it") {
+            let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
+            return errors.contains {
+                ($0["message"] as? String)?.contains("is not sent to") == true
+            }
+        }
+        #expect(try !bench.isCollecting())
     }
 
     @Test func tokenOfAnotherServer_isToldOnTheCard_andByStatus() throws {

@@ -91,12 +91,17 @@ struct ServerCheck {
         do {
             switch upload.destination {
             case .ingest:
-                let token = try Token.read(file: upload.tokenFile, environment: input.environment)
+                let token = try Token.read(
+                    file: upload.tokenFile,
+                    environment: input.environment,
+                    for: upload.endpoint
+                )
                 return (token, .ok("token", "there, and only its owner may read it"))
             case .s3:
                 _ = try StoreKeys.read(
                     file: upload.credentialsFile,
-                    environment: input.environment
+                    environment: input.environment,
+                    for: upload.bucketURL
                 )
                 return (
                     nil, .ok("keys", "there, and only their owner may read them; a sync tries them")

@@ -19,12 +19,13 @@ struct SecretFile: Sendable {
     /// What to do when it is missing.
     var advice: String
 
-    /// The bytes of the configured file, else of the credential, at most one more than the limit.
+    /// The bytes of the configured file, else of the credential; more than the limit where there are more.
     ///
-    /// Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `target`: the URL that they will be sent to. Throws a `Failure` that names the file, what is wrong and what to do.
     func read(
         _ file: String?,
-        _ environment: [String: String]
+        _ environment: [String: String],
+        for target: String?
     ) throws(Failure) -> (bytes: [UInt8], path: String) {
         let credentials = environment["CREDENTIALS_DIRECTORY"] ?? ""
         let path = file ?? "\(credentials)/\(credential)"
@@ -35,13 +36,18 @@ struct SecretFile: Sendable {
         }
         // systemd keeps credentials from other users by the folder, and may let the group read them.
         let isCredential = !credentials.isEmpty && path.hasPrefix("\(credentials)/")
-        return (try contents(of: path, isCredential: isCredential), path)
+        let found = BoundSecret(try contents(of: path, isCredential: isCredential))
+        do throws(Failure) {
+            return (try found.secret(for: target), path)
+        } catch {
+            throw Failure("\(name) \(path): \(error.message)")
+        }
     }
 
     private func contents(of path: String, isCredential: Bool) throws(Failure) -> [UInt8] {
         let file: SmallFile
         do {
-            file = try SmallFile.read(path, limit: limit)
+            file = try SmallFile.read(path, limit: limit + BoundSecret.room)
         } catch {
             throw Failure("\(name) \(path): \(error.reason); \(advice(error.code))")
         }

@@ -20,12 +20,13 @@ package enum StoreKeys {
 
     /// The keys as `ID:SECRET`, from `upload.credentials_file`, else from the systemd credential.
     ///
-    /// Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `bucket`: its URL. Throws a `Failure` that names the file, what is wrong and what to do.
     package static func read(
         file: String?,
-        environment: [String: String]
+        environment: [String: String],
+        for bucket: String?
     ) throws(Failure) -> String {
-        let (bytes, path) = try Self.file.read(file, environment)
+        let (bytes, path) = try Self.file.read(file, environment, for: bucket)
         guard bytes.count <= limit else {
             throw Failure(
                 "credentials file \(path): is larger than \(limit) bytes, so it holds no keys"

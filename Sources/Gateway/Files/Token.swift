@@ -20,12 +20,13 @@ package enum Token {
 
     /// The token from `upload.token_file`, else from the systemd credential.
     ///
-    /// Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `endpoint`: where it will be sent. Throws a `Failure` that names the file, what is wrong and what to do.
     package static func read(
         file: String?,
-        environment: [String: String]
+        environment: [String: String],
+        for endpoint: String?
     ) throws(Failure) -> String {
-        let (bytes, path) = try Self.file.read(file, environment)
+        let (bytes, path) = try Self.file.read(file, environment, for: endpoint)
         return try token(in: bytes, path)
     }
 

@@ -60,14 +60,18 @@ package struct CardEnrolment {
         // A bucket is asked by the gateway itself.
         guard upload.destination == .ingest, let endpoint = upload.endpoint else { return }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
-        if let code = SmallText.read(places.code) {
-            let owner = journal.owner
-            let token = try Onboarding.exchange(code, configuration, owner, transport)
-            try journal.store(token: token)
+        if let waiting = SmallText.read(places.code) {
+            let code = try BoundSecret(Array(waiting.utf8)).secret(for: endpoint)
+            let text = trimmed(String(decoding: code, as: UTF8.self))
+            let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
+            try journal.store(token: token, for: upload.server)
             outcome.hasNewToken = true
         }
-        let credentials = ["CREDENTIALS_DIRECTORY": places.credentials]
-        let token = try Token.read(file: upload.tokenFile, environment: credentials)
+        let token = try Token.read(
+            file: upload.tokenFile,
+            environment: ["CREDENTIALS_DIRECTORY": places.credentials],
+            for: endpoint
+        )
         _ = try Enrolment.verify(transport, token: token, until: StopSignal())
     }
 

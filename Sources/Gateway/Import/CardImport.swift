@@ -95,8 +95,15 @@ package struct CardImport {
             let problem = CardProblem(file: "", "cannot be read: \(error.reason)", remedy)
             return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
         }
-        let fresh = fresh(card, journal)
-        let (errors, notes) = check(card, fresh)
+        var (errors, notes) = (card.problems, [CardProblem]())
+        var fresh = fresh(card, journal)
+        if let configuration = check(card, &errors, &notes) {
+            errors += Self.conflicts(configuration, fresh)
+            errors += addGivenAgain(card, configuration, &fresh)
+            for (file, content) in fresh where file.isSecret {
+                fresh[file]?.text = BoundSecret.text(content.text, for: configuration.upload.server)
+            }
+        }
         var outcome = ImportOutcome()
         if errors.isEmpty, !fresh.isEmpty {
             // A stick's configuration is not to be undone at the next boot, by the older one of the card.
@@ -125,31 +132,25 @@ package struct CardImport {
 
     // MARK: Checks
 
+    /// The configuration that is to come into force, or is; nil where that of the card is wrong.
+    ///
     /// Errors keep all of the card from being used, notes do not.
     private func check(
         _ card: CardFolder,
-        _ fresh: [CardFile: CardContent]
-    ) -> (errors: [CardProblem], notes: [CardProblem]) {
-        var (errors, notes) = (card.problems, [CardProblem]())
-        let configuration: Configuration
-        if let text = card.contents[.configuration] {
-            do throws(ConfigurationErrors) {
-                let bytes = Array(text.text.utf8)
-                let loaded = try Configuration.check(bytes, file: text.name, environment: [:])
-                configuration = loaded.values
-                notes = loaded.warnings.map { CardProblem($0, in: text.name) }
-            } catch {
-                errors += error.problems.map { CardProblem($0, in: text.name) }
-                errors += Self.typography(text)
-                return (errors, [])
-            }
-        } else {
-            let path = Configuration.inForce(places.configuration)
-            let loaded = try? Configuration.load(path: path, environment: [:])
-            configuration = loaded?.values ?? Configuration()
+        _ errors: inout [CardProblem],
+        _ notes: inout [CardProblem]
+    ) -> Configuration? {
+        guard let text = card.contents[.configuration] else { return places.inForce }
+        do throws(ConfigurationErrors) {
+            let bytes = Array(text.text.utf8)
+            let loaded = try Configuration.check(bytes, file: text.name, environment: [:])
+            notes = loaded.warnings.map { CardProblem($0, in: text.name) }
+            return loaded.values
+        } catch {
+            errors += error.problems.map { CardProblem($0, in: text.name) }
+            errors += Self.typography(text)
+            return nil
         }
-        errors += Self.conflicts(configuration, fresh)
-        return (errors, notes)
     }
 
     /// What phones and word processors make of quotes.
@@ -191,6 +192,20 @@ package struct CardImport {
     }
 
     // MARK: Secrets
+
+    /// What the device has for another server is not good for a new configuration; the same secret on the card with
+    /// it is, for that is where a person has put both.
+    private func addGivenAgain(
+        _ card: CardFolder,
+        _ configuration: Configuration,
+        _ fresh: inout [CardFile: CardContent]
+    ) -> [CardProblem] {
+        guard let text = fresh[.configuration],
+            let other = StoredSecret.forAnother(than: configuration, places)
+        else { return [] }
+        for (file, content) in card.contents where file.isSecret { fresh[file] = content }
+        return fresh.keys.contains(where: \.isSecret) ? [] : [other.problem(text.name)]
+    }
 
     /// Takes from the card what the device has; what cannot be taken is a problem.
     private func overwrite(

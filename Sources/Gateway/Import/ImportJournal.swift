@@ -76,21 +76,18 @@ struct ImportJournal {
             try files.remove(places.code)
         case .keys:
             try files.makeFolder(places.credentials, mode: 0o700)
-            try files.replace(
-                "\(places.credentials)/\(StoreKeys.credential)",
-                text + "\n",
-                mode: 0o600
-            )
+            try files.replace(places.keys, text + "\n", mode: 0o600)
         case .code:
             // The token of before is another server's, perhaps: it must not be shown to this one.
             try files.remove(places.token)
-            try files.replace(places.code, text, mode: 0o600)
+            try files.replace(places.code, text + "\n", mode: 0o600)
         }
     }
 
-    /// Stores the token that a code was good for; both change together.
-    func store(token: String) throws {
-        let content = CardContent(name: "", text: token, size: 0, digest: "")
+    /// Stores the token that a code was good for at `server`; both change together.
+    func store(token: String, for server: String?) throws {
+        let text = BoundSecret.text(token, for: server)
+        let content = CardContent(name: "", text: text, size: 0, digest: "")
         try commit([.token: content]) { _ in false }
         try finish()
     }

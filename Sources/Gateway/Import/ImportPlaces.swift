@@ -36,6 +36,18 @@ package struct ImportPlaces: Sendable {
 
     var token: String { "\(credentials)/\(Token.credential)" }
 
+    var keys: String { "\(credentials)/\(StoreKeys.credential)" }
+
+    /// Where a secret is kept; nil of what is none.
+    func secret(_ file: CardFile) -> String? {
+        switch file {
+        case .configuration: nil
+        case .token: token
+        case .code: code
+        case .keys: keys
+        }
+    }
+
     /// A folder of its own is expected there, and is missing.
     func isNotMounted(_ path: String) -> Bool {
         let isListed = mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains {

@@ -15,7 +15,7 @@ import Testing
 
     private func message(_ file: String?, _ environment: [String: String] = [:]) -> String {
         do {
-            return "read: " + (try StoreKeys.read(file: file, environment: environment))
+            return "read: " + (try StoreKeys.read(file: file, environment: environment, for: nil))
         } catch {
             return error.message
         }
@@ -31,7 +31,7 @@ import Testing
     ])
     func keys_areReadInBothForms(text: String) throws {
         let path = try scratch.write(text, to: "s3")
-        #expect(try StoreKeys.read(file: path, environment: [:]) == "AKIA1:5ec/ret+=")
+        #expect(try StoreKeys.read(file: path, environment: [:], for: nil) == "AKIA1:5ec/ret+=")
     }
 
     @Test(arguments: [
@@ -86,6 +86,6 @@ import Testing
     @Test func credential_isReadWhateverItsMode_whenNoFileIsConfigured() throws {
         try scratch.write("AKIA1:5ecret\n", to: "waypost.s3", mode: 0o440)
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
-        #expect(try StoreKeys.read(file: nil, environment: environment) == "AKIA1:5ecret")
+        #expect(try StoreKeys.read(file: nil, environment: environment, for: nil) == "AKIA1:5ecret")
     }
 }

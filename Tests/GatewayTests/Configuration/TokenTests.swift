@@ -15,7 +15,7 @@ import Testing
 
     private func message(_ file: String?, _ environment: [String: String] = [:]) -> String {
         do {
-            return "read: " + (try Token.read(file: file, environment: environment))
+            return "read: " + (try Token.read(file: file, environment: environment, for: nil))
         } catch {
             return error.message
         }
@@ -26,7 +26,7 @@ import Testing
     ])
     func token_isReadWithoutTheEndOfTheLine(text: String) throws {
         let path = try scratch.write(text, to: "token")
-        #expect(try Token.read(file: path, environment: [:]) == "abc-DEF_123.~+/=")
+        #expect(try Token.read(file: path, environment: [:], for: nil) == "abc-DEF_123.~+/=")
     }
 
     @Test(arguments: [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o777])
@@ -39,7 +39,7 @@ import Testing
     @Test(arguments: [0o600, 0o400, 0o700])
     func token_isRead_whenOnlyItsOwnerMay(mode: Int) throws {
         let path = try scratch.write("secret", to: "token", mode: mode)
-        #expect(try Token.read(file: path, environment: [:]) == "secret")
+        #expect(try Token.read(file: path, environment: [:], for: nil) == "secret")
     }
 
     @Test(arguments: ["", "\n", " \r\n"])
@@ -63,7 +63,7 @@ import Testing
 
     @Test func token_isRefused_whenLargerThanAToken() throws {
         let whole = try scratch.write(String(repeating: "s", count: 4096), to: "whole")
-        #expect(try Token.read(file: whole, environment: [:]).count == 4096)
+        #expect(try Token.read(file: whole, environment: [:], for: nil).count == 4096)
         let path = try scratch.write(String(repeating: "s", count: 4097), to: "token")
         #expect(
             message(path) == "token file \(path): is larger than 4096 bytes, so it holds no token"
@@ -92,9 +92,9 @@ import Testing
     @Test func credential_isReadWhateverItsMode_whenNoFileIsConfigured() throws {
         try scratch.write("fromSystemd\n", to: "waypost.token", mode: 0o440)
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
-        #expect(try Token.read(file: nil, environment: environment) == "fromSystemd")
+        #expect(try Token.read(file: nil, environment: environment, for: nil) == "fromSystemd")
         let path = "\(scratch.path)/waypost.token"
-        #expect(try Token.read(file: path, environment: environment) == "fromSystemd")
+        #expect(try Token.read(file: path, environment: environment, for: nil) == "fromSystemd")
     }
 
     @Test func configuredFile_winsOverTheCredential() throws {
@@ -102,7 +102,7 @@ import Testing
         try other.write("fromSystemd", to: "waypost.token", mode: 0o440)
         let path = try scratch.write("configured", to: "token")
         let environment = ["CREDENTIALS_DIRECTORY": other.path]
-        #expect(try Token.read(file: path, environment: environment) == "configured")
+        #expect(try Token.read(file: path, environment: environment, for: nil) == "configured")
         // The exemption is for credentials only.
         let open = try scratch.write("configured", to: "open", mode: 0o644)
         #expect(message(open, environment).hasSuffix("chmod 600 \(open)"))

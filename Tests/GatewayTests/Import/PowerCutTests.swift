@@ -12,6 +12,10 @@ import Testing
     private static let old = "[upload]\nendpoint = \"https://old.example.org/api/ingest\"\n"
     private static let new = "[upload]\nendpoint = \"https://new.example.org/api/ingest\"\n"
 
+    private static let oldToken = "old-token\n# for https://old.example.org\n"
+    private static let newToken = "new-token\n# for https://new.example.org\n"
+    private static let newCode = "NEWCODE\n# for https://new.example.org\n"
+
     /// A device with an older configuration and token, and a newer one on its card.
     private func device(secret: String, _ text: String) throws -> Device {
         let device = try Device()
@@ -50,14 +54,14 @@ import Testing
             cuts = step
             // Each file by itself is whole at once.
             #expect([Self.old, Self.new].contains(device.state[0]))
-            #expect(["old-token\n", "new-token\n"].contains(device.state[1]))
+            #expect([Self.oldToken, Self.newToken].contains(device.state[1]))
             // The card is gone: both are the old ones, or both the new ones, before the gateway starts.
             try device.start(from: device.folder.path + "/nowhere")
-            let isNew = device.state == [Self.new, "new-token\n"]
-            #expect(isNew || device.state == [Self.old, "old-token\n"], "step \(step)")
+            let isNew = device.state == [Self.new, Self.newToken]
+            #expect(isNew || device.state == [Self.old, Self.oldToken], "step \(step)")
             // It is back.
             #expect(try device.start().problems == [])
-            #expect(device.state == [Self.new, "new-token\n"], "step \(step)")
+            #expect(device.state == [Self.new, Self.newToken], "step \(step)")
             #expect(device.text("card/waypost.token")?.contains("new") == false, "step \(step)")
             #expect(try device.folder.files(in: "etc/import") == ["seen", "unverified"])
             #expect(try device.folder.files(in: "card") == ["waypost.token", "waypost.toml"])
@@ -72,12 +76,12 @@ import Testing
             guard try start(device, cutAfter: step) else { break }
             try device.start(from: device.folder.path + "/nowhere")
             let code = device.text("etc/import/waypost.code")
-            let isOld = device.state == [Self.old, "old-token\n"] && code == nil
-            let isNew = device.state == [Self.new, nil] && code == "NEWCODE"
+            let isOld = device.state == [Self.old, Self.oldToken] && code == nil
+            let isNew = device.state == [Self.new, nil] && code == Self.newCode
             #expect(isOld || isNew, "step \(step)")
             try device.start()
             #expect(device.state == [Self.new, nil], "step \(step)")
-            #expect(device.text("etc/import/waypost.code") == "NEWCODE")
+            #expect(device.text("etc/import/waypost.code") == Self.newCode)
         }
     }
 
@@ -104,6 +108,6 @@ import Testing
         try device.put(whole.prefix(512) + token.suffix(388) + "\r\n", "waypost.token")
         #expect(try device.start().problems == [])
         #expect(device.text("card/waypost.token") == whole)
-        #expect(device.state[1] == token + "\n")
+        #expect(device.state[1] == token + "\n# for https://old.example.org\n")
     }
 }
