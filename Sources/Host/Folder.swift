@@ -13,8 +13,11 @@ package func folder(ofPath path: String) -> String {
 }
 
 /// The names in a folder, sorted, without those that begin with a dot; none where it cannot be read.
-package func names(inFolder path: String) -> [String] {
-    guard let open = opendir(path) else { return [] }
+package func names(inFolder path: String) -> [String] { (try? list(path)) ?? [] }
+
+/// The names in a folder, sorted, without those that begin with a dot; one that can be read in part is an error.
+package func list(_ path: String) throws(SystemError) -> [String] {
+    guard let open = opendir(path) else { throw SystemError.last("open", on: path) }
     defer { closedir(open) }
     var names: [String] = []
     errno = 0
@@ -26,5 +29,6 @@ package func names(inFolder path: String) -> [String] {
         errno = 0
     }
     // A file that is missing in half a list may be there.
-    return errno == 0 ? names.sorted() : []
+    guard errno == 0 else { throw SystemError.last("readdir", on: path) }
+    return names.sorted()
 }

@@ -13,8 +13,11 @@ struct Import: ParsableCommand {
         shouldDisplay: false
     )
 
-    @Argument(help: "The folder that holds waypost.toml and the secrets.") var folder: String
-    @Flag(help: "The folder is a stick's, with a folder waypost in it.") var stick = false
+    @Argument(
+        help: "The folder with waypost.toml and the secrets; of a stick, where it is mounted."
+    )
+    var folder: String
+    @Flag(help: "It is a stick, with a folder waypost on it.") var stick = false
     @Flag(help: "Exchange an imported code, and ask the server for this device.")
     var online = false
     @Flag(help: "Restart the service after a change.") var restart = false
@@ -32,7 +35,6 @@ struct Import: ParsableCommand {
     }
 
     private func takeOver() throws -> Int32 {
-        guard let folder = stick ? CardImport.folder(onStick: folder) : folder else { return 0 }
         let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
         for name in outcome.imported { Output.write("\(name): in force\n") }
         for problem in outcome.problems { Output.error("\(problem)") }

@@ -32,8 +32,8 @@ enum CardFile: String, CaseIterable, Sendable {
 }
 
 /// One thing on a card that is wrong, for the person who wrote it.
-package struct CardProblem: Codable, Sendable, Equatable, CustomStringConvertible {
-    /// Its name on the card; empty where it is about the card.
+package struct CardProblem: Error, Codable, Sendable, Equatable, CustomStringConvertible {
+    /// Its name on the card; empty where it is about the card, `the stick` where it is about that.
     package var file: String
     @OrNull package var line: Int?
     package var what: String

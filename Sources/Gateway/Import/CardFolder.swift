@@ -27,7 +27,7 @@ struct CardFolder: Sendable {
     /// Reads what is there; only a folder that cannot be listed throws.
     init(_ path: String) throws(SystemError) {
         self.path = path
-        let names = try Self.names(in: path)
+        let names = try list(path)
         for file in CardFile.allCases {
             let mine = names.filter(file.isNamed)
             if mine.count > 1 {
@@ -42,12 +42,6 @@ struct CardFolder: Sendable {
             let what = "is there beside an enrolment code"
             problems.append(CardProblem(file: token.name, what, "keep one of the two"))
         }
-    }
-
-    private static func names(in path: String) throws(SystemError) -> [String] {
-        guard let folder = opendir(path) else { throw SystemError.last("open", on: path) }
-        closedir(folder)
-        return SystemFiles().names(in: path)
     }
 
     /// Where there is no configuration, a file that nearly has its name may be meant.

@@ -25,23 +25,18 @@ package struct CardImport {
         case stick
     }
 
-    private let folder: String
+    private let path: String
     private let medium: Medium
     private let places: ImportPlaces
     private let files: StepFiles
 
-    package init(_ folder: String, on medium: Medium = .card, into places: ImportPlaces) {
-        self.init(folder, on: medium, into: places, files: StepFiles())
+    /// `path`: the folder on a card; where a stick is mounted, whose folder `waypost` it is then.
+    package init(_ path: String, on medium: Medium = .card, into places: ImportPlaces) {
+        self.init(path, on: medium, into: places, files: StepFiles())
     }
 
-    init(_ folder: String, on medium: Medium, into places: ImportPlaces, files: StepFiles) {
-        (self.folder, self.medium, self.places, self.files) = (folder, medium, places, files)
-    }
-
-    /// The folder `waypost` of a stick, in any case; nil where it has none.
-    package static func folder(onStick path: String) -> String? {
-        SystemFiles().names(in: path).first { $0.lowercased() == "waypost" }
-            .map { "\(path)/\($0)" }
+    init(_ path: String, on medium: Medium, into places: ImportPlaces, files: StepFiles) {
+        (self.path, self.medium, self.places, self.files) = (path, medium, places, files)
     }
 
     /// Throws a SystemError where not even `status` can be told; what was begun is gone on with at the next start.
@@ -64,20 +59,15 @@ package struct CardImport {
         let lock = try Self.lock(places.journal)
         defer { withExtendedLifetime(lock) {} }
         try journal.finish()
-        if places.isNotMounted(folder) {
-            return ImportOutcome(problems: try report.tell(card: [Self.notMounted], on: nil))
+        do {
+            // A stick without the folder is somebody else's: nothing is told about it.
+            let nothing = { medium == .card ? try report.tell(card: [], on: nil) : [] }
+            guard let card = try open() else { return ImportOutcome(problems: try nothing()) }
+            return try look(card, journal, report)
+        } catch let problem as CardProblem {
+            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
         }
-        guard access(folder, F_OK) == 0 || errno != ENOENT else {
-            return ImportOutcome(problems: try report.tell(card: [], on: nil))
-        }
-        return try look(journal, report)
     }
-
-    private static let notMounted = CardProblem(
-        file: "",
-        "its boot partition is not there or cannot be read",
-        "check the card on a computer, or write it anew"
-    )
 
     /// One import at a time: a stick may come while the card is read.
     private static func lock(_ path: String) throws -> Descriptor {
@@ -86,15 +76,32 @@ package struct CardImport {
         return lock
     }
 
-    private func look(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
-        let card: CardFolder
-        do throws(SystemError) {
-            card = try CardFolder(folder)
-        } catch {
-            let remedy = "check the card on a computer"
-            let problem = CardProblem(file: "", "cannot be read: \(error.reason)", remedy)
-            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
+    /// What is there for this device; nil where nothing is.
+    private func open() throws(CardProblem) -> CardFolder? {
+        let name = medium == .card ? "" : "the stick"
+        let isExpected = medium == .card ? places.isListed(path) : true
+        guard !isExpected || places.isMountPoint(path) else {
+            let what = "its file system is not there or cannot be read"
+            throw CardProblem(file: name, what, "check it on a computer, or write it anew")
         }
+        do throws(SystemError) {
+            if medium == .card {
+                return access(path, F_OK) == 0 || errno != ENOENT ? try CardFolder(path) : nil
+            }
+            let folder = try list(path).first { $0.lowercased() == "waypost" }
+            guard let folder else { return nil }
+            return try CardFolder("\(path)/\(folder)")
+        } catch {
+            let what = "cannot be read: \(error.reason)"
+            throw CardProblem(file: name, what, "check it on a computer")
+        }
+    }
+
+    private func look(
+        _ card: CardFolder,
+        _ journal: ImportJournal,
+        _ report: CardReport
+    ) throws -> ImportOutcome {
         var (errors, notes) = (card.problems, [CardProblem]())
         var fresh = fresh(card, journal)
         if let configuration = check(card, &errors, &notes) {
@@ -115,7 +122,7 @@ package struct CardImport {
         let left = try overwrite(card, fresh, isImported: errors.isEmpty)
         let told = errors + notes + left
         let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
-        outcome.problems = try report.tell(card: told, server: server, on: folder)
+        outcome.problems = try report.tell(card: told, server: server, on: card.path)
         return outcome
     }
 
@@ -220,7 +227,7 @@ package struct CardImport {
         return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
             do {
                 let bytes = CardSecret.overwriting(size)
-                try files.overwrite("\(folder)/\(name)", with: bytes)
+                try files.overwrite("\(card.path)/\(name)", with: bytes)
                 return nil
             } catch let error as SystemError {
                 let what = "the device has it, but cannot overwrite it here: \(error.reason)"

@@ -27,8 +27,7 @@ struct CardReport {
     let owner: ServiceOwner
 
     static func isOurs(_ name: String) -> Bool {
-        let name = name.lowercased()
-        return name == Self.name || name == Self.name + ".new"
+        name.lowercased() == Self.name
     }
 
     /// Tells of problems in place of those of before; nil leaves them.
@@ -67,14 +66,10 @@ struct CardReport {
         guard !text.isEmpty else { return try files.remove(path) }
         let old = try? SmallFile.read(path, limit: 1 << 18).bytes
         guard old != Array(text.utf8) else { return }
-        do {
-            try files.replace(path, text, mode: 0o644)
-        } catch let error as SystemError where error.code == ENOSPC {
-            // On a full card the room of the older one, and of what was begun, may do.
-            try files.remove(path + ".new")
-            try files.remove(path)
-            try files.replace(path, text, mode: 0o644)
-        }
+        // In place of the old one and not by a rename: without a journal that may leave two names for the same clusters,
+        // and on a full card there is room for one alone. The next start mends what a power cut leaves.
+        try files.write(path, text, mode: 0o644)
+        try files.sync(folder(ofPath: path))
     }
 
     private func writeForStatus(_ problems: Problems) throws {

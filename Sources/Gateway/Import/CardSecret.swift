@@ -38,7 +38,7 @@ enum CardSecret {
         Array(mark.prefix(count)) + [UInt8](repeating: 32, count: max(0, count - mark.count))
     }
 
-    /// Whether a power cut left a file half overwritten: cards write sectors, and the first one comes first.
+    /// Whether a power cut left a file half overwritten: the first sector is written first.
     static func isHalfOverwritten(_ bytes: [UInt8]) -> Bool {
         guard bytes.starts(with: mark) else { return false }
         let line = bytes.dropFirst(mark.count).prefix { $0 != 10 && $0 != 13 }

@@ -16,6 +16,8 @@ package struct ImportPlaces: Sendable {
     let runtime: String
     /// Tells which folders ought to be mounted.
     var fstab = "/etc/fstab"
+    /// Whether a folder is on another disk than the one that it lies in.
+    var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
     package init(configuration: String, credentials: String, runtime: String) {
         self.configuration = configuration
@@ -48,14 +50,15 @@ package struct ImportPlaces: Sendable {
         }
     }
 
-    /// A folder of its own is expected there, and is missing.
-    func isNotMounted(_ path: String) -> Bool {
-        let isListed = mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains {
-            $0[1] == path
-        }
+    /// Whether something ought to be mounted there.
+    func isListed(_ path: String) -> Bool {
+        mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
+    }
+
+    static func isMounted(_ path: String) -> Bool {
         var (own, above) = (stat(), stat())
-        guard isListed, stat(path, &own) == 0 else { return isListed }
-        return stat(Host.folder(ofPath: path), &above) == 0 && own.st_dev == above.st_dev
+        guard stat(path, &own) == 0 else { return false }
+        return stat(Host.folder(ofPath: path), &above) != 0 || own.st_dev != above.st_dev
     }
 }
 

@@ -11,8 +11,8 @@ struct FileOwner: Sendable, Equatable {
 
 /// Writes, renames and removes files in steps that a power cut may come between.
 struct StepFiles: Sendable {
-    /// Called after each system call that changes something; where it throws, the power is gone.
-    var onStep: @Sendable (_ call: String) throws -> Void = { _ in }
+    /// Called after each system call that changes something, with the file or folder; where it throws, the power is gone.
+    var onStep: @Sendable (_ call: String, _ path: String) throws -> Void = { _, _ in }
     /// Called before a file is opened to be written: where it throws, the disk refuses.
     var onOpen: @Sendable (_ path: String) throws -> Void = { _ in }
 
@@ -23,7 +23,7 @@ struct StepFiles: Sendable {
             if error.code == EEXIST { return }
             throw error
         }
-        try onStep("mkdir")
+        try onStep("mkdir", path)
         try sync(folder(ofPath: path))
     }
 
@@ -38,7 +38,7 @@ struct StepFiles: Sendable {
     func write(_ path: String, _ text: String, mode: mode_t, owner: FileOwner? = nil) throws {
         try remove(path)
         let file = try open(path, O_CREAT | O_EXCL, mode)
-        try onStep("open")
+        try onStep("open", path)
         // Before anything stands in it.
         if let owner, fchown(file.number, owner.user, owner.group) != 0 {
             throw SystemError.last("chown", on: path)
@@ -49,7 +49,7 @@ struct StepFiles: Sendable {
 
     func rename(_ path: String, to new: String) throws {
         guard Glibc.rename(path, new) == 0 else { throw SystemError.last("rename", on: new) }
-        try onStep("rename")
+        try onStep("rename", new)
         try sync(folder(ofPath: new))
     }
 
@@ -60,18 +60,25 @@ struct StepFiles: Sendable {
             if error.code == ENOENT { return }
             throw error
         }
-        try onStep("remove")
+        try onStep("remove", path)
         try sync(folder(ofPath: path))
     }
 
     /// Puts as many bytes in place of those that a file has, where they are on the disk.
+    ///
+    /// The first sector lasts before the next is begun: disks write sectors in any order, and what it says tells of the rest.
     func overwrite(_ path: String, with bytes: [UInt8]) throws {
-        try write(bytes, to: open(path), path)
+        let file = try open(path)
+        for part in [bytes.prefix(Self.sector), bytes.dropFirst(Self.sector)] where !part.isEmpty {
+            try write(Array(part), to: file, path)
+        }
     }
+
+    private static let sector = 512
 
     func sync(_ folder: String) throws {
         try syncFolder(folder)
-        try onStep("fsync")
+        try onStep("fsync", folder)
     }
 
     // MARK: Calls
@@ -91,8 +98,8 @@ struct StepFiles: Sendable {
         _ path: String
     ) throws {
         try file.write(whole: bytes, path)
-        try onStep("write")
+        try onStep("write", path)
         try file.sync(path)
-        try onStep("fsync")
+        try onStep("fsync", path)
     }
 }

@@ -71,7 +71,7 @@ import Testing
         try device.start()
         let writes = Locked(0)
         var files = StepFiles()
-        files.onStep = { _ in writes.update { $0 += 1 } }
+        files.onStep = { _, _ in writes.update { $0 += 1 } }
         try device.start(.card, from: nil, files)
         #expect(writes.value == 0)
     }

@@ -53,16 +53,37 @@ import Upload
         try device.start()
         let stick = TemporaryFolder("Waypost")
         try stick.write(Self.configuration("stick"), to: "Waypost/WAYPOST.TOML")
-        let folder = try #require(CardImport.folder(onStick: stick.path))
-        #expect(try device.start(.stick, from: folder).imported == ["WAYPOST.TOML"])
+        #expect(try device.start(.stick, from: stick.path).imported == ["WAYPOST.TOML"])
         #expect(try device.start(.card).imported == [])
         #expect(device.state[0] == Self.configuration("stick"))
         try device.put(Self.configuration("newer"), "waypost.toml")
         #expect(try device.start(.card).imported == ["waypost.toml"])
-        #expect(try device.start(.stick, from: folder).imported == ["WAYPOST.TOML"])
+        #expect(try device.start(.stick, from: stick.path).imported == ["WAYPOST.TOML"])
         #expect(device.state[0] == Self.configuration("stick"))
-        #expect(try device.start(.stick, from: folder).imported == [])
-        #expect(CardImport.folder(onStick: device.card) == nil)
+        #expect(try device.start(.stick, from: stick.path).imported == [])
+    }
+
+    /// Its file system cannot be mounted, so that its mount point is an empty folder; or it fails while it is read.
+    @Test func brokenStick_isTold_eachTimeItIsPluggedIn() throws {
+        let device = try Device()
+        let stick = TemporaryFolder()
+        for _ in 1...2 {
+            device.isMounted = false
+            let outcome = try device.start(.stick, from: stick.path)
+            #expect(
+                outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
+            )
+            #expect(device.problems == outcome.problems)
+            device.isMounted = true
+            let gone = try device.start(.stick, from: stick.path + "/gone")
+            #expect(gone.problems.first?.what.hasPrefix("cannot be read: ") == true)
+            #expect(device.problems == gone.problems)
+            // One without a folder for this device is a stick like any other.
+            #expect(try device.start(.stick, from: stick.path) == ImportOutcome())
+            // At a boot all is told anew.
+            #expect(try device.start() == ImportOutcome())
+            #expect(device.problems == [])
+        }
     }
 
     @Test func missingPartition_isTold_whereOneIsExpected() throws {
@@ -71,10 +92,11 @@ import Upload
         let pc = try device.start(.card, from: path)
         #expect(pc == ImportOutcome())
         var places = device.places
+        places.isMountPoint = ImportPlaces.isMounted
         places.fstab = try device.folder.write("LABEL=FIRMWARE \(path) vfat ro 0 2\n", to: "fstab")
         let outcome = try CardImport(path, into: places).run()
         #expect(
-            outcome.problems.map(\.what) == ["its boot partition is not there or cannot be read"]
+            outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
         )
         #expect(device.problems == outcome.problems)
         // The folder that it would be mounted on is there.

@@ -10,12 +10,17 @@ final class Device {
 
     var card: String { folder.path + "/card" }
 
+    /// Whether a stick could be mounted.
+    var isMounted = true
+
     var places: ImportPlaces {
-        ImportPlaces(
+        var places = ImportPlaces(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
+        places.isMountPoint = { [isMounted] _ in isMounted }
+        return places
     }
 
     init(card fixture: String? = nil) throws {

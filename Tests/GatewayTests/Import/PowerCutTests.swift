@@ -31,7 +31,7 @@ import Testing
     private func start(_ device: Device, cutAfter limit: Int) throws -> Bool {
         let steps = Locked(0)
         var files = StepFiles()
-        files.onStep = { _ in
+        files.onStep = { _, _ in
             let step = steps.update { steps in
                 steps += 1
                 return steps
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    /// Cards write sectors: of a long token the second half may still stand there.
+    /// The first sector is written first: of a long token the second half may still stand there.
     @Test func halfOverwrittenSecret_isNoNewOne_andIsOverwritten() throws {
         let device = try Device()
         let token = String(repeating: "t", count: 900)
