@@ -163,7 +163,7 @@ let package = Package(
                 "Audio", "Upload", "Containers", "CLinux",
             ]
         ),
-        module("Ingest", ["SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
+        module("Ingest", ["Host", "SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
         .executableTarget(
             name: "waypost",
             dependencies: [
@@ -177,7 +177,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Ingest", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Ingest", "Host", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),

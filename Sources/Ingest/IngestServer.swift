@@ -40,7 +40,7 @@ package struct IngestServer: HTTPApplication {
     }
 
     /// Whether any token is taken.
-    package func isOpen() throws -> Bool { try tokens.isOpen && !enrolments.isInUse() }
+    package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }
 
     // MARK: By the header
 
@@ -94,15 +94,31 @@ package struct IngestServer: HTTPApplication {
     }
 
     /// The device that the request's token is bound to, "" for any.
-    private func authorize(_ head: RequestHead) throws -> String {
+    ///
+    /// `waits`: on a worker's thread. On the server's own a token may be good that was ended just now.
+    private func authorize(_ head: RequestHead, waits: Bool = false) throws -> String {
+        let isFresh = try enrolments.refresh(waits: waits)
         let text = head.fields[.token] ?? ""
         let token = GivenSecret(text: text)
-        if let device = enrolments.device(of: token) ?? tokens.device(of: token) { return device }
+        if let device = enrolments.device(of: token) ?? tokens.device(of: token) {
+            try expectGood(device)
+            return device
+        }
+        guard isFresh else { throw Self.changing }
         // Where devices enrol, a server without a list is open no more.
-        guard !text.isEmpty, try isOpen() else {
+        guard !text.isEmpty, isOpen() else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return ""
+    }
+
+    private func expectGood(_ device: String) throws {
+        guard enrolments.isRevoked(device) else { return }
+        throw Refusal(status: 401, reason: "the token of \(device) was revoked")
+    }
+
+    private static var changing: Refusal {
+        Refusal(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
     }
 
     /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
@@ -117,6 +133,7 @@ package struct IngestServer: HTTPApplication {
 
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {
         let device = try authorize(head)
+        guard try enrolments.refresh(waits: false) else { throw Self.changing }
         return HTTPAnswer(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
     }
 
@@ -172,12 +189,13 @@ package struct IngestServer: HTTPApplication {
 
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
         let started = ContinuousClock.now
-        let (device, key, size) = (try authorize(head), try key(head), wire.count)
+        let (device, key, size) = (try authorize(head, waits: true), try key(head), wire.count)
         let encoding = head.fields[.contentEncoding] ?? ""
         let (body, batch) = try checked(wire, encoding)
         guard device.isEmpty || device == batch.device else {
             throw Refusal(status: 403, reason: "the token belongs to another device_id")
         }
+        try expectGood(batch.device)
         let receipt = try body.withView { try archive.store(batch, key: key, body: $0) }
         let milliseconds = (ContinuousClock.now - started) / .milliseconds(1)
         log.write(

@@ -20,6 +20,9 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
     /// No room: the disk or the configured size is full.
     package var isFull: Bool { primaryCode == SQLITE_FULL }
 
+    /// Another connection has it.
+    package var isBusy: Bool { primaryCode == SQLITE_BUSY }
+
     /// The file is not a sound database (any more).
     package var isDamage: Bool {
         // A number that is given out and there already: the books contradict each other; a length that nothing here

@@ -1,6 +1,6 @@
 // `waypost-receiver codes`: gives out codes that a device can enrol with, once each.
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Ingest
 
 struct Codes: ParsableCommand {
@@ -10,20 +10,6 @@ struct Codes: ParsableCommand {
             "The receiver may run meanwhile; from the first code on it takes no token that it does not know.",
         subcommands: [Add.self, List.self, Drop.self]
     )
-
-    struct Place: ParsableArguments {
-        @Option(help: "The receiver's data.") var data = "./waypost-data"
-
-        /// A failure in words, exit status 1.
-        func perform<Value>(_ body: (Enrolments) throws -> Value) throws -> Value {
-            do {
-                return try body(try Enrolments(directory: data))
-            } catch {
-                FileHandle.standardError.write(Data("waypost-receiver: \(error)\n".utf8))
-                throw ExitCode(1)
-            }
-        }
-    }
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
@@ -41,9 +27,9 @@ struct Codes: ParsableCommand {
             let end = Date(timeIntervalSinceNow: TimeInterval(days) * 86_400)
             let (id, code) = try place.perform { try $0.add(until: end) }
             print(code.grouped)
-            let note =
-                "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again\n"
-            FileHandle.standardError.write(Data(note.utf8))
+            tell(
+                "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again"
+            )
         }
     }
 
@@ -77,10 +63,7 @@ struct Codes: ParsableCommand {
         mutating func run() throws {
             let id = id
             guard try place.perform({ try $0.drop(id) }) else {
-                FileHandle.standardError.write(
-                    Data("waypost-receiver: there is no code \(id)\n".utf8)
-                )
-                throw ExitCode(1)
+                throw place.failure("there is no code \(id)")
             }
         }
     }

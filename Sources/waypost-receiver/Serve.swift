@@ -46,16 +46,12 @@ struct Serve: ParsableCommand {
         do {
             try serve()
         } catch let failure as StartFailure {
-            Self.complain("\(failure)")
+            complain("\(failure)")
             throw ExitCode(78)
         } catch {
-            Self.complain("\(error)")
+            complain("\(error)")
             throw ExitCode(1)
         }
-    }
-
-    private static func complain(_ text: String) {
-        FileHandle.standardError.write(Data("waypost-receiver: \(text)\n".utf8))
     }
 
     private func serve() throws {
@@ -63,7 +59,7 @@ struct Serve: ParsableCommand {
         // Before any thread: those that come inherit that the signals are taken.
         let signals = StopSignals()
         let list = try TokenList(file: tokens)
-        if let note = list.note { Self.complain(note) }
+        if let note = list.note { complain(note) }
         let application = try IngestServer(
             directory: data,
             tokens: list,
@@ -89,6 +85,6 @@ struct Serve: ParsableCommand {
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
         )
-        if isOpen { Self.complain("no --tokens: any device token is taken") }
+        if isOpen { complain("no --tokens: any device token is taken") }
     }
 }

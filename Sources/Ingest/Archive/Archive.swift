@@ -1,5 +1,6 @@
 // Where accepted records are kept: files that people and engines read, and an index that knows what is in them.
 import Foundation
+import Host
 import SQLite
 
 /// What became of a batch.
@@ -32,7 +33,7 @@ package final class Archive: @unchecked Sendable {
         self.directory = directory
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
-        let database = "\(directory)/.receiver.sqlite"
+        let database = Self.database(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data"
@@ -40,9 +41,12 @@ package final class Archive: @unchecked Sendable {
         }
         index = try Connection(path: database, access: .readWrite)
         try index.execute(Self.schema)
+        try Contacts.prepare(index)
         total = try Self.readTotals(index)
         try Recovery.run(index, directory)
     }
+
+    static func database(in directory: String) -> String { "\(directory)/.receiver.sqlite" }
 
     private static let schema = """
         PRAGMA journal_mode=WAL;
@@ -93,15 +97,16 @@ package final class Archive: @unchecked Sendable {
         try index.execute("BEGIN IMMEDIATE")
         var receipts: [Receipt] = []
         var new = Totals(records: 0, batches: 0)
+        let now = SystemClock().wall()
         do {
             for one in group {
-                if let known = try receipt(of: one.key) {
-                    receipts.append(known)
-                    continue
-                }
-                let receipt = try append(one, files)
-                try remember(one.key, receipt)
+                let known = try receipt(of: one.key)
+                let receipt = try known ?? append(one, files)
+                let added = known == nil ? receipt.accepted : nil
+                try Contacts.note(one.batch, added: added, at: now, index)
                 receipts.append(receipt)
+                guard known == nil else { continue }
+                try remember(one.key, receipt)
                 new.records += Int64(receipt.accepted)
                 new.batches += 1
             }

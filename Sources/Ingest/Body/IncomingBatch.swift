@@ -1,10 +1,14 @@
 // A request body as a batch of records, each checked, each as it was sent.
+import Host
 
 /// What is known of a batch that is fit to be stored; its records stay in the body.
 package struct IncomingBatch: Sendable {
     package private(set) var stream = ""
     package private(set) var device = ""
     package private(set) var count = 0
+    /// The gateway's version and the state of its clock, as it says; "" where it does not.
+    private(set) var version = ""
+    private(set) var clock = ""
     /// The days of its records: each is a file.
     private(set) var dates: Set<String> = []
     /// The array of the records.
@@ -76,17 +80,24 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func takeMetadata(_ text: inout JSONText) throws {
-        total = nil
+        (total, version, clock) = (nil, "", "")
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
             return
         }
         try text.object { text, name in
+            let isString = text.next() == UInt8(ascii: "\"")
             let value = try text.value()
-            guard JSONString.read(text.bytes, name) == "total_records", value.count < 20 else {
-                return
+            func word() -> String {
+                isString ? printable(JSONString.read(text.bytes, value) ?? "", limit: 40) : ""
             }
-            total = Int(String(decoding: text.bytes[value], as: UTF8.self))
+            switch JSONString.read(text.bytes, name) {
+            case "total_records" where value.count < 20:
+                total = Int(String(decoding: text.bytes[value], as: UTF8.self))
+            case "app_version": version = word()
+            case "clock": clock = word()
+            default: break
+            }
         }
     }
 

@@ -1,0 +1,36 @@
+// The directory that a command is about, and how it tells of a failure.
+import ArgumentParser
+import Glibc
+import Host
+import Ingest
+
+/// `--data DIR`.
+struct Place: ParsableArguments {
+    @Option(help: "The receiver's data.") var data = "./waypost-data"
+
+    /// A failure in words, exit status 1.
+    func perform<Value>(_ body: (Enrolments) throws -> Value) throws -> Value {
+        try orFail { try body(try Enrolments(directory: data)) }
+    }
+
+    func orFail<Value>(_ body: () throws -> Value) throws -> Value {
+        do { return try body() } catch { throw failure("\(error)") }
+    }
+
+    /// Says what is wrong on standard error; exit status 1.
+    func failure(_ text: String) -> ExitCode {
+        complain(text)
+        return ExitCode(1)
+    }
+
+    /// A directory that is not there is not made by a question.
+    func expectThere() throws {
+        guard access(data, F_OK) != 0 else { return }
+        throw failure("there is no folder \(data)")
+    }
+}
+
+/// A line on standard error.
+func tell(_ line: String) { writeAll(Array("\(line)\n".utf8), to: STDERR_FILENO) }
+
+func complain(_ text: String) { tell("waypost-receiver: \(text)") }
