@@ -163,7 +163,10 @@ let package = Package(
                 "Audio", "Upload", "Containers", "CLinux",
             ]
         ),
-        module("Ingest", ["Host", "SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]),
+        module(
+            "Ingest",
+            ["Host", "SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]
+        ),
         .executableTarget(
             name: "waypost",
             dependencies: [
@@ -177,7 +180,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Ingest", "Host", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Ingest", "Host",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),

@@ -7,6 +7,7 @@ package struct IngestServer: HTTPApplication {
     private static let enrolmentLimit = 4096
 
     private let archive: Archive
+    private let follower: IndexFollower
     /// What inflating and checking costs in memory, it costs so many times at most; storing costs little.
     private let checking = DispatchSemaphore(value: 2)
     private let tokens: TokenList
@@ -28,7 +29,11 @@ package struct IngestServer: HTTPApplication {
         isBehindProxy: Bool = false,
         log: ServerLog
     ) throws {
-        archive = try Archive(directory: directory)
+        let follower = try IndexFollower(directory: directory, log: log)
+        archive = try Archive(directory: directory) { follower.note($0) }
+        // Not before the archive is sound, and this process the one that has it.
+        try follower.start()
+        self.follower = follower
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments)
         spoolFolder = directory
@@ -38,6 +43,9 @@ package struct IngestServer: HTTPApplication {
         self.isBehindProxy = isBehindProxy
         self.log = log
     }
+
+    /// It serves no more; what it does beside that ends soon.
+    package func finish() { follower.finish() }
 
     /// Whether any token is taken.
     package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }

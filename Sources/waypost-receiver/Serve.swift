@@ -77,6 +77,7 @@ struct Serve: ParsableCommand {
         // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
         exitAfter(seconds: 4)
         daemon.windDown()
+        application.finish()
     }
 
     private func announce(_ socket: Int32, isOpen: Bool) throws {

@@ -4,54 +4,11 @@ import Support
 import Testing
 
 @Suite struct DevicesTests {
-    private func command(_ receiver: ReceiverProcess, _ arguments: String...) throws -> Outcome {
-        try Process.run(
-            Tree.program("waypost-receiver"),
-            arguments + ["--data", receiver.folder]
-        )
-    }
-
     private func devices(_ receiver: ReceiverProcess) throws -> [[String: Any]] {
-        let outcome = try command(receiver, "devices", "--json")
+        let outcome = try receiver.command("devices", "--json")
         #expect(outcome.status == 0, "\(outcome.error)")
         let object = try JSONSerialization.jsonObject(with: outcome.data) as? [String: Any]
         return try #require(object?["devices"] as? [[String: Any]])
-    }
-
-    private func post(_ receiver: ReceiverProcess, _ request: String, _ body: [UInt8]) throws
-        -> RawClient.Answer
-    {
-        let client = try RawClient(receiver)
-        client.send(request)
-        client.send(body)
-        return try #require(client.answer())
-    }
-
-    private func send(
-        _ receiver: ReceiverProcess,
-        _ token: String,
-        device: String = "d1",
-        ids: [String] = [UUID().uuidString]
-    ) throws -> Int {
-        let body = RawRequest.batch(ids, device: device)
-        return try post(receiver, RawRequest.head(length: body.count, token: token), body).status
-    }
-
-    private func verify(_ receiver: ReceiverProcess, _ token: String) throws -> Int {
-        let request =
-            "POST /api/device/verify HTTP/1.1\r\nHost: r\r\nX-Device-Token: \(token)\r\nContent-Length: 0\r\n\r\n"
-        return try post(receiver, request, []).status
-    }
-
-    /// The token that a device gets for a new code.
-    private func enrol(_ receiver: ReceiverProcess, _ device: String = "d1") throws -> String {
-        let code = try command(receiver, "codes", "add").output.trimmingCharacters(in: .newlines)
-        let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#
-        let head =
-            "POST /api/device/enroll HTTP/1.1\r\nHost: r\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        let answer = try post(receiver, head, Array(body.utf8))
-        let reply = try JSONSerialization.jsonObject(with: Data(answer.body.utf8))
-        return try #require((reply as? [String: Any])?["token"] as? String)
     }
 
     @Test func list_tellsOfEachDeviceThatEnrolledOrSent() throws {
@@ -59,11 +16,11 @@ import Testing
         let list = try folder.write("listed-token\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", list])
         #expect(try devices(receiver).isEmpty)
-        let token = try enrol(receiver)
-        _ = try enrol(receiver, "d2")
-        #expect(try send(receiver, token, ids: ["a", "b"]) == 200)
-        #expect(try send(receiver, token, ids: ["b", "c"]) == 200)
-        #expect(try send(receiver, "listed-token", device: "d3") == 200)
+        let token = try receiver.enrol()
+        _ = try receiver.enrol("d2")
+        #expect(try receiver.send(token, ids: ["a", "b"]) == 200)
+        #expect(try receiver.send(token, ids: ["b", "c"]) == 200)
+        #expect(try receiver.send("listed-token", device: "d3") == 200)
         let found = try devices(receiver)
         #expect(found.map { $0["device_id"] as? String } == ["d1", "d2", "d3"])
         #expect(found.map { $0["token"] as? String } == ["valid", "valid", "none"])
@@ -75,7 +32,7 @@ import Testing
         }
         #expect(found[1]["last_seen"] == nil)
         #expect(found[2]["enrolled_at"] == nil)
-        let table = try command(receiver, "devices").output.split(separator: "\n")
+        let table = try receiver.command("devices").output.split(separator: "\n")
         #expect(table.count == 4)
         #expect(table[1].hasPrefix("d1      valid  20"))
         #expect(table[1].hasSuffix("  3        places"))
@@ -83,20 +40,20 @@ import Testing
 
     @Test func revokedToken_isRefusedFromTheNextRequestOn_andANewCodeMakesItGood() throws {
         let receiver = try ReceiverProcess()
-        let (token, other) = (try enrol(receiver), try enrol(receiver, "d2"))
-        #expect(try send(receiver, token) == 200)
-        #expect(try command(receiver, "devices", "revoke", "d1").status == 0)
-        #expect(try send(receiver, token) == 401)
-        #expect(try verify(receiver, token) == 401)
-        #expect(try send(receiver, other, device: "d2") == 200)
+        let (token, other) = (try receiver.enrol(), try receiver.enrol("d2"))
+        #expect(try receiver.send(token) == 200)
+        #expect(try receiver.command("devices", "revoke", "d1").status == 0)
+        #expect(try receiver.send(token) == 401)
+        #expect(try receiver.verify(token) == 401)
+        #expect(try receiver.send(other, device: "d2") == 200)
         #expect(try devices(receiver)[0]["token"] as? String == "revoked")
         #expect(try devices(receiver)[0]["revoked_at"] != nil)
         receiver.kill()
         try receiver.start()
-        #expect(try send(receiver, token) == 401)
-        let new = try enrol(receiver)
-        #expect(try send(receiver, new) == 200)
-        #expect(try send(receiver, token) == 401)
+        #expect(try receiver.send(token) == 401)
+        let new = try receiver.enrol()
+        #expect(try receiver.send(new) == 200)
+        #expect(try receiver.send(token) == 401)
         #expect(try devices(receiver)[0]["token"] as? String == "valid")
     }
 
@@ -105,20 +62,20 @@ import Testing
         let folder = TemporaryFolder()
         let list = try folder.write("shared-token\nown-token d1\n", to: "tokens")
         let receiver = try ReceiverProcess(["--tokens", list])
-        #expect(try send(receiver, "own-token") == 200)
-        #expect(try command(receiver, "devices", "revoke", "d1").status == 0)
-        #expect(try send(receiver, "own-token") == 401)
-        #expect(try verify(receiver, "own-token") == 401)
-        #expect(try send(receiver, "shared-token") == 401)
-        #expect(try send(receiver, "shared-token", device: "d2") == 200)
+        #expect(try receiver.send("own-token") == 200)
+        #expect(try receiver.command("devices", "revoke", "d1").status == 0)
+        #expect(try receiver.send("own-token") == 401)
+        #expect(try receiver.verify("own-token") == 401)
+        #expect(try receiver.send("shared-token") == 401)
+        #expect(try receiver.send("shared-token", device: "d2") == 200)
     }
 
     @Test func deviceThatIsNotKnown_isAnError() throws {
         let receiver = try ReceiverProcess()
-        let outcome = try command(receiver, "devices", "revoke", "d9\u{1b}[1m")
+        let outcome = try receiver.command("devices", "revoke", "d9\u{1b}[1m")
         #expect(outcome.status == 1)
         #expect(outcome.error == "waypost-receiver: there is no device d9?[1m\n")
-        #expect(try command(receiver, "devices", "revoke").status == 64)
+        #expect(try receiver.command("devices", "revoke").status == 64)
         let nowhere = receiver.folder + "/nowhere"
         let missing = try Process.run(
             Tree.program("waypost-receiver"),
@@ -132,8 +89,8 @@ import Testing
     /// The keys of its batches tell of an archive that was made before contacts were noted.
     @Test func archiveFromBefore_hasItsDevices() throws {
         let receiver = try ReceiverProcess()
-        #expect(try send(receiver, "t", ids: ["a", "b"]) == 200)
-        #expect(try send(receiver, "t", device: "d2") == 200)
+        #expect(try receiver.send("t", ids: ["a", "b"]) == 200)
+        #expect(try receiver.send("t", device: "d2") == 200)
         #expect(receiver.terminate() == 0)
         let script =
             "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript('DROP TABLE devices; DROP TABLE streams')"
@@ -141,7 +98,7 @@ import Testing
         #expect(try Process.run("/usr/bin/python3", ["-c", script, path]).status == 0)
         #expect(try devices(receiver).map { $0["device_id"] as? String } == ["d1", "d2"])
         try receiver.start()
-        #expect(try send(receiver, "t", ids: ["c"]) == 200)
+        #expect(try receiver.send("t", ids: ["c"]) == 200)
         let found = try devices(receiver)
         let streams = found[0]["streams"] as? [String: [String: Any]]
         #expect(streams?["places"]?["records"] as? Int == 3)

@@ -26,11 +26,14 @@ package final class Archive: @unchecked Sendable {
     private let queue = GroupQueue()
     /// Held as long as the archive lives.
     private let place: DirectoryLock
+    /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
+    private let noteStored: @Sendable ([String: Int64]) -> Void
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
-    package init(directory: String) throws {
+    init(directory: String, noteStored: @escaping @Sendable ([String: Int64]) -> Void) throws {
         self.directory = directory
+        self.noteStored = noteStored
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
         let database = Self.database(in: directory)
@@ -124,6 +127,7 @@ package final class Archive: @unchecked Sendable {
             total.records += new.records
             total.batches += new.batches
         }
+        noteStored(files.lengths)
     }
 
     private func receipt(of key: String) throws -> Receipt? {

@@ -65,6 +65,15 @@ package struct ByteView {
         return places.min().map { start + $0 } ?? end
     }
 
+    /// Where the first line feed from `start` on is; `count` where there is none.
+    func lineFeed(from start: Int) -> Int {
+        let rest = self[start..<count]
+        guard let base = rest.baseAddress, let found = memchr(base, 10, rest.count) else {
+            return count
+        }
+        return start + (UnsafeRawPointer(found) - base)
+    }
+
     /// What was looked at need not stay in memory; looking again reads the file.
     func release(_ range: Range<Int>) {
         let page = Int(getpagesize())

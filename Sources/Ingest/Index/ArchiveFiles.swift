@@ -1,0 +1,20 @@
+// Which files an archive has, and how much of each is committed.
+import SQLite
+
+/// The archive's own index, read by others than its writer.
+enum ArchiveFiles {
+    /// All files, the newest days first; none where no receiver has served the directory.
+    static func all(in directory: String) throws -> [ArchiveFile] {
+        let path = Archive.database(in: directory)
+        guard fileSize(path) != nil else { return [] }
+        let database = try Connection(path: path, access: .readOnly)
+        let row = try database.prepare("SELECT path, length FROM files WHERE length > 0")
+        var files: [ArchiveFile] = []
+        while try row.step() {
+            if let file = ArchiveFile(path: row.text(0), length: row.required(1)) {
+                files.append(file)
+            }
+        }
+        return files.sorted { ($0.date, $0.path) > ($1.date, $1.path) }
+    }
+}

@@ -1,0 +1,111 @@
+// Keeps the index behind the files while the receiver serves.
+import Glibc
+import Host
+import SQLite
+import Synchronization
+
+/// A thread of its own: no gateway waits for it, and nothing that fails here refuses a batch.
+final class IndexFollower: Sendable {
+    /// More files than that are looked for in the archive.
+    private static let mostNoted = 10_000
+    /// Before what failed is tried again.
+    private static let pause = Duration.seconds(30)
+
+    private struct Notes {
+        var lengths: [String: Int64] = [:]
+        /// Not all are known: the archive is to be asked.
+        var isIncomplete = true
+        /// Nothing is left to be read.
+        var isIdle = false
+    }
+
+    private let directory: String
+    private let log: ServerLog
+    private let notes = Mutex(Notes())
+    private let wakeup: Wakeup
+    private let stop: StopSignal
+
+    init(directory: String, log: ServerLog) throws {
+        self.directory = directory
+        self.log = log
+        wakeup = try Wakeup()
+        stop = try StopSignal()
+    }
+
+    /// Begins with what is not in the index yet; ends with `finish`.
+    func start() throws {
+        try OwnThread("index") { [self] in
+            // The answers to gateways come first; of this thread alone (setpriority(2)).
+            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+            run()
+        }.detach()
+    }
+
+    /// Files have grown; waits for nobody.
+    func note(_ lengths: [String: Int64]) {
+        guard !lengths.isEmpty else { return }
+        notes.withLock {
+            $0.isIdle = false
+            if $0.lengths.count > Self.mostNoted {
+                $0.lengths = [:]
+                $0.isIncomplete = true
+            }
+            $0.lengths.merge(lengths) { $1 }
+        }
+        wakeup.signal()
+    }
+
+    /// Whether all that is committed is in the index.
+    var isIdle: Bool { notes.withLock { $0.isIdle } }
+
+    /// The thread ends with the transaction that it is in.
+    func finish() { stop.raise() }
+
+    private func run() {
+        var isBroken = false
+        while !stop.isRaised {
+            do {
+                try follow(IndexWriter(FleetIndex.open(in: directory), directory: directory))
+            } catch {
+                log.write("the index of the page waits: \(error)")
+                notes.withLock { $0.isIncomplete = true }
+                // Made anew once: on a disk that damages it again, it would be made for ever.
+                if (error as? SQLiteError)?.isDamage == true, !isBroken {
+                    isBroken = true
+                    FleetIndex.remove(in: directory)
+                } else {
+                    _ = stop.sleep(for: Self.pause)
+                }
+            }
+        }
+    }
+
+    private func follow(_ writer: IndexWriter) throws {
+        while !stop.isRaised {
+            var files = try takeNotes(writer)
+            while !files.isEmpty, !stop.isRaised { files = try writer.follow(files) }
+            let isIdle = notes.withLock {
+                $0.isIdle = $0.lengths.isEmpty && !$0.isIncomplete
+                return $0.isIdle
+            }
+            guard isIdle else { continue }
+            var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
+            _ = Host.wait(for: &entries)
+            wakeup.clear()
+        }
+    }
+
+    private func takeNotes(_ writer: IndexWriter) throws -> [ArchiveFile] {
+        let taken = notes.withLock { notes in
+            let taken = notes
+            notes.lengths = [:]
+            notes.isIncomplete = false
+            return taken
+        }
+        guard taken.isIncomplete else {
+            return taken.lengths.compactMap { ArchiveFile(path: $0, length: $1) }
+        }
+        let known = try writer.lengths()
+        return try ArchiveFiles.all(in: directory).filter { known[$0.path] != $0.length }
+    }
+}

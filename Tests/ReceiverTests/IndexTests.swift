@@ -1,0 +1,156 @@
+// The index behind the page, beside the files that it is made of.
+import Foundation
+import Support
+import Testing
+
+@Suite struct IndexTests {
+    private static let event =
+        #","kind":"gap","source":"storage","detail":{"stream":"beacons","kind":"missed","records":5}"#
+
+    /// Waits until all that is stored is in the index, and agrees with it.
+    private func expectIndexed(_ receiver: ReceiverProcess, records: Int) throws {
+        var last = try receiver.command("index", "check")
+        let isThere: Bool = try eventually {
+            last = try receiver.command("index", "check")
+            return last.status == 0 && last.output.contains("with \(records) records were")
+                && !last.output.contains("not read yet")
+        }
+        let said = "\(last.output) \(last.error)"
+        #expect(isThere, "\(said)")
+    }
+
+    /// Runs statements on the index, as damage would.
+    private func change(_ receiver: ReceiverProcess, _ statements: String) throws {
+        let script =
+            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2])"
+        let path = receiver.folder + "/.receiver-index.sqlite"
+        #expect(try Process.run("/usr/bin/python3", ["-c", script, path, statements]).status == 0)
+    }
+
+    private func file(_ receiver: ReceiverProcess, _ device: String = "d1") -> String {
+        receiver.folder + "/stream=places/date=2026-11-21/device=\(device)/records.ndjson"
+    }
+
+    @Test func index_followsWhatIsStored_andGoesOnAfterAKill() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a", "b"]) == 200)
+        #expect(try receiver.send(ids: ["b", "c"], padding: Self.event) == 200)
+        #expect(try receiver.send(device: "d2", ids: ["d"], padding: Self.event) == 200)
+        try expectIndexed(receiver, records: 4)
+        for round in 0..<3 {
+            for batch in 0..<5 { _ = try receiver.send(ids: ["r\(round)-\(batch)"]) }
+            receiver.kill()
+            try receiver.start()
+        }
+        try expectIndexed(receiver, records: 19)
+        #expect(receiver.terminate() == 0)
+    }
+
+    @Test func rowThatIsWrong_isNamed_andMadeAnew() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a", "b"], padding: Self.event) == 200)
+        try expectIndexed(receiver, records: 2)
+        try change(receiver, "UPDATE files SET records=7; DELETE FROM events WHERE id='a'")
+        try change(receiver, "UPDATE latest SET line='{}'; UPDATE states SET source='other'")
+        let check = try receiver.command("index", "check")
+        #expect(check.status == 1)
+        for part in [
+            "files: 'd1' 'places' '2026-11-21' is not as in the file", "'a' is missing",
+            "latest: 'd1' 'places' is not", "states: 'd1' 'gap' 'other' is in no file",
+            "states: 'd1' 'gap' 'storage' is missing",
+        ] { #expect(check.output.contains(part), "\(part) in \(check.output)") }
+        #expect(check.error.contains("5 rows differ"))
+        let rebuild = try receiver.command("index", "rebuild")
+        #expect(rebuild.output == "2 records of 1 files are in the index\n")
+        try expectIndexed(receiver, records: 2)
+    }
+
+    /// Two processes read the same files into the same index.
+    @Test func rebuildBesideAReceiverThatStores_readsNothingTwice() throws {
+        let receiver = try ReceiverProcess()
+        let (port, folder) = (receiver.port, receiver.folder)
+        let sent = Locked(0)
+        try withThreads(3) { thread in
+            for round in 0..<20 {
+                let body = RawRequest.batch((0..<50).map { "\(thread)-\(round)-\($0)" })
+                guard let client = try? RawClient(port: port) else { continue }
+                client.send(RawRequest.head(length: body.count))
+                client.send(body)
+                if client.answer()?.status == 200 { sent.update { $0 += 50 } }
+                if round % 7 == 0 {
+                    let arguments = ["index", "rebuild", "--data", folder]
+                    let rebuild = try? Process.run(Tree.program("waypost-receiver"), arguments)
+                    #expect(rebuild?.status == 0)
+                }
+            }
+        }
+        #expect(sent.value == 3000)
+        try expectIndexed(receiver, records: 3000)
+    }
+
+    @Test func fileThatIsMovedAway_keepsItsRows_andOneInItsPlaceIsReadFromItsBeginning() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a", "b"]) == 200)
+        #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
+        try expectIndexed(receiver, records: 3)
+        try FileManager.default.removeItem(atPath: file(receiver))
+        let check = try receiver.command("index", "check")
+        #expect(check.status == 0)
+        #expect(check.output.contains("1 files were archived away"))
+        // More than there was, so that only its beginning tells that it is another file.
+        #expect(try receiver.send(ids: ["e", "f", "g", "h", "i"]) == 200)
+        try expectIndexed(receiver, records: 6)
+    }
+
+    @Test func linesThatAreNoRecords_orVeryLong_arePassedOver() throws {
+        let receiver = try ReceiverProcess()
+        let long = #","text":""# + String(repeating: "x", count: 3 << 20) + #"""#
+        #expect(try receiver.send(ids: ["a"]) == 200)
+        #expect(try receiver.send(ids: ["long"], padding: long) == 200)
+        #expect(try receiver.send(ids: ["b"]) == 200)
+        // The long one is in the file and counted apart.
+        try expectIndexed(receiver, records: 2)
+        #expect(receiver.terminate() == 0)
+        // A person's editor: as many bytes, and one record is none any more.
+        let text = try String(contentsOfFile: file(receiver), encoding: .utf8)
+        let edited = text.replacingOccurrences(of: #"{"id":"b""#, with: #"#"id":"b""#)
+        try edited.write(toFile: file(receiver), atomically: false, encoding: .utf8)
+        try receiver.start()
+        #expect(try receiver.command("index", "check").status == 1)
+        #expect(try receiver.command("index", "rebuild").status == 0)
+        try expectIndexed(receiver, records: 1)
+    }
+
+    /// The files are what counts: gateways are answered whatever becomes of the index.
+    @Test func indexThatIsDamagedOrCannotBeMade_delaysNobody() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a"]) == 200)
+        try expectIndexed(receiver, records: 1)
+        #expect(receiver.terminate() == 0)
+        let index = receiver.folder + "/.receiver-index.sqlite"
+        for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: index + end) }
+        try Data(repeating: 0x55, count: 9000).write(to: URL(fileURLWithPath: index))
+        try receiver.start()
+        #expect(try receiver.send(ids: ["b"]) == 200)
+        try expectIndexed(receiver, records: 2)
+        #expect(receiver.terminate() == 0)
+        for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: index + end) }
+        try FileManager.default.createDirectory(atPath: index, withIntermediateDirectories: false)
+        try receiver.start()
+        #expect(try receiver.send(ids: ["c"]) == 200)
+        #expect(try receiver.command("index", "check").status == 1)
+    }
+
+    @Test func indexOfAnotherVersion_isMadeAnew() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a"]) == 200)
+        try expectIndexed(receiver, records: 1)
+        #expect(receiver.terminate() == 0)
+        try change(receiver, "PRAGMA user_version=99; DROP TABLE events")
+        let check = try receiver.command("index", "check")
+        #expect(check.status == 1)
+        #expect(check.error.contains("no index of this version"))
+        try receiver.start()
+        try expectIndexed(receiver, records: 1)
+    }
+}
