@@ -13,6 +13,7 @@ package struct IngestServer: HTTPApplication {
     private let tokens: TokenList
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
+    private let page: FleetPage
     private let maxBody: Int
     private let log: ServerLog
     private let version: String
@@ -36,6 +37,7 @@ package struct IngestServer: HTTPApplication {
         self.follower = follower
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments)
+        page = try FleetPage(directory: directory, enrolments: enrolments, follower: follower)
         spoolFolder = directory
         self.tokens = tokens
         self.maxBody = maxBody
@@ -63,26 +65,23 @@ package struct IngestServer: HTTPApplication {
     private func route(_ head: RequestHead) throws -> RequestPlan {
         switch head.path {
         case "/healthz":
-            try expect("GET", head)
+            try head.expect("GET")
             return .answer(health())
         case "/api/device/verify":
-            try expect("POST", head)
+            try head.expect("POST")
             return .answer(try verify(head))
         case "/api/device/enroll":
-            try expect("POST", head)
+            try head.expect("POST")
             return try body(head, limit: Self.enrolmentLimit)
         case "/api/ingest":
-            try expect("POST", head)
+            try head.expect("POST")
             _ = try authorize(head)
             _ = try key(head)
             return try ingestBody(head)
-        default: throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
+        default:
+            if let plan = try page.plan(head) { return plan }
+            throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
         }
-    }
-
-    private func expect(_ method: String, _ head: RequestHead) throws {
-        guard head.method != method else { return }
-        throw Refusal(status: 405, reason: "use \(method)", allow: method)
     }
 
     private func ingestBody(_ head: RequestHead) throws -> RequestPlan {
@@ -166,7 +165,11 @@ package struct IngestServer: HTTPApplication {
 
     package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
         do {
-            return try head.path == "/api/device/enroll" ? enrol(head, body) : ingest(head, body)
+            switch head.path {
+            case "/api/ingest": return try ingest(head, body)
+            case "/api/device/enroll": return try enrol(head, body)
+            default: return try page.answer(head, body, client: client(head))
+            }
         } catch {
             return refused(error)
         }

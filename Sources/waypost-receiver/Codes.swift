@@ -70,4 +70,4 @@ struct Codes: ParsableCommand {
 }
 
 /// `2026-11-29`, in UTC.
-private func day(_ date: Date) -> String { String(date.formatted(.iso8601).prefix(10)) }
+func day(_ date: Date) -> String { String(date.formatted(.iso8601).prefix(10)) }

@@ -11,7 +11,7 @@ struct Receiver: ParsableCommand {
         discussion:
             "Without a subcommand it serves; `waypost-receiver serve --help` has the options of that.",
         version: currentVersion,
-        subcommands: [Serve.self, Codes.self, Devices.self, Index.self],
+        subcommands: [Serve.self, Codes.self, Devices.self, Index.self, ViewerCommands.self],
         // Its options may follow the program's name.
         defaultSubcommand: Serve.self
     )

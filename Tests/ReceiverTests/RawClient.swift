@@ -126,16 +126,32 @@ enum RawRequest {
     static let health = "GET /healthz HTTP/1.1\r\nHost: receiver\r\n\r\n"
 
     /// A batch of records with these ids; `padding`: further members of each.
-    static func batch(_ ids: [String], device: String = "d1", padding: String = "") -> [UInt8] {
+    ///
+    /// `numbersSources`: "ID" in them stands for the record's id and a hyphen.
+    static func batch(
+        _ ids: [String],
+        device: String = "d1",
+        padding: String = "",
+        time: String = "2026-11-21T04:30:07.123Z",
+        version: String = "1.0",
+        numbersSources: Bool = false
+    ) -> [UInt8] {
         let records = ids.map {
-            #"{"id":"\#($0)","timestamp":"2026-11-21T04:30:07.123Z"\#(padding)}"#
+            let members =
+                numbersSources ? padding.replacingOccurrences(of: "ID", with: "\($0)-") : padding
+            return #"{"id":"\#($0)","timestamp":"\#(time)"\#(members)}"#
         }
         return Array(
             """
             {"stream_name":"places","device_id":"\(device)","data":[\(records.joined(separator: ","))],
-            "batch_metadata":{"total_records":\(ids.count)}}
+            "batch_metadata":{"total_records":\(ids.count),"app_version":"\(version)"}}
             """.utf8
         )
+    }
+
+    /// A moment in RFC 3339.
+    static func time(secondsAgo seconds: TimeInterval = 0) -> String {
+        Date(timeIntervalSinceNow: -seconds).formatted(.iso8601)
     }
 }
 

@@ -21,9 +21,10 @@ extension ReceiverProcess {
         _ token: String = "t",
         device: String = "d1",
         ids: [String] = [UUID().uuidString],
-        padding: String = ""
+        padding: String = "",
+        time: String = "2026-11-21T04:30:07.123Z"
     ) throws -> Int {
-        let body = RawRequest.batch(ids, device: device, padding: padding)
+        let body = RawRequest.batch(ids, device: device, padding: padding, time: time)
         return try request(RawRequest.head(length: body.count, token: token), body).status
     }
 

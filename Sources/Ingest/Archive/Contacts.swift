@@ -1,6 +1,6 @@
 // When each device was heard and what it said of itself: what the files of records do not tell.
 package import Host
-package import SQLite
+import SQLite
 
 /// A device that has sent something.
 package struct Contact: Sendable {
@@ -113,13 +113,25 @@ package enum Contacts {
         return try read(Connection(path: path, access: .readOnly))
     }
 
-    package static func read(_ index: borrowing Connection) throws -> [String: Contact] {
+    /// One device of a data directory; nil where it has sent nothing.
+    static func read(directory: String, device: String) throws -> Contact? {
+        try read(Connection(path: Archive.database(in: directory), access: .readOnly), device)[
+            device
+        ]
+    }
+
+    /// `device`: only this one.
+    private static func read(_ index: borrowing Connection, _ device: String? = nil) throws
+        -> [String: Contact]
+    {
         var contacts: [String: Contact] = [:]
         let isPrepared = try areThere(index)
+        let only = device == nil ? "?1 IS NULL" : "device=?1"
         if isPrepared {
             let row = try index.prepare(
-                "SELECT device, first_seen, last_seen, pauses, version, clock FROM devices"
+                "SELECT device, first_seen, last_seen, pauses, version, clock FROM devices WHERE \(only)"
             )
+            if let device { try row.bind(device, at: 1) }
             while try row.step() {
                 contacts[row.text(0)] = Contact(
                     device: row.text(0),
@@ -131,7 +143,10 @@ package enum Contacts {
                 )
             }
         }
-        let row = try index.prepare(isPrepared ? "SELECT * FROM streams" : before)
+        let row = try index.prepare(
+            "SELECT * FROM (\(isPrepared ? "SELECT * FROM streams" : before)) WHERE \(only)"
+        )
+        if let device { try row.bind(device, at: 1) }
         while try row.step() {
             let device = row.text(0)
             let blank = Contact(device: device, pauses: [], version: "", clock: "")

@@ -71,7 +71,7 @@ private struct Fields {
 }
 
 /// Letters, digits, `.`, `_`, `-`: names become directories, so nothing that could leave one.
-func isName(_ text: String) -> Bool {
+package func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 64 && !text.hasPrefix(".")
         && text.utf8.allSatisfy {
             (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)

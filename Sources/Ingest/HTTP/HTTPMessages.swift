@@ -6,7 +6,9 @@ package enum HTTPField: String, CaseIterable, Sendable {
     case contentEncoding = "Content-Encoding"
     case contentLength = "Content-Length"
     case contentType = "Content-Type"
+    case cookie = "Cookie"
     case forwardedFor = "X-Forwarded-For"
+    case forwardedProto = "X-Forwarded-Proto"
     case idempotencyKey = "Idempotency-Key"
     case token = "X-Device-Token"
     case transferEncoding = "Transfer-Encoding"
@@ -34,6 +36,11 @@ package struct HTTPAnswer: Sendable {
     package var status: Int
     package var body: [UInt8]
     package var headers: [(name: String, value: String)] = []
+
+    package init(_ status: Int, body: [UInt8]) {
+        self.status = status
+        self.body = body
+    }
 
     /// A JSON object.
     package init(_ status: Int, _ object: [String: Any]) {

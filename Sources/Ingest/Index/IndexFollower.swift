@@ -15,13 +15,12 @@ final class IndexFollower: Sendable {
         var lengths: [String: Int64] = [:]
         /// Not all are known: the archive is to be asked.
         var isIncomplete = true
-        /// Nothing is left to be read.
-        var isIdle = false
     }
 
     private let directory: String
     private let log: ServerLog
     private let notes = Mutex(Notes())
+    private let catchingUp = Atomic(true)
     private let wakeup: Wakeup
     private let stop: StopSignal
 
@@ -45,7 +44,6 @@ final class IndexFollower: Sendable {
     func note(_ lengths: [String: Int64]) {
         guard !lengths.isEmpty else { return }
         notes.withLock {
-            $0.isIdle = false
             if $0.lengths.count > Self.mostNoted {
                 $0.lengths = [:]
                 $0.isIncomplete = true
@@ -55,8 +53,8 @@ final class IndexFollower: Sendable {
         wakeup.signal()
     }
 
-    /// Whether all that is committed is in the index.
-    var isIdle: Bool { notes.withLock { $0.isIdle } }
+    /// Whether the archive is read from its beginning or after a failure: more is missing than the last batches.
+    var isBehind: Bool { catchingUp.load(ordering: .relaxed) }
 
     /// The thread ends with the transaction that it is in.
     func finish() { stop.raise() }
@@ -69,6 +67,7 @@ final class IndexFollower: Sendable {
             } catch {
                 log.write("the index of the page waits: \(error)")
                 notes.withLock { $0.isIncomplete = true }
+                catchingUp.store(true, ordering: .relaxed)
                 // Made anew once: on a disk that damages it again, it would be made for ever.
                 if (error as? SQLiteError)?.isDamage == true, !isBroken {
                     isBroken = true
@@ -84,11 +83,8 @@ final class IndexFollower: Sendable {
         while !stop.isRaised {
             var files = try takeNotes(writer)
             while !files.isEmpty, !stop.isRaised { files = try writer.follow(files) }
-            let isIdle = notes.withLock {
-                $0.isIdle = $0.lengths.isEmpty && !$0.isIncomplete
-                return $0.isIdle
-            }
-            guard isIdle else { continue }
+            guard notes.withLock({ $0.lengths.isEmpty && !$0.isIncomplete }) else { continue }
+            catchingUp.store(false, ordering: .relaxed)
             var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
             _ = Host.wait(for: &entries)
             wakeup.clear()
@@ -105,6 +101,7 @@ final class IndexFollower: Sendable {
         guard taken.isIncomplete else {
             return taken.lengths.compactMap { ArchiveFile(path: $0, length: $1) }
         }
+        catchingUp.store(true, ordering: .relaxed)
         let known = try writer.lengths()
         return try ArchiveFiles.all(in: directory).filter { known[$0.path] != $0.length }
     }

@@ -1,0 +1,86 @@
+// What all pages have in common: head, headers, ways in and out.
+import Host
+
+extension HTTPAnswer {
+    /// A page; nothing in it is asked for anywhere else, and nothing of it is kept by a cache.
+    init(_ status: Int = 200, page: HTML) {
+        self.init(status, type: "text/html; charset=utf-8", page.bytes)
+        headers += [
+            ("Content-Security-Policy", Self.policy), ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
+    }
+
+    private static let policy =
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+    /// Bytes of a type, which no browser is to take for another.
+    init(_ status: Int, type: String, _ bytes: [UInt8]) {
+        self.init(status, body: bytes)
+        headers = [("Content-Type", type), ("X-Content-Type-Options", "nosniff")]
+    }
+
+    /// See `path` instead.
+    init(seeOther path: String) {
+        self.init(303, body: [])
+        headers = [("Location", path), ("Cache-Control", "no-store")]
+    }
+}
+
+extension HTML {
+    /// A whole page.
+    ///
+    /// `now`: milliseconds since 1970, nil where nobody is logged in.
+    static func page(_ title: String, now: Int64?, _ body: (inout HTML) -> Void) -> HTML {
+        var html = HTML()
+        html.raw(
+            """
+            <!doctype html><html lang="en"><head><meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <link rel="stylesheet" href="/style.css"><link rel="icon" href="/icon.svg">
+            """
+        )
+        html.element("title", title)
+        html.raw("</head><body>")
+        if let now {
+            html.raw(
+                """
+                <a class="skip" href="#main">To the content</a><header><a class="home" href="/">Waypost fleet</a>
+                """
+            )
+            html.element("span", [("class", "time")], "\(Words.second(now)) UTC")
+            html.raw(
+                """
+                <form method="post" action="/logout"><button>Log out</button></form></header>
+                """
+            )
+        }
+        html.element("main", [("id", "main")], body)
+        html.raw("</body></html>")
+        return html
+    }
+
+    /// A moment: the date for machines, and as people read it.
+    mutating func time(_ milliseconds: Int64, seconds: Bool = false) {
+        let machine = WallTime(milliseconds: milliseconds).rfc3339
+        let words = seconds ? Words.second(milliseconds) : Words.minute(milliseconds)
+        element("time", [("datetime", machine)], words)
+    }
+
+    /// The form that asks for a viewer's token.
+    static func logIn(wrong: String? = nil) -> HTML {
+        page("Log in – Waypost fleet", now: nil) { html in
+            html.raw(#"<form class="login" method="post" action="/login"><h1>Waypost fleet</h1>"#)
+            if let wrong { html.element("p", [("class", "wrong"), ("role", "alert")], wrong) }
+            html.raw(
+                """
+                <input name="username" autocomplete="username" value="viewer" hidden><label for="token">Your viewer’s token</label>
+                <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+                <button>Log in</button></form>
+                """
+            )
+        }
+    }
+}

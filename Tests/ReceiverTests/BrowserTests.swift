@@ -1,0 +1,76 @@
+// The page in Debian's Chromium, on a phone and at a desk, by day, by night and on paper.
+import Foundation
+import Support
+import Testing
+
+@Suite struct BrowserTests {
+    private struct Look: Decodable {
+        var name: String
+        var title: String
+        var text: String
+        /// What is hard to read or has no name.
+        var marks: [String]
+        /// Pixels that are wider than the window.
+        var overflow: Int
+        /// What the Tab key reaches first.
+        var tab: String
+        /// What the console said.
+        var complaints: [String]
+        var addresses: [String]
+    }
+
+    private static let isThere = FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+
+    private func look(_ browser: PageClient, _ pages: [String: String]) throws -> [Look] {
+        let pictures = Tree.path(".build/page")
+        try FileManager.default.createDirectory(
+            atPath: pictures,
+            withIntermediateDirectories: true
+        )
+        let addresses = pages.map { "\($0)=http://127.0.0.1:\(browser.port)\($1)" }
+        let outcome = try Process.run(
+            "/usr/bin/python3",
+            [Tree.path("Tests/Peers/browser.py"), pictures, browser.session] + addresses
+        )
+        #expect(outcome.status == 0, "\(outcome.error)")
+        return try JSONDecoder().decode([Look].self, from: outcome.data)
+    }
+
+    @Test(.enabled(if: isThere))
+    func pages_fitEachScreen_areReadable_andAskNobodyElse() throws {
+        let receiver = try ReceiverProcess()
+        let now = RawRequest.time()
+        let evil = #"<img src=http://192.0.2.1/x onerror=alert(1)>"#
+        let names = [
+            "hut-1", "9f3c2a70-51d4-4c1e-9d3b-aa01bb02cc03", String(repeating: "m", count: 64),
+        ]
+        for (number, device) in names.enumerated() {
+            let place =
+                #","latitude":47.\#(number),"longitude":8.\#(number),"battery_percent":\#(number * 30)"#
+            let ids = ["p\(number)"]
+            #expect(try receiver.send(device: device, ids: ids, padding: place, time: now) == 200)
+            let event =
+                #","kind":"gap","source":"storage","detail":{"reason":"\#(evil)","records":\#(number)}"#
+            let events = ["e\(number)"]
+            #expect(
+                try receiver.send(device: device, ids: events, padding: event, time: now) == 200
+            )
+        }
+        let browser = try PageClient(receiver, viewer: "anna")
+        try waitUntil("the index") { try browser.get("/").body.contains("<svg") }
+        let looks = try look(
+            browser,
+            ["overview": "/", "device": "/device/\(names[2])", "login": "/login"]
+        )
+        #expect(looks.count == 18)
+        for look in looks {
+            #expect(look.overflow <= 0, "\(look.name)")
+            #expect(look.marks == [], "\(look.name)")
+            #expect(look.complaints == [], "\(look.name)")
+            #expect(look.addresses.allSatisfy { $0.hasPrefix("http://127.0.0.1:") }, "\(look.name)")
+            let first = look.name.hasPrefix("login") ? "Log in" : "To the content"
+            if !look.name.hasSuffix("paper") { #expect(look.tab == first, "\(look.name)") }
+        }
+        #expect(looks.filter { $0.name.hasPrefix("device") }.allSatisfy { $0.text.contains(evil) })
+    }
+}
