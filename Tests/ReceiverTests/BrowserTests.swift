@@ -60,9 +60,12 @@ import Testing
         try waitUntil("the index") { try browser.get("/").body.contains("<svg") }
         let looks = try look(
             browser,
-            ["overview": "/", "device": "/device/\(names[2])", "login": "/login"]
+            [
+                "overview": "/", "device": "/device/\(names[2])",
+                "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
+            ]
         )
-        #expect(looks.count == 18)
+        #expect(looks.count == 24)
         for look in looks {
             #expect(look.overflow <= 0, "\(look.name)")
             #expect(look.marks == [], "\(look.name)")

@@ -8,7 +8,7 @@ import SQLite
 /// order in which files were read.
 enum FleetIndex {
     /// Counted up with each change of the tables: an index of another number is made anew.
-    private static let version: Int64 = 1
+    private static let version: Int64 = 2
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
 
@@ -17,6 +17,7 @@ enum FleetIndex {
     /// `files`: how far each was read (`length`, bytes), and how it begins (`head`): a file that a person put in its
     /// place begins otherwise; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
     /// where it is long. `states`: the newest event of each kind and source.
+    /// `slots`: records of each ten minutes since 1970.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
         length INTEGER NOT NULL, head BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
@@ -29,8 +30,9 @@ enum FleetIndex {
         CREATE INDEX events_file ON events(file);
         CREATE TABLE states(device TEXT, kind TEXT, source TEXT, time INTEGER NOT NULL, id TEXT NOT NULL,
         file INTEGER NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (device, kind, source)) WITHOUT ROWID;
+        CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
         """
-    private static let names = ["files", "latest", "events", "states"]
+    private static let names = ["files", "latest", "events", "states", "slots"]
 
     /// Opens it for writing, and makes it where it is not there or of another version.
     static func open(in directory: String) throws -> Connection {

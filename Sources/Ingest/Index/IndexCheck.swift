@@ -66,6 +66,10 @@ package enum IndexCheck {
         }
     }
 
+    /// The file of a row by its name: each index has numbers of its own.
+    private static let place =
+        "(SELECT device || ' ' || stream || ' ' || date FROM files WHERE files.id = file)"
+
     /// For each table the columns that name a row, and those that it holds.
     private static let tables: [Table] = [
         Table(
@@ -77,6 +81,7 @@ package enum IndexCheck {
         Table("latest", ["device", "stream"], ["time", "id", "line"]),
         Table("events", ["device", "time", "id"], ["kind", "source", "records", "detail"]),
         Table("states", ["device", "kind", "source"], ["time", "id", "detail"]),
+        Table("slots", [place, "slot"], ["records"]),
     ]
 
     struct Table {

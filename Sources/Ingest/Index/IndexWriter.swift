@@ -139,7 +139,7 @@ final class IndexWriter {
 
     /// Takes a file out, which is then read from its beginning.
     private func forget(_ file: Int64) throws {
-        for table in ["latest", "events", "states"] {
+        for table in ["latest", "events", "states", "slots"] {
             try database.run("DELETE FROM \(table) WHERE file=?", file)
         }
         try database.run("DELETE FROM files WHERE id=?", file)

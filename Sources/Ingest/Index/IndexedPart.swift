@@ -3,6 +3,9 @@ import SQLite
 
 /// Counts what goes into the file's row, and writes the other rows.
 struct IndexedPart {
+    /// Milliseconds of a slot.
+    static let slot: Int64 = 600_000
+
     let device: String
     let stream: String
     let file: Int64
@@ -10,12 +13,18 @@ struct IndexedPart {
     private(set) var broken: Int64 = 0
     private(set) var first: Int64?
     private(set) var last: Int64?
+    private var slots: [Int64: Int64] = [:]
     private var newest: (time: Int64, id: String, line: String)?
 
     init(device: String, stream: String, file: Int64) {
         self.device = device
         self.stream = stream
         self.file = file
+    }
+
+    /// The slot that a moment lies in, before 1970, too.
+    static func slot(of time: Int64) -> Int64 {
+        time / slot - (time % slot < 0 ? 1 : 0)
     }
 
     /// Takes a line; nil: one that is too long to be looked at.
@@ -25,6 +34,7 @@ struct IndexedPart {
             return
         }
         records += 1
+        slots[Self.slot(of: record.time), default: 0] += 1
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
         if newest.map({ ($0.time, $0.id) < (record.time, record.id) }) ?? true {
@@ -35,6 +45,15 @@ struct IndexedPart {
 
     /// Writes what was gathered.
     func finish(_ database: borrowing Connection) throws {
+        let count = try database.prepare(
+            """
+            INSERT INTO slots VALUES (?,?,?) ON CONFLICT(file, slot) DO UPDATE SET records=records+excluded.records
+            """
+        )
+        for (slot, records) in slots {
+            try count.bind([file, slot, records], from: 1)
+            try count.run()
+        }
         guard let newest else { return }
         let row = try database.prepare(
             """

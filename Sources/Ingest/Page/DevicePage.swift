@@ -3,9 +3,13 @@ import Host
 
 struct DevicePage {
     static let eventsOnAPage = 100
+    /// Older days are reached from the oldest of these.
+    private static let mostDays = 62
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
+    /// Those that have records, the newest first.
+    let days: [(name: String, records: Int64)]
     /// One more than are shown, where there are more.
     let events: [EventRow]
     /// They are the newest.
@@ -21,6 +25,7 @@ struct DevicePage {
                 html.element("div") { $0.stateAndReasons(of: device) }
                 facts(&html)
                 streamTable(&html)
+                dayList(&html)
             }
             eventTable(&html)
         }
@@ -99,6 +104,19 @@ struct DevicePage {
         html.element("td", [("data-label", label)]) { html in
             if let time { html.time(time) }
         }
+    }
+
+    private func dayList(_ html: inout HTML) {
+        guard !days.isEmpty else { return }
+        html.raw(#"<h2>Days</h2><ul class="days">"#)
+        for day in days.prefix(Self.mostDays) {
+            html.raw("<li>")
+            html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
+            html.text(" ")
+            html.element("span", [("class", "soft")], "\(Words.count(day.records)) records")
+            html.raw("</li>")
+        }
+        html.raw("</ul>")
     }
 
     // MARK: Events

@@ -153,6 +153,13 @@ final class FleetPage: Sendable {
         if parts.count == 2 {
             return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
         }
+        if let day = Day(parts[2]), try isKnown(parts[1]) {
+            if parts.count == 3 {
+                return HTTPAnswer(page: try self.day(day, of: parts[1], at: now))
+            }
+            guard parts.count == 4 else { throw Self.nothing }
+            return try file(parts[3], of: parts[1], on: day)
+        }
         guard parts.count == 5, parts[2] == "events", let time = Int64(parts[3]), isName(parts[4])
         else { throw Self.nothing }
         return HTTPAnswer(page: try device(parts[1], before: (time, parts[4]), at: now))
@@ -184,11 +191,62 @@ final class FleetPage: Sendable {
         return DevicePage(
             device: view(id, contact, token, facts, at: now),
             streams: try reader?.streams(of: id) ?? [:],
+            days: try reader?.days(of: id) ?? [],
             events: try reader?.events(of: id, before: place, most: most) ?? [],
             isFirst: place.time == .max,
             now: now,
             note: note
         ).html()
+    }
+
+    private func isKnown(_ id: String) throws -> Bool {
+        try Contacts.read(directory: directory, device: id) != nil
+    }
+
+    private func day(_ day: Day, of id: String, at now: Int64) throws -> HTML {
+        let (reader, note) = openIndex()
+        let days = try reader?.days(of: id).map(\.name) ?? []
+        let slots = try reader?.slots(of: id, on: day) ?? [:]
+        let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
+        let facts = try reader?.facts(of: id, at: now)[id]
+        var tracks: [String: Track] = [:]
+        for (stream, latest) in facts?.latest ?? [:] where slots[stream] != nil {
+            guard Vitals([stream: latest]).place != nil else { continue }
+            let track = try Track(path(stream, day, id))
+            if track.fixes > 0 { tracks[stream] = track }
+        }
+        return DayPage(
+            device: id,
+            day: day,
+            before: days.first { $0 < day.name },
+            after: days.last { $0 > day.name },
+            timeline: Timeline(day: day, streams: slots, losses: losses, now: now),
+            tracks: tracks,
+            now: now,
+            note: note
+        ).html()
+    }
+
+    /// The archive's file of a stream's day; names are plain.
+    private func path(_ stream: String, _ day: Day, _ id: String) -> String {
+        "\(directory)/stream=\(stream)/date=\(day.name)/device=\(id)/records.ndjson"
+    }
+
+    /// What can be downloaded of a day: `STREAM.gpx`.
+    private func file(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
+        guard isName(name), name.hasSuffix(".gpx") else { throw Self.nothing }
+        let track = try Track(path(String(name.dropLast(4)), day, id))
+        guard track.fixes > 0 else { throw Self.nothing }
+        var answer = HTTPAnswer(
+            200,
+            type: "application/gpx+xml",
+            track.gpx(name: "\(id) \(day.name)")
+        )
+        answer.headers += [
+            ("Content-Disposition", "attachment; filename=\"\(id)-\(day.name).gpx\""),
+            ("Cache-Control", "no-store"),
+        ]
+        return answer
     }
 
     private func view(

@@ -112,6 +112,52 @@ final class FleetReader {
         return events
     }
 
+    /// The days of which a device has records, the newest first, with how many.
+    func days(of device: String) throws -> [(name: String, records: Int64)] {
+        let row = try ask(
+            "SELECT date, sum(records) FROM files WHERE device=?1 GROUP BY date ORDER BY date DESC",
+            device
+        )
+        var days: [(name: String, records: Int64)] = []
+        while try row.step() { days.append((row.text(0), row.required(1))) }
+        return days
+    }
+
+    /// For each stream of a device's day the slots that have records, and how many.
+    func slots(of device: String, on day: Day) throws -> [String: [Int64: Int64]] {
+        let row = try ask(
+            """
+            SELECT stream, slot, slots.records FROM files JOIN slots ON file=id
+            WHERE device=?1 AND date=?2 AND slot >= ?3 AND slot < ?4
+            """,
+            device
+        )
+        try row.bind(day.name, at: 2)
+        try row.bind(IndexedPart.slot(of: day.start), at: 3)
+        try row.bind(IndexedPart.slot(of: day.end), at: 4)
+        var streams: [String: [Int64: Int64]] = [:]
+        while try row.step() {
+            streams[row.text(0), default: [:]][row.required(1)] = row.required(2)
+        }
+        return streams
+    }
+
+    /// The events around a day that tell of losses on it; a loss may be told days later.
+    func losses(of device: String, around day: Day) throws -> [EventRow] {
+        let row = try ask(
+            """
+            SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND time > ?2 AND time < ?3
+            AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started') ORDER BY time LIMIT 5000
+            """,
+            device
+        )
+        try row.bind(day.start - 7 * Day.milliseconds, at: 2)
+        try row.bind(day.end + 7 * Day.milliseconds, at: 3)
+        var events: [EventRow] = []
+        while try row.step() { events.append(Self.event(row)) }
+        return events
+    }
+
     /// What is kept of each stream of a device: records, and when the first and the last was made.
     func streams(of device: String) throws -> [String: (
         records: Int64, first: Int64?, last: Int64?

@@ -72,6 +72,18 @@ enum Style {
         .map circle { fill: currentColor; stroke: var(--card); stroke-width: 1.5; }
         .map a:focus-visible { outline: none; }
         .map a:focus-visible circle { stroke: var(--link); stroke-width: 4; }
+        .map .track { fill: none; stroke: var(--link); stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+        .map .hole { stroke: var(--late); stroke-width: 1.5; stroke-dasharray: 4 4; }
+        .map circle.start, .map circle.end { fill: var(--link); }
+        .ways, .days { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; list-style: none; padding: 0; margin: .5rem 0; }
+        .timeline th { font-weight: 400; border: 0; padding: .2rem .75rem .2rem 0; width: 1%; white-space: nowrap; }
+        .timeline td, .timeline thead th:last-child { border: 0; padding: .2rem 0; width: 99%; }
+        .timeline thead th { font-size: .85rem; }
+        .hours { display: flex; justify-content: space-between; }
+        .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
+        .strip .cover { fill: var(--fine); }
+        .strip .loss { fill: var(--late); }
+        .strip .later { fill: var(--line); }
         .login { max-width: 26rem; margin: 12vh auto 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px;
           padding: 1.5rem; }
         .login h1 { margin-top: 0; }
@@ -91,6 +103,9 @@ enum Style {
           .fold td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
           .fold td:empty { display: none; }
           .fold br { display: none; }
+          .timeline, .timeline thead, .timeline tbody, .timeline tr { display: block; }
+          .timeline th, .timeline td { display: block; width: auto; white-space: normal; }
+          .timeline thead th:first-child { position: absolute; left: -999rem; }
           .map circle { r: 9px; }
           .map text { font-size: 17px; }
           .map .name { font-size: 19px; }

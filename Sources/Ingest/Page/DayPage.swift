@@ -1,0 +1,110 @@
+// The page of one device's day: what came, what did not, and its track.
+
+struct DayPage {
+    /// Points of a track that are drawn; more could not be told apart.
+    private static let mostPoints = 2000
+
+    let device: String
+    let day: Day
+    /// The days before and after that have records.
+    let before: String?
+    let after: String?
+    let timeline: Timeline
+    /// By their streams; those that have places.
+    let tracks: [String: Track]
+    let now: Int64
+    let note: String?
+
+    func html() -> HTML {
+        .page("\(device), \(day.name) – Waypost fleet", now: now) { html in
+            html.element("h1") { html in
+                html.element("a", [("href", "/device/\(device)")], device)
+                html.text(", \(day.name)")
+            }
+            if let note { html.element("p", [("class", "wrong"), ("role", "status")], note) }
+            ways(&html)
+            html.element("h2", "What came, and what did not")
+            timeline.draw(&html)
+            for (stream, track) in tracks.sorted(by: { $0.key < $1.key }) {
+                draw(stream, track, &html)
+            }
+        }
+    }
+
+    private func ways(_ html: inout HTML) {
+        html.element("nav", [("class", "ways screen"), ("aria-label", "Days")]) { html in
+            for (name, arrow, isBefore) in [(before, "← ", true), (after, " →", false)] {
+                guard let name else { continue }
+                let words = isBefore ? arrow + name : name + arrow
+                html.element("a", [("href", "/device/\(device)/\(name)")], words)
+            }
+        }
+    }
+
+    // MARK: The track
+
+    private func draw(_ stream: String, _ track: Track, _ html: inout HTML) {
+        html.element("h2", "Track (\(stream))")
+        let points = track.parts.flatMap { part in
+            part.map { PlaceMap.Point(latitude: $0.latitude, longitude: $0.longitude) }
+        }
+        guard let map = PlaceMap(points), let first = track.parts.first?.first,
+            let last = track.last
+        else { return }
+        html.element("p") { html in
+            let holes = track.parts.count - 1
+            html.text(
+                "\(Words.count(Int64(track.fixes))) fixes from \(Words.second(first.time)) to "
+            )
+            html.text("\(Words.second(last.time))")
+            html.text(holes == 0 ? ". " : ", \(holes) \(holes == 1 ? "hole" : "holes") (dashed). ")
+            if track.isCut { html.text("There are more; only the first are shown. ") }
+            let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
+            html.element("a", [("href", gpx), ("download", "")], "GPX")
+            html.text(" ")
+            let place = Vitals.Place(
+                latitude: last.latitude,
+                longitude: last.longitude,
+                time: now
+            )
+            html.text("Last: ")
+            html.place(place, now: now)
+        }
+        map.draw(&html, label: "The track on \(day.name), \(track.fixes) fixes") { html in
+            lines(track, map, &html)
+            mark(map, first, "start", &html)
+            mark(map, last, "end", &html)
+        }
+    }
+
+    private func lines(_ track: Track, _ map: PlaceMap, _ html: inout HTML) {
+        let every = max(1, track.fixes / Self.mostPoints)
+        var end: Track.Fix?
+        for part in track.parts {
+            guard let first = part.first, let last = part.last else { continue }
+            if let end {
+                let from = (map.x(end.longitude), map.y(end.latitude))
+                map.line(&html, "hole", from, (map.x(first.longitude), map.y(first.latitude)))
+            }
+            let shown = part.enumerated().filter { $0.offset % every == 0 }.map(\.element) + [last]
+            let points = shown.map {
+                "\(PlaceMap.text(map.x($0.longitude))),\(PlaceMap.text(map.y($0.latitude)))"
+            }
+            let line: [HTML.Attribute] = [
+                ("class", "track"), ("points", points.joined(separator: " ")),
+            ]
+            html.element("polyline", line, "")
+            end = last
+        }
+    }
+
+    private func mark(_ map: PlaceMap, _ fix: Track.Fix, _ kind: String, _ html: inout HTML) {
+        let attributes: [HTML.Attribute] = [
+            ("class", kind), ("cx", PlaceMap.text(map.x(fix.longitude))),
+            ("cy", PlaceMap.text(map.y(fix.latitude))), ("r", kind == "end" ? "6" : "4"),
+        ]
+        html.element("circle", attributes) {
+            $0.element("title", "\(kind), \(Words.second(fix.time))")
+        }
+    }
+}

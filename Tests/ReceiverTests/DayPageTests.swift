@@ -1,0 +1,155 @@
+// A device's day: its track, and what did not come.
+import Foundation
+import Support
+import Testing
+
+@Suite struct DayPageTests {
+    private static let day = "2026-11-21"
+
+    /// Sends records with these members and times of the day.
+    private func send(
+        _ receiver: ReceiverProcess,
+        _ stream: String,
+        _ records: [(time: String, members: String)]
+    ) throws {
+        let lines = records.map {
+            #"{"id":"\#(UUID().uuidString)","timestamp":"\#(Self.day)T\#($0.time)Z",\#($0.members)}"#
+        }
+        let body = Array(
+            """
+            {"stream_name":"\(stream)","device_id":"d1","data":[\(lines.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(lines.count)}}
+            """.utf8
+        )
+        #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
+    }
+
+    private func page(_ browser: PageClient, with text: String) throws -> String {
+        var last = ""
+        let isThere: Bool = try eventually {
+            last = try browser.get("/device/d1/\(Self.day)").body
+            return last.contains(text)
+        }
+        #expect(isThere, "\(text) in \(last)")
+        return last
+    }
+
+    private static func time(_ second: Int) -> String {
+        String(format: "%02d:%02d:%02d", second / 3600, second / 60 % 60, second % 60)
+    }
+
+    /// Every ten seconds, with a hole of an hour; the fix before it comes last, as a backlog does.
+    private static let fixes = ((0..<60).map { $0 * 10 } + (0..<40).map { 4200 + $0 * 10 }).map {
+        second in
+        (
+            time: time(second),
+            members:
+                #""latitude":\#(47 + Double(second) / 1e5),"longitude":8.5,"altitude":512.34,"fix":"3d""#
+        )
+    }
+
+    @Test func track_isDrawnWithItsHole_andDownloadedWhole() throws {
+        let receiver = try ReceiverProcess()
+        try send(receiver, "linux_gpsd_location", Array(Self.fixes.reversed()))
+        try send(receiver, "weather", [("00:05:00", #""temperature_c":21.5"#)])
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(
+            browser,
+            with: "100 fixes from 2026-11-21 00:00:00 to 2026-11-21 01:16:30"
+        )
+        #expect(html.contains("1 hole (dashed)"))
+        #expect(html.components(separatedBy: "<polyline").count == 3)
+        #expect(html.components(separatedBy: #"class="hole""#).count == 2)
+        #expect(html.contains("?mlat=47.04590&amp;mlon=8.50000"))
+        #expect(!html.contains("Track (weather)"))
+        let answer = try browser.get("/device/d1/\(Self.day)/linux_gpsd_location.gpx")
+        #expect(answer.header.contains("Content-Type: application/gpx+xml"))
+        #expect(answer.header.contains(#"attachment; filename="d1-2026-11-21.gpx""#))
+        // An XML reader that is strict.
+        let script = """
+            import sys, xml.etree.ElementTree as tree
+            gpx = "{http://www.topografix.com/GPX/1/1}"
+            root = tree.fromstring(sys.stdin.buffer.read())
+            points = list(root.iter(gpx + "trkpt"))
+            print(len(list(root.iter(gpx + "trkseg"))), len(points), points[-1].get("lat"),
+                  points[-1].findtext(gpx + "ele"), points[-1].findtext(gpx + "time"))
+            """
+        let read = try Process.run("/usr/bin/python3", ["-c", script], input: answer.body)
+        #expect(read.output == "2 100 47.0459000 512.3 2026-11-21T01:16:30.000Z\n", "\(read.error)")
+    }
+
+    @Test func strips_showWhatCameAndWhatWasLost() throws {
+        let receiver = try ReceiverProcess()
+        // Two slots of ten minutes, one of them half full.
+        try send(receiver, "weather", [("06:00:00", #""t":1"#), ("06:19:59", #""t":2"#)])
+        try send(receiver, "weather", [("12:00:00", #""t":3"#)])
+        func event(_ time: String, _ kind: String, _ source: String, _ detail: String) -> (
+            String, String
+        ) {
+            (time, #""kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#)
+        }
+        try send(
+            receiver,
+            "waypost_events",
+            [
+                event(
+                    "09:00:00",
+                    "gap",
+                    "storage",
+                    #""stream":"beacons","kind":"missed","records":5,"from":"2026-11-21T03:00:00.000Z","to":"2026-11-21T04:00:00.000Z""#
+                ),
+                event("10:00:00", "source_lost", "audio", #""since":"2026-11-21T09:59:00.000Z""#),
+                event(
+                    "11:00:00",
+                    "source_recovered",
+                    "audio",
+                    #""since":"2026-11-21T09:59:00.000Z","until":"2026-11-21T10:58:00.000Z""#
+                ),
+                // Not back until the gateway was started anew.
+                event("13:00:00", "source_lost", "location", ""),
+                event("14:00:00", "started", "gateway", ""),
+                // Of another day, and none at all.
+                event(
+                    "15:00:00",
+                    "evicted",
+                    "storage",
+                    #""from":"2026-11-19T03:00:00Z","to":"2026-11-19T04:00:00Z""#
+                ),
+                event("15:00:01", "gap", "storage", #""from":"x","to":7"#),
+            ]
+        )
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(browser, with: "Lost: location")
+        for part in [
+            "3 records in 0.5 h of 24 h", "Lost: beacons",
+            "5 lost (missed) from 2026-11-21 03:00:00 to 2026-11-21 04:00:00",
+            "source lost from 2026-11-21 09:59:00 to 2026-11-21 10:58:00",
+            "source lost from 2026-11-21 13:00:00 to 2026-11-21 14:00:00",
+            #"<rect class="cover" x="36.00" width="2.00" height="10">"#,
+            #"<rect class="cover" x="72.00" width="1.00" height="10">"#,
+            #"<rect class="loss" x="18.00" width="6.00" height="10">"#,
+        ] { #expect(html.contains(part), "\(part)") }
+        #expect(!html.contains("Lost: storage"))
+        // A day that is over has no time to come.
+        #expect(!html.contains(#"class="later""#))
+        let device = try browser.get("/device/d1").body
+        #expect(
+            device.contains(
+                #"href="/device/d1/2026-11-21">2026-11-21</a> <span class="soft">10 records"#
+            )
+        )
+    }
+
+    @Test func pathThatIsNone_isNotFound() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send() == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        for path in [
+            "d1/2026-02-30", "d1/2026-11-21/..%2f..%2fx.gpx", "d1/2026-11-21/places",
+            "d1/2026-11-21/none.gpx",
+            "d1/2026-11-21/.gpx", "d1/2026-11-21/a/b", "none/2026-11-21", "d1/events",
+        ] { #expect(try browser.get("/device/\(path)").status == 404, "\(path)") }
+        #expect(try browser.get("/device/d1/2020-01-01").status == 200)
+        #expect(try PageClient(receiver).get("/device/d1/2026-11-21/places.gpx").status == 303)
+    }
+}
