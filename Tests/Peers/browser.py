@@ -37,13 +37,22 @@ CHECK = """(() => {
 })()"""
 
 
+# How long each sound on the page says that it is, once its player has looked; -1 where it cannot be played.
+SOUNDS = """Promise.all([...document.querySelectorAll("audio")].slice(0, 5).map(player => new Promise(done => {
+  player.onloadedmetadata = () => done(player.duration);
+  player.onerror = () => done(-1);
+  player.preload = "metadata";
+  player.load();
+})))"""
+
+
 class Browser:
     """One Chromium, spoken to over two pipes (--remote-debugging-pipe: JSON, and a zero byte behind each message)."""
 
     def __init__(self):
         read_theirs, self.write_end = os.pipe()
         self.read_end, write_theirs = os.pipe()
-        self.profile = tempfile.TemporaryDirectory()
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 
         def give_pipes():
             # Above 4 first: one of them may be 3 or 4 itself.
@@ -93,7 +102,7 @@ class Browser:
             self.events.append(self.message())
 
     def run(self, script):
-        return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+        return self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)["result"].get("value")
 
     def tab(self):
         """What the Tab key reaches first."""
@@ -109,7 +118,8 @@ class Browser:
             file.write(base64.b64decode(data))
 
     def close(self):
-        self.process.terminate()
+        self.session = None
+        self.call("Browser.close")
         self.process.wait()
         self.profile.cleanup()
 
@@ -123,7 +133,9 @@ def complaints(events):
 
 
 def addresses(events):
-    return [event["params"]["request"]["url"] for event in events if event.get("method") == "Network.requestWillBeSent"]
+    found = [event["params"]["request"]["url"] for event in events if event.get("method") == "Network.requestWillBeSent"]
+    # The browser's own player has its pictures in itself.
+    return [url for url in found if not url.startswith("data:image/svg+xml")]
 
 
 def look(browser, folder, name, url, size, scheme):
@@ -137,7 +149,7 @@ def look(browser, folder, name, url, size, scheme):
         "name": f"{name}-{size}-{scheme}", "title": browser.run("document.title"),
         "text": browser.run("document.body.innerText"), "marks": browser.run(CHECK),
         "overflow": browser.run("document.documentElement.scrollWidth - innerWidth"),
-        "tab": browser.tab(), "complaints": list(complaints(browser.events)), "addresses": addresses(browser.events)}
+        "tab": browser.tab(), "sounds": browser.run(SOUNDS), "complaints": list(complaints(browser.events)), "addresses": addresses(browser.events)}
 
 
 def main():

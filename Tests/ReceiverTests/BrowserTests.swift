@@ -14,6 +14,8 @@ import Testing
         var overflow: Int
         /// What the Tab key reaches first.
         var tab: String
+        /// Seconds of each sound that can be played, -1 for one that cannot.
+        var sounds: [Double]
         /// What the console said.
         var complaints: [String]
         var addresses: [String]
@@ -56,6 +58,7 @@ import Testing
                 try receiver.send(device: device, ids: events, padding: event, time: now) == 200
             )
         }
+        try Sound.send(receiver, [(names[2], 3600, 1.5)], on: String(now.prefix(10)))
         let browser = try PageClient(receiver, viewer: "anna")
         try waitUntil("the index") { try browser.get("/").body.contains("<svg") }
         let looks = try look(
@@ -63,9 +66,10 @@ import Testing
             [
                 "overview": "/", "device": "/device/\(names[2])",
                 "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
+                "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
             ]
         )
-        #expect(looks.count == 24)
+        #expect(looks.count == 30)
         for look in looks {
             #expect(look.overflow <= 0, "\(look.name)")
             #expect(look.marks == [], "\(look.name)")
@@ -74,6 +78,7 @@ import Testing
             let first = look.name.hasPrefix("login") ? "Log in" : "To the content"
             if !look.name.hasSuffix("paper") { #expect(look.tab == first, "\(look.name)") }
         }
+        #expect(looks.filter { $0.name.hasPrefix("sound") }.allSatisfy { $0.sounds == [1.5] })
         #expect(looks.filter { $0.name.hasPrefix("device") }.allSatisfy { $0.text.contains(evil) })
     }
 }

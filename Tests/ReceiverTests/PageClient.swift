@@ -40,6 +40,16 @@ final class PageClient {
         return try #require(client.answer())
     }
 
+    /// The bytes of an answer, by curl: they need not be text.
+    func download(_ path: String, range: String? = nil) throws -> (Data, Int) {
+        let fields = ["-H", "Cookie: \(cookie)"] + (range.map { ["-H", "Range: \($0)"] } ?? [])
+        let outcome = try Process.run(
+            "/usr/bin/curl",
+            ["-s", "-w", "%{stderr}%{http_code}", "http://127.0.0.1:\(port)\(path)"] + fields
+        )
+        return (outcome.data, Int(outcome.error) ?? 0)
+    }
+
     /// The status of the answer; the session is kept.
     func logIn(_ token: String) throws -> Int {
         let written = token.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""

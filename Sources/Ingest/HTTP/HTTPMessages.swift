@@ -10,6 +10,7 @@ package enum HTTPField: String, CaseIterable, Sendable {
     case forwardedFor = "X-Forwarded-For"
     case forwardedProto = "X-Forwarded-Proto"
     case idempotencyKey = "Idempotency-Key"
+    case range = "Range"
     case token = "X-Device-Token"
     case transferEncoding = "Transfer-Encoding"
 }

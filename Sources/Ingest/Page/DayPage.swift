@@ -12,6 +12,8 @@ struct DayPage {
     let timeline: Timeline
     /// By their streams; those that have places.
     let tracks: [String: Track]
+    /// By their streams.
+    let sounds: [String: SoundDay]
     let now: Int64
     let note: String?
 
@@ -27,6 +29,10 @@ struct DayPage {
             timeline.draw(&html)
             for (stream, track) in tracks.sorted(by: { $0.key < $1.key }) {
                 draw(stream, track, &html)
+            }
+            for (stream, sound) in sounds.sorted(by: { $0.key < $1.key }) {
+                html.element("h2", "Sound (\(stream))")
+                html.sound(sound, day, at: "/device/\(device)/\(day.name)/\(stream)")
             }
         }
     }

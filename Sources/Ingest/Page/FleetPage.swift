@@ -105,7 +105,7 @@ final class FleetPage: Sendable {
             throw Refusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
         }
         defer { looks.withLock { $0 -= 1 } }
-        return try look(head.path, at: SystemClock().wall().milliseconds)
+        return try look(head, at: SystemClock().wall().milliseconds)
     }
 
     private func logIn(_ head: RequestHead, _ body: Spool, _ client: String) throws -> HTTPAnswer {
@@ -146,9 +146,9 @@ final class FleetPage: Sendable {
 
     // MARK: Looks
 
-    private func look(_ path: String, at now: Int64) throws -> HTTPAnswer {
-        if path == "/" { return HTTPAnswer(page: try overview(at: now)) }
-        let parts = path.split(separator: "/").map(String.init)
+    private func look(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
+        if head.path == "/" { return HTTPAnswer(page: try overview(at: now)) }
+        let parts = head.path.split(separator: "/").map(String.init)
         guard parts.count >= 2, isName(parts[1]) else { throw Self.nothing }
         if parts.count == 2 {
             return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
@@ -157,8 +157,9 @@ final class FleetPage: Sendable {
             if parts.count == 3 {
                 return HTTPAnswer(page: try self.day(day, of: parts[1], at: now))
             }
-            guard parts.count == 4 else { throw Self.nothing }
-            return try file(parts[3], of: parts[1], on: day)
+            if parts.count == 4 { return try gpx(parts[3], of: parts[1], on: day) }
+            guard parts.count == 5, isName(parts[3]) else { throw Self.nothing }
+            return try sound(parts[3], parts[4], of: parts[1], on: day, head, at: now)
         }
         guard parts.count == 5, parts[2] == "events", let time = Int64(parts[3]), isName(parts[4])
         else { throw Self.nothing }
@@ -210,7 +211,11 @@ final class FleetPage: Sendable {
         let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
         let facts = try reader?.facts(of: id, at: now)[id]
         var tracks: [String: Track] = [:]
+        var sounds: [String: SoundDay] = [:]
         for (stream, latest) in facts?.latest ?? [:] where slots[stream] != nil {
+            if FlatRecord(latest.line).text("audio_file") != nil {
+                sounds[stream] = try SoundDay(path(stream, day, id))
+            }
             guard Vitals([stream: latest]).place != nil else { continue }
             let track = try Track(path(stream, day, id))
             if track.fixes > 0 { tracks[stream] = track }
@@ -222,6 +227,7 @@ final class FleetPage: Sendable {
             after: days.last { $0 > day.name },
             timeline: Timeline(day: day, streams: slots, losses: losses, now: now),
             tracks: tracks,
+            sounds: sounds,
             now: now,
             note: note
         ).html()
@@ -233,7 +239,7 @@ final class FleetPage: Sendable {
     }
 
     /// What can be downloaded of a day: `STREAM.gpx`.
-    private func file(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
+    private func gpx(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
         guard isName(name), name.hasSuffix(".gpx") else { throw Self.nothing }
         let track = try Track(path(String(name.dropLast(4)), day, id))
         guard track.fixes > 0 else { throw Self.nothing }
@@ -247,6 +253,34 @@ final class FleetPage: Sendable {
             ("Cache-Control", "no-store"),
         ]
         return answer
+    }
+
+    /// An hour of a stream's sound (`07`), or a file of it.
+    private func sound(
+        _ stream: String,
+        _ name: String,
+        of id: String,
+        on day: Day,
+        _ head: RequestHead,
+        at now: Int64
+    ) throws -> HTTPAnswer {
+        let records = path(stream, day, id)
+        if name.utf8.count == 2, let hour = Int(name), (0..<24).contains(hour) {
+            let chunks = try SoundDay(records).chunks(in: hour, of: day)
+            guard !chunks.isEmpty else { throw Self.nothing }
+            let page = SoundPage(
+                device: id,
+                day: day,
+                stream: stream,
+                hour: hour,
+                chunks: chunks,
+                now: now
+            )
+            return HTTPAnswer(page: page.html())
+        }
+        guard SoundChunk.isFile(name) else { throw Self.nothing }
+        let folder = records.dropLast("records.ndjson".utf8.count)
+        return try HTTPAnswer(soundFile: folder + name, head.fields[.range])
     }
 
     private func view(

@@ -14,7 +14,7 @@ extension HTTPAnswer {
     }
 
     private static let policy =
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
     /// Bytes of a type, which no browser is to take for another.
     init(_ status: Int, type: String, _ bytes: [UInt8]) {
@@ -26,6 +26,40 @@ extension HTTPAnswer {
     init(seeOther path: String) {
         self.init(303, body: [])
         headers = [("Location", path), ("Cache-Control", "no-store")]
+    }
+}
+
+extension HTTPAnswer {
+    /// Files that are larger are sent in the parts that are asked for.
+    private static let largestFile = 32 << 20
+    /// A part has so many bytes at most; who wants more asks again.
+    private static let largestPart = 4 << 20
+
+    /// A file of sound, or the part of it that is asked for.
+    init(soundFile path: String, _ range: String?) throws {
+        guard let file = try RecordFile(path) else {
+            throw Refusal(status: 404, reason: "this sound is not here any more")
+        }
+        let count = Int(try file.size())
+        let type = SoundChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
+        let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
+        guard let part = ByteRange.read(range, count: count) else {
+            guard count <= Self.largestFile else {
+                throw Refusal(status: 413, reason: "too large to be sent at once: ask for ranges")
+            }
+            self.init(200, type: type, try file.read(count, at: 0))
+            headers += fields
+            return
+        }
+        guard !part.isEmpty else {
+            self.init(416, body: [])
+            headers = [("Content-Range", "bytes */\(count)")]
+            return
+        }
+        let bytes = try file.read(min(part.count, Self.largestPart), at: Int64(part.lowerBound))
+        self.init(206, type: type, bytes)
+        let last = part.lowerBound + bytes.count - 1
+        headers += fields + [("Content-Range", "bytes \(part.lowerBound)-\(last)/\(count)")]
     }
 }
 

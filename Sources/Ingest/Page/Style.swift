@@ -81,6 +81,11 @@ enum Style {
         .timeline thead th { font-size: .85rem; }
         .hours { display: flex; justify-content: space-between; }
         .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
+        .strip.high { height: 4rem; }
+        .strip .level { fill: var(--link); }
+        .pause td { color: var(--late); text-align: center; }
+        audio { vertical-align: middle; max-width: 100%; }
+        .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
         .strip .cover { fill: var(--fine); }
         .strip .loss { fill: var(--late); }
         .strip .later { fill: var(--line); }

@@ -1,0 +1,125 @@
+// Sound on the page: an hour's chunks, each to be played and downloaded.
+import Foundation
+import Support
+import Testing
+
+/// Sound as a gateway sends it.
+enum Sound {
+    /// So many seconds of silence: WAV, 8 kHz, 16 bit.
+    static func wav(seconds: Double) -> Data {
+        let bytes = UInt32(seconds * 8000) * 2
+        var data = Data("RIFF".utf8)
+        func append(_ number: UInt32, _ count: Int) {
+            withUnsafeBytes(of: number.littleEndian) { data += $0.prefix(count) }
+        }
+        append(36 + bytes, 4)
+        data += Data("WAVEfmt ".utf8)
+        for (number, count) in [(16, 4), (1, 2), (1, 2), (8000, 4), (16_000, 4), (2, 2), (16, 2)] {
+            append(UInt32(number), count)
+        }
+        data += Data("data".utf8)
+        append(bytes, 4)
+        return data + Data(count: Int(bytes))
+    }
+
+    /// Chunks of the stream `sound`: each of a device, from a second of the day on.
+    static func send(
+        _ receiver: ReceiverProcess,
+        _ chunks: [(device: String, second: Int, length: Double)],
+        on day: String
+    ) throws {
+        for chunk in chunks {
+            func time(_ second: Double) -> String {
+                let date = Date(timeIntervalSince1970: second)
+                return "\(day)T\(date.formatted(.iso8601.time(includingFractionalSeconds: true)))Z"
+            }
+            let record = """
+                {"id":"\(UUID().uuidString)","timestamp_start":"\(time(Double(chunk.second)))",
+                "timestamp_end":"\(time(Double(chunk.second) + chunk.length))","duration":\(chunk.length),
+                "audio_data":"\(wav(seconds: chunk.length).base64EncodedString())","audio_format":"wav",
+                "average_db_level":-42.5}
+                """
+            let body = Array(
+                """
+                {"stream_name":"sound","device_id":"\(chunk.device)","data":[\(record)],
+                "batch_metadata":{"total_records":1}}
+                """.utf8
+            )
+            #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
+        }
+    }
+}
+
+@Suite struct SoundPageTests {
+    private static let day = "2026-11-21"
+
+    @Test func hour_hasItsChunks_andThePauseBetween() throws {
+        let receiver = try ReceiverProcess()
+        // Out of order, as a backlog comes; the third overlaps the second.
+        let chunks = [("d1", 3720, 2.0), ("d1", 3600, 2.0), ("d1", 3601, 2.0), ("d1", 7200, 1.0)]
+        try Sound.send(receiver, chunks, on: Self.day)
+        let browser = try PageClient(receiver, viewer: "anna")
+        var day = ""
+        try waitUntil("the sound on the page of the day") {
+            day = try browser.get("/device/d1/\(Self.day)").body
+            return day.contains("4 chunks, 7 s of sound.")
+        }
+        #expect(day.contains("-43 to -43 dBFS") || day.contains("-42 to -42 dBFS"))
+        #expect(
+            day.contains(
+                #"href="/device/d1/2026-11-21/sound/01">01 h</a> <span class="soft">3 chunks"#
+            )
+        )
+        let hour = try browser.get("/device/d1/\(Self.day)/sound/01").body
+        let times = hour.matches(of: /<th scope="row"><time datetime="([^"]+)"/).map {
+            String($0.1)
+        }
+        let expected = ["01:00:00", "01:00:01", "01:02:00"].map { "2026-11-21T\($0).000Z" }
+        #expect(times == expected)
+        #expect(hour.components(separatedBy: "no sound for 117.0 s").count == 2)
+        #expect(hour.components(separatedBy: "no sound for").count == 2)
+        #expect(hour.contains("-42.5 dBFS"))
+        #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
+    }
+
+    @Test func file_isServedWhole_andInParts() throws {
+        let receiver = try ReceiverProcess()
+        try Sound.send(receiver, [("d1", 3600, 0.5)], on: Self.day)
+        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        let name = try #require(names.first { $0.hasSuffix(".wav") })
+        let path = "/device/d1/\(Self.day)/sound/\(name)"
+        let sound = Sound.wav(seconds: 0.5)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let (whole, code) = try browser.download(path)
+        #expect(code == 200)
+        #expect(whole == sound)
+        let parts: [(range: String, bytes: Range<Int>, status: Int)] = [
+            ("bytes=4-7", 4..<8, 206), ("bytes=8000-", 8000..<8044, 206),
+            ("bytes=-4", 8040..<8044, 206), ("bytes=0-99999999", 0..<8044, 206),
+            ("bytes=8044-", 0..<0, 416), ("bytes=9-4", 0..<8044, 200),
+            ("bytes=0-1,5-6", 0..<8044, 200), ("rows=1-2", 0..<8044, 200),
+            ("bytes=99999999999999999999-", 0..<8044, 200), ("bytes=-", 0..<8044, 200),
+        ]
+        for (range, bytes, status) in parts {
+            let (data, code) = try browser.download(path, range: range)
+            #expect(code == status, "\(range)")
+            #expect(data == sound.subdata(in: bytes), "\(range)")
+        }
+        browser.extra = "Range: bytes=4-7\r\n"
+        #expect(try browser.get(path).header.contains("Content-Range: bytes 4-7/8044"))
+        browser.extra = ""
+        for wrong in [
+            "records.ndjson", "..", ".wav", "x.wav", "%2e%2e%2frecords.wav", "x.mp3",
+            "..%2f..%2f..%2f.receiver.sqlite",
+        ] {
+            #expect(
+                try browser.get("/device/d1/\(Self.day)/sound/\(wrong)").status == 404,
+                "\(wrong)"
+            )
+        }
+        #expect(try PageClient(receiver).get(path).status == 303)
+        try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+        #expect(try browser.get(path).status == 404)
+    }
+}
