@@ -83,7 +83,11 @@ extension World {
         }
         guard synced else { return }
         // Where the disk refused, it may be there or not.
-        if isNoted != nil { truth.boots[device.boot].syncs.append(stamp.boot.milliseconds) }
+        if isNoted != nil {
+            truth.boots[device.boot].syncs.append(stamp.boot.milliseconds)
+        } else {
+            truth.boots[device.boot].doubtful.append(stamp.boot.milliseconds)
+        }
         truth.boots[device.boot].isVouchedFor = true
     }
 

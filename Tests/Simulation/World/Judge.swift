@@ -33,7 +33,8 @@ extension World {
         else {
             throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
         }
-        if isStart {
+        // Where the disk took nothing for a while, an answer may not be noted, too.
+        if isStart || device.account.isLate {
             device.account.ambiguous.formUnion(presence.ready.intersection(server.serials))
         }
         for kind in streams where kind.stream != .audio {
