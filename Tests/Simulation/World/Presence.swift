@@ -37,7 +37,7 @@ struct Presence {
             guard let live else { throw Violation("readable", "it does not open") }
             for kind in streams {
                 do {
-                    try read(kind, live.connection, isLive: true)
+                    try read(kind, live.connection, nil)
                 } catch {
                     unreadable = "\(kind.stream): \(error)"
                 }
@@ -70,7 +70,8 @@ struct Presence {
             let older = files.find(path, disk, streams) { copy in
                 var older = Presence()
                 guard let database = try? OpenDatabase(path, on: copy) else { return older }
-                for kind in streams { try? older.read(kind, database.connection, isLive: false) }
+                let mark = Mark(of: path, copy)
+                for kind in streams { try? older.read(kind, database.connection, mark) }
                 try? older.readLedger(database.connection)
                 try? older.readAdopted(database.connection)
                 return older
@@ -103,9 +104,9 @@ struct Presence {
     private mutating func read(
         _ kind: StreamKind,
         _ connection: borrowing Connection,
-        isLive: Bool
+        _ mark: Mark?
     ) throws {
-        if case .sound = kind.shape { return try readSound(connection) }
+        if case .sound = kind.shape { return try readSound(connection, mark) }
         let column =
             switch kind.stream {
             case .beacons: "payload"
@@ -116,7 +117,7 @@ struct Presence {
             }
         let rows = try connection.prepare(
             """
-            SELECT \(column), id FROM \(kind.table) ORDER BY id
+            SELECT \(column), id FROM \(kind.table) WHERE id<\(mark?.next[kind.stream.name] ?? .max) ORDER BY id
             """
         )
         var batches = try Self.batches(kind.stream.number, connection)[...]
@@ -166,18 +167,47 @@ struct Presence {
     }
 
     /// Segments that a chunk has, or that will be in one.
-    private mutating func readSound(_ connection: borrowing Connection) throws {
+    private mutating func readSound(_ connection: borrowing Connection, _ mark: Mark?) throws {
+        let tail =
+            mark.map {
+                "s.run=\($0.run) AND s.id>=\($0.tail.lowerBound) AND s.id<\($0.tail.upperBound)"
+            } ?? """
+                s.run=(SELECT max(id) FROM runs) AND s.id>(SELECT chunked FROM runs WHERE id=s.run)
+                """
         let rows = try connection.prepare(
             """
             SELECT s.data FROM segments s WHERE
             EXISTS (SELECT 1 FROM chunks c WHERE s.run=c.run AND s.id>=c.first_segment
-                AND s.id<c.first_segment+c.segments AND NOT EXISTS (SELECT 1 FROM batches b
+                AND s.id<c.first_segment+c.segments AND c.id<\(mark?.next["audio"] ?? .max) AND NOT EXISTS (SELECT 1 FROM batches b
                 WHERE b.state=1 AND b.database=0 AND b.stream=2 AND c.id BETWEEN b.first AND b.last))
-            OR (s.run=(SELECT max(id) FROM runs) AND s.id>(SELECT chunked FROM runs WHERE id=s.run))
+            OR (\(tail))
             """
         )
         while try rows.step() {
             if let serial = Serial.read(rows.data(0)) { segments.insert(serial) }
+        }
+    }
+}
+
+/// How far a database that was set aside counts; what it has beyond was written once more, into the next one.
+private struct Mark {
+    var next: [String: Int64] = [:]
+    var run: Int64
+    var tail: Range<Int64>
+
+    init?(of path: String, _ disk: SimulatedDisk) {
+        guard let size = disk.size(path + "-mark"),
+            let bytes = try? disk.read(path + "-mark", at: 0, count: Int(size))
+        else { return nil }
+        let words = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+        let numbers = words.prefix(3).compactMap { Int64($0) }
+        guard words.last == "end\n", numbers.count == 3, numbers[1] <= numbers[2] else {
+            return nil
+        }
+        (run, tail) = (numbers[0], numbers[1]..<numbers[2])
+        for word in words.dropFirst(3).dropLast() {
+            let parts = word.split(separator: "=")
+            if parts.count == 2 { next[String(parts[0])] = Int64(parts[1]) }
         }
     }
 }

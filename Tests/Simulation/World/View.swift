@@ -101,7 +101,7 @@ final class OlderFiles {
         _ streams: [StreamKind],
         _ read: (SimulatedDisk) -> Presence
     ) -> Presence {
-        let prints = [path, path + "-wal"].map { disk.fingerprint($0) }
+        let prints = [path, path + "-wal", path + "-mark"].map { disk.fingerprint($0) }
         let key = Key(prints: prints, streams: streams.map(\.stream))
         if let known = found[key] { return known }
         if found.count > 100 { found.removeAll() }
