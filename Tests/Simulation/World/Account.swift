@@ -22,6 +22,8 @@ struct Account {
     var atRisk: [Int: Int] = [:]
     /// Records that are nowhere and not in the ledger: what crashes have cost so far.
     var gap: [Int: Int] = [:]
+    /// What crashes may have cost besides, while records of an older database are there that were told as gone.
+    var hidden: [Int: Int] = [:]
     /// Records that were refused, and may be there all the same.
     var mayHaveLanded: [Int: Int] = [:]
     /// Serial numbers of segments that it was given.

@@ -62,7 +62,7 @@ extension World {
         let told = presence.ledger[number] ?? 0
         let gap = missing.count + (device.account.noted[number] ?? 0) - told
         let before = device.account.gap[number] ?? 0
-        let uncertain = device.account.atRisk[number] ?? 0
+        let uncertain = (device.account.atRisk[number] ?? 0) + (device.account.hidden[number] ?? 0)
         let words = { [truth] in
             "device \(device.number), \(stream): \(taken.count) taken, missing \(missing.suffix(9)) "
                 + "(\(missing.count)), \(told) told, gap \(before) before, \(uncertain) uncertain; "
@@ -84,8 +84,9 @@ extension World {
             throw Violation("told and not lost", words())
         }
         guard uncertain > 0 || device.account.isDamaged else { return }
-        // What was evicted from an older database is there until its file goes.
+        // What was evicted from an older database is there until its file goes, and hides what a crash has cost.
         device.account.gap[number] = presence.hasOlder ? max(0, gap) : gap
+        device.account.hidden[number] = presence.hasOlder ? uncertain : 0
     }
 
     private func balanceSound(
