@@ -53,6 +53,20 @@ import Testing
             #expect(try receiver.send(device: device, ids: ids, padding: place, time: now) == 200)
             let event =
                 #","kind":"gap","source":"storage","detail":{"reason":"\#(evil)","records":\#(number)}"#
+            let readings =
+                #","kind":"ruuvi","address":"\#(device)","rssi":-70,"telemetry":{"temperature_c":2\#(number).5}"#
+            let body = RawRequest.batch(
+                ["b\(number)"],
+                device: device,
+                padding: readings,
+                time: now
+            )
+            let beacons = String(decoding: body, as: UTF8.self).replacingOccurrences(
+                of: "places",
+                with: "beacons"
+            )
+            let head = RawRequest.head(length: beacons.utf8.count)
+            #expect(try receiver.request(head, Array(beacons.utf8)).status == 200)
             let events = ["e\(number)"]
             #expect(
                 try receiver.send(device: device, ids: events, padding: event, time: now) == 200
@@ -66,10 +80,11 @@ import Testing
             [
                 "overview": "/", "device": "/device/\(names[2])",
                 "day": "/device/\(names[2])/\(now.prefix(10))", "login": "/login",
+                "records": "/device/\(names[2])/\(now.prefix(10))/beacons",
                 "sound": "/device/\(names[2])/\(now.prefix(10))/sound/01",
             ]
         )
-        #expect(looks.count == 30)
+        #expect(looks.count == 36)
         for look in looks {
             #expect(look.overflow <= 0, "\(look.name)")
             #expect(look.marks == [], "\(look.name)")

@@ -145,7 +145,7 @@ import Testing
         #expect(try receiver.send() == 200)
         let browser = try PageClient(receiver, viewer: "anna")
         for path in [
-            "d1/2026-02-30", "d1/2026-11-21/..%2f..%2fx.gpx", "d1/2026-11-21/places",
+            "d1/2026-02-30", "d1/2026-11-21/..%2f..%2fx.gpx",
             "d1/2026-11-21/none.gpx",
             "d1/2026-11-21/.gpx", "d1/2026-11-21/a/b", "none/2026-11-21", "d1/events",
         ] { #expect(try browser.get("/device/\(path)").status == 404, "\(path)") }

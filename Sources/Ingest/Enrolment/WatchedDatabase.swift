@@ -34,9 +34,8 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
         try database.execute(tables)
         watched = try Connection(path: path, access: .readOnly)
         self.read = read
-        // No count that a file has: it is read below.
+        // No count that a file has: what changes from now on is read by the first request.
         memory = Mutex((try read(database), []))
-        try load()
     }
 
     /// For its owner alone; one that root makes belongs to the directory's owner.
@@ -66,15 +65,17 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
     func change<Value: Sendable>(_ body: (borrowing Connection) throws -> Value) throws -> Value {
         try lock.withLock { _ in
             try database.execute("BEGIN IMMEDIATE")
+            let value: Value
             do {
-                let value = try body(database)
+                value = try body(database)
                 try database.execute("COMMIT")
-                try load()
-                return value
             } catch {
                 if !database.isAutocommit { try? database.execute("ROLLBACK") }
                 throw error
             }
+            // It is done whatever becomes of this; the next request reads again.
+            try? load()
+            return value
         }
     }
 

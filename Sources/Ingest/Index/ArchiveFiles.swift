@@ -15,6 +15,6 @@ enum ArchiveFiles {
                 files.append(file)
             }
         }
-        return files.sorted { ($0.date, $0.path) > ($1.date, $1.path) }
+        return files.sorted { $0.date > $1.date }
     }
 }

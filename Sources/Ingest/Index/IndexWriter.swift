@@ -84,7 +84,7 @@ final class IndexWriter {
     /// The bytes that were read, and whether the file is read to its committed length.
     private func follow(_ file: ArchiveFile, budget: Int) throws -> (Int, Bool) {
         // One that is not there was archived away: what is known of it stays.
-        guard let lines = try RecordFile("\(directory)/\(file.path)") else { return (0, true) }
+        guard let lines = try LineFile.open("\(directory)/\(file.path)") else { return (0, true) }
         var known = try row(of: file)
         let head = try lines.read(Self.headSize, at: 0)
         // A length that is noted late is less than what was read, and no sign of another file.

@@ -4,16 +4,34 @@ struct DayPage {
     /// Points of a track that are drawn; more could not be told apart.
     private static let mostPoints = 2000
 
+    private static let mostBeacons = 40
+
+    /// A stream, and what is shown of it.
+    typealias Part = (stream: String, content: Content)
+
+    /// What a stream's records of the day come to.
+    enum Content {
+        case track(Track)
+        case sound(SoundDay)
+        case readings(DayReadings)
+
+        /// Its place on the page.
+        fileprivate var place: Int {
+            switch self {
+            case .track: 0
+            case .readings: 1
+            case .sound: 2
+            }
+        }
+    }
+
     let device: String
     let day: Day
     /// The days before and after that have records.
     let before: String?
     let after: String?
     let timeline: Timeline
-    /// By their streams; those that have places.
-    let tracks: [String: Track]
-    /// By their streams.
-    let sounds: [String: SoundDay]
+    let parts: [Part]
     let now: Int64
     let note: String?
 
@@ -27,12 +45,34 @@ struct DayPage {
             ways(&html)
             html.element("h2", "What came, and what did not")
             timeline.draw(&html)
-            for (stream, track) in tracks.sorted(by: { $0.key < $1.key }) {
-                draw(stream, track, &html)
+            let sorted = parts.sorted {
+                ($0.content.place, $0.stream) < ($1.content.place, $1.stream)
             }
-            for (stream, sound) in sounds.sorted(by: { $0.key < $1.key }) {
-                html.element("h2", "Sound (\(stream))")
-                html.sound(sound, day, at: "/device/\(device)/\(day.name)/\(stream)")
+            for (stream, content) in sorted {
+                draw(stream, content, &html)
+            }
+        }
+    }
+
+    private func draw(_ stream: String, _ content: Content, _ html: inout HTML) {
+        let path = "/device/\(device)/\(day.name)/\(stream)"
+        switch content {
+        case .track(let track): draw(stream, track, &html)
+        case .sound(let sound):
+            html.element("h2", "Sound (\(stream))")
+            html.sound(sound, day, at: path)
+        case .readings(let readings):
+            guard !readings.series.isEmpty || !readings.beacons.isEmpty else { return }
+            html.element("h2", "\(readings.beacons.isEmpty ? "Readings" : "Beacons") (\(stream))")
+            html.element("p") { $0.element("a", [("href", path)], "The last records") }
+            if readings.isSample {
+                let note = "The file is large: parts that are spread evenly over it were read."
+                html.element("p", [("class", "soft")], note)
+            }
+            if readings.beacons.isEmpty {
+                html.readings(readings.series)
+            } else {
+                html.beacons(readings, most: Self.mostBeacons)
             }
         }
     }

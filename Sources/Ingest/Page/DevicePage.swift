@@ -151,17 +151,8 @@ struct DevicePage {
             html.element("th", [("scope", "row")], event.kind.asWords)
             html.element("td", [("data-label", "Of")], event.source)
             html.element("td") { html in
-                let members = FlatRecord(event.detail).members
                 if event.detail.isEmpty { html.text("(too long to be shown)") }
-                guard !members.isEmpty else { return }
-                html.element("ul", [("class", "detail")]) { html in
-                    for (name, value) in members {
-                        html.raw("<li>")
-                        html.element("span", "\(name.asWords) ")
-                        html.text(value.words)
-                        html.raw("</li>")
-                    }
-                }
+                html.members(FlatRecord(event.detail))
             }
         }
     }
@@ -169,5 +160,5 @@ struct DevicePage {
 
 extension String {
     /// `source_lost` as people write it.
-    fileprivate var asWords: String { String(map { $0 == "_" ? " " : $0 }) }
+    var asWords: String { String(map { $0 == "_" ? " " : $0 }) }
 }

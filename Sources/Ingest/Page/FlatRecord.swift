@@ -10,6 +10,10 @@ struct FlatRecord {
         /// Null, an array, or what lies deeper.
         case other(String)
 
+        var isNumber: Bool {
+            if case .number = self { true } else { false }
+        }
+
         var words: String {
             switch self {
             case .number(_, let text), .text(let text), .other(let text): text

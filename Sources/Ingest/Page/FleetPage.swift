@@ -1,35 +1,28 @@
-// The page of the fleet: who may see it, and what is shown under which path.
+// The page of the fleet: who may see it.
+import Dispatch
 import FoundationEssentials
 import Host
-import SQLite
 import Synchronization
 
-/// Read-only; on workers' threads, a few looks at a time, so that no gateway waits for a viewer.
+/// Read-only; on workers' threads, two looks at a time, so that no gateway waits for a viewer.
 final class FleetPage: Sendable {
     /// Most bytes of a form.
     private static let formLimit = 4096
-    private static let mostLooks = 4
+    /// Looks that are taken at a time; further ones are refused.
+    private static let mostLooks = 8
     private static let cookie = "waypost_viewer"
 
-    private let directory: String
-    private let enrolments: Enrolments
-    private let follower: IndexFollower
     private let viewers: Viewers
-    private let listening: ListeningTime
+    private let looks: FleetLooks
     private let attempts = Mutex(AttemptLimit())
-    private let looks = Mutex(0)
+    private let lookers = Mutex(0)
+    /// What a look costs in memory and time, it costs twice at most.
+    private let gate = DispatchSemaphore(value: 2)
 
     /// `directory`: with an archive in it already.
     init(directory: String, enrolments: Enrolments, follower: IndexFollower) throws {
-        self.directory = directory
-        self.enrolments = enrolments
-        self.follower = follower
         viewers = try Viewers(directory: directory)
-        let heard = try Contacts.read(directory: directory).values.compactMap(\.lastSeen).max()
-        listening = ListeningTime(
-            start: SystemClock().wall().milliseconds,
-            heardBefore: heard?.milliseconds ?? 0
-        )
+        looks = try FleetLooks(directory: directory, enrolments: enrolments, follower: follower)
     }
 
     // MARK: By the header
@@ -96,16 +89,18 @@ final class FleetPage: Sendable {
         default: break
         }
         guard isLoggedIn(head) else { return HTTPAnswer(seeOther: "/login") }
-        let isFree = looks.withLock { looks in
-            guard looks < Self.mostLooks else { return false }
-            looks += 1
+        let isFree = lookers.withLock { lookers in
+            guard lookers < Self.mostLooks else { return false }
+            lookers += 1
             return true
         }
         guard isFree else {
             throw Refusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
         }
-        defer { looks.withLock { $0 -= 1 } }
-        return try look(head, at: SystemClock().wall().milliseconds)
+        defer { lookers.withLock { $0 -= 1 } }
+        gate.wait()
+        defer { gate.signal() }
+        return try looks.answer(head, at: SystemClock().wall().milliseconds)
     }
 
     private func logIn(_ head: RequestHead, _ body: Spool, _ client: String) throws -> HTTPAnswer {
@@ -142,175 +137,6 @@ final class FleetPage: Sendable {
         var answer = HTTPAnswer(seeOther: path)
         answer.headers.append(("Set-Cookie", cookie))
         return answer
-    }
-
-    // MARK: Looks
-
-    private func look(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
-        if head.path == "/" { return HTTPAnswer(page: try overview(at: now)) }
-        let parts = head.path.split(separator: "/").map(String.init)
-        guard parts.count >= 2, isName(parts[1]) else { throw Self.nothing }
-        if parts.count == 2 {
-            return HTTPAnswer(page: try device(parts[1], before: (.max, ""), at: now))
-        }
-        if let day = Day(parts[2]), try isKnown(parts[1]) {
-            if parts.count == 3 {
-                return HTTPAnswer(page: try self.day(day, of: parts[1], at: now))
-            }
-            if parts.count == 4 { return try gpx(parts[3], of: parts[1], on: day) }
-            guard parts.count == 5, isName(parts[3]) else { throw Self.nothing }
-            return try sound(parts[3], parts[4], of: parts[1], on: day, head, at: now)
-        }
-        guard parts.count == 5, parts[2] == "events", let time = Int64(parts[3]), isName(parts[4])
-        else { throw Self.nothing }
-        return HTTPAnswer(page: try device(parts[1], before: (time, parts[4]), at: now))
-    }
-
-    private static var nothing: Refusal { Refusal(status: 404, reason: "no such page") }
-
-    private func overview(at now: Int64) throws -> HTML {
-        let (reader, note) = openIndex()
-        let facts = try reader?.facts(at: now) ?? [:]
-        let contacts = try Contacts.read(directory: directory)
-        let tokens = try enrolments.devices()
-        let devices = Set(contacts.keys).union(tokens.keys).map {
-            view($0, contacts[$0], tokens[$0], facts[$0], at: now)
-        }
-        return OverviewPage(devices: devices.sorted(by: DeviceView.isBefore), now: now, note: note)
-            .html()
-    }
-
-    private func device(_ id: String, before place: (time: Int64, id: String), at now: Int64) throws
-        -> HTML
-    {
-        let contact = try Contacts.read(directory: directory, device: id)
-        let token = try enrolments.devices()[id]
-        guard contact != nil || token != nil else { throw Self.nothing }
-        let (reader, note) = openIndex()
-        let facts = try reader?.facts(of: id, at: now)[id]
-        let most = DevicePage.eventsOnAPage + 1
-        return DevicePage(
-            device: view(id, contact, token, facts, at: now),
-            streams: try reader?.streams(of: id) ?? [:],
-            days: try reader?.days(of: id) ?? [],
-            events: try reader?.events(of: id, before: place, most: most) ?? [],
-            isFirst: place.time == .max,
-            now: now,
-            note: note
-        ).html()
-    }
-
-    private func isKnown(_ id: String) throws -> Bool {
-        try Contacts.read(directory: directory, device: id) != nil
-    }
-
-    private func day(_ day: Day, of id: String, at now: Int64) throws -> HTML {
-        let (reader, note) = openIndex()
-        let days = try reader?.days(of: id).map(\.name) ?? []
-        let slots = try reader?.slots(of: id, on: day) ?? [:]
-        let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
-        let facts = try reader?.facts(of: id, at: now)[id]
-        var tracks: [String: Track] = [:]
-        var sounds: [String: SoundDay] = [:]
-        for (stream, latest) in facts?.latest ?? [:] where slots[stream] != nil {
-            if FlatRecord(latest.line).text("audio_file") != nil {
-                sounds[stream] = try SoundDay(path(stream, day, id))
-            }
-            guard Vitals([stream: latest]).place != nil else { continue }
-            let track = try Track(path(stream, day, id))
-            if track.fixes > 0 { tracks[stream] = track }
-        }
-        return DayPage(
-            device: id,
-            day: day,
-            before: days.first { $0 < day.name },
-            after: days.last { $0 > day.name },
-            timeline: Timeline(day: day, streams: slots, losses: losses, now: now),
-            tracks: tracks,
-            sounds: sounds,
-            now: now,
-            note: note
-        ).html()
-    }
-
-    /// The archive's file of a stream's day; names are plain.
-    private func path(_ stream: String, _ day: Day, _ id: String) -> String {
-        "\(directory)/stream=\(stream)/date=\(day.name)/device=\(id)/records.ndjson"
-    }
-
-    /// What can be downloaded of a day: `STREAM.gpx`.
-    private func gpx(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
-        guard isName(name), name.hasSuffix(".gpx") else { throw Self.nothing }
-        let track = try Track(path(String(name.dropLast(4)), day, id))
-        guard track.fixes > 0 else { throw Self.nothing }
-        var answer = HTTPAnswer(
-            200,
-            type: "application/gpx+xml",
-            track.gpx(name: "\(id) \(day.name)")
-        )
-        answer.headers += [
-            ("Content-Disposition", "attachment; filename=\"\(id)-\(day.name).gpx\""),
-            ("Cache-Control", "no-store"),
-        ]
-        return answer
-    }
-
-    /// An hour of a stream's sound (`07`), or a file of it.
-    private func sound(
-        _ stream: String,
-        _ name: String,
-        of id: String,
-        on day: Day,
-        _ head: RequestHead,
-        at now: Int64
-    ) throws -> HTTPAnswer {
-        let records = path(stream, day, id)
-        if name.utf8.count == 2, let hour = Int(name), (0..<24).contains(hour) {
-            let chunks = try SoundDay(records).chunks(in: hour, of: day)
-            guard !chunks.isEmpty else { throw Self.nothing }
-            let page = SoundPage(
-                device: id,
-                day: day,
-                stream: stream,
-                hour: hour,
-                chunks: chunks,
-                now: now
-            )
-            return HTTPAnswer(page: page.html())
-        }
-        guard SoundChunk.isFile(name) else { throw Self.nothing }
-        let folder = records.dropLast("records.ndjson".utf8.count)
-        return try HTTPAnswer(soundFile: folder + name, head.fields[.range])
-    }
-
-    private func view(
-        _ id: String,
-        _ contact: Contact?,
-        _ token: DeviceToken?,
-        _ facts: DeviceFacts?,
-        at now: Int64
-    ) -> DeviceView {
-        DeviceView(
-            id,
-            contact: contact,
-            token: token,
-            facts: facts ?? DeviceFacts(),
-            listening: listening,
-            at: now
-        )
-    }
-
-    /// The index, and what a viewer must know of it: a page without it is better than none.
-    private func openIndex() -> (FleetReader?, String?) {
-        do {
-            if let reader = try FleetReader(directory: directory) {
-                let note = "Records are still being read: figures may be too low."
-                return (reader, follower.isBehind ? note : nil)
-            }
-            return (nil, "There is no index yet: only what the archive itself knows is shown.")
-        } catch {
-            return (nil, "The index cannot be read: only what the archive itself knows is shown.")
-        }
     }
 }
 

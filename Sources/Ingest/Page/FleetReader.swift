@@ -63,7 +63,7 @@ final class FleetReader {
         }
         let lost = try ask(
             """
-            SELECT device, sum(records) FROM events
+            SELECT device, sum(min(records, 1000000000000)) FROM events
             WHERE \(only) AND time > ?2 AND kind IN \(Self.losing) GROUP BY device
             """,
             device
@@ -147,7 +147,7 @@ final class FleetReader {
         let row = try ask(
             """
             SELECT device, time, id, kind, source, detail FROM events WHERE device=?1 AND time > ?2 AND time < ?3
-            AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started') ORDER BY time LIMIT 5000
+            AND kind IN ('gap', 'evicted', 'source_lost', 'source_recovered', 'started') ORDER BY time LIMIT 2000
             """,
             device
         )

@@ -17,7 +17,9 @@ struct HTML {
 
     /// Text of anybody's; what is invisible or turns text around becomes a blank.
     mutating func text(_ text: String) {
-        for byte in text.blanked.utf8 { add(byte) }
+        // Most is plain, and what is plain needs no look at each character's kind.
+        let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+        for byte in (isPlain ? text : text.blanked).utf8 { add(byte) }
     }
 
     /// `<name …>`, then what `body` adds, then `</name>`.

@@ -37,7 +37,7 @@ extension HTTPAnswer {
 
     /// A file of sound, or the part of it that is asked for.
     init(soundFile path: String, _ range: String?) throws {
-        guard let file = try RecordFile(path) else {
+        guard let file = try LineFile.open(path) else {
             throw Refusal(status: 404, reason: "this sound is not here any more")
         }
         let count = Int(try file.size())

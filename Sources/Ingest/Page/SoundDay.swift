@@ -34,7 +34,7 @@ struct SoundDay {
 
     /// Reads one stream's file of a day; empty where it is not there or has no sound.
     init(_ path: String) throws {
-        guard let file = try RecordFile(path) else { return }
+        guard let file = try LineFile.open(path) else { return }
         _ = try file.forEachLine(from: 0, to: file.size(), budget: Self.mostBytes) { line in
             if let chunk = line.flatMap(Self.chunk) { chunks.append(chunk) }
         }

@@ -83,6 +83,14 @@ enum Style {
         .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
         .strip.high { height: 4rem; }
         .strip .level { fill: var(--link); }
+        .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem 1.5rem; }
+        figure { margin: 0; min-width: 0; }
+        figcaption { overflow-wrap: anywhere; }
+        figcaption span { display: block; font-size: .9rem; }
+        .strip.plot { height: 2.6rem; }
+        .plot .level { stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+        .beacon { margin: 1rem 0; padding-top: .25rem; border-top: 1px solid var(--line); break-inside: avoid; }
+        h3 { font-size: 1rem; margin: .5rem 0 0; overflow-wrap: anywhere; }
         .pause td { color: var(--late); text-align: center; }
         audio { vertical-align: middle; max-width: 100%; }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

@@ -134,7 +134,7 @@ struct Timeline {
     }
 
     /// Neighbours together.
-    private static func runs(_ slots: [Int64]) -> [Range<Int64>] {
+    static func runs(_ slots: [Int64]) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for slot in slots {
             if let last = runs.last, last.upperBound == slot {

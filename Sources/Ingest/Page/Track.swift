@@ -27,7 +27,7 @@ struct Track {
 
     /// Reads one stream's file of a day; without fixes where it is not there or has none.
     init(_ path: String) throws {
-        guard let file = try RecordFile(path) else { return }
+        guard let file = try LineFile.open(path) else { return }
         let size = try file.size()
         var fixes: [Fix] = []
         let end = try file.forEachLine(from: 0, to: size, budget: Self.mostBytes) { line in

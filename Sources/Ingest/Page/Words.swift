@@ -34,9 +34,10 @@ enum Words {
 
     /// A number with so many digits behind the point.
     static func decimal(_ number: Double, _ digits: Int) -> String {
-        guard number.isFinite, abs(number) < 1e15 else { return "–" }
         var scale = 1.0
         for _ in 0..<digits { scale *= 10 }
+        // Anything may come from a device, and a whole number has its end.
+        guard number.isFinite, abs(number) * scale < 9e18 else { return "–" }
         let whole = Int64((abs(number) * scale).rounded())
         let sign = number < 0 && whole > 0 ? "-" : ""
         let (front, back) = whole.quotientAndRemainder(dividingBy: Int64(scale))

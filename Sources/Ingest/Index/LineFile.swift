@@ -3,7 +3,7 @@ internal import CLinux
 import Glibc
 
 /// A file of records, open for reading; closed with its owner.
-struct RecordFile: ~Copyable {
+struct LineFile: ~Copyable {
     private static let block = 256 << 10
     /// A line that is longer is passed over: what the index looks at is short.
     static let longest = 1 << 20
@@ -11,17 +11,22 @@ struct RecordFile: ~Copyable {
     private let number: Int32
     private let path: String
 
-    /// Nil where there is no such file.
-    init?(_ path: String) throws {
-        number = open(path, O_RDONLY | O_CLOEXEC)
+    private init(number: Int32, path: String) {
+        self.number = number
         self.path = path
+    }
+
+    /// Nil where there is no such file.
+    static func open(_ path: String) throws -> LineFile? {
+        let number = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else {
             guard errno == ENOENT || errno == ENOTDIR else { throw Trouble("open", path) }
             return nil
         }
+        return LineFile(number: number, path: path)
     }
 
-    deinit { if number >= 0 { close(number) } }
+    deinit { close(number) }
 
     /// Bytes that it has now.
     func size() throws -> Int64 {

@@ -1,0 +1,177 @@
+// Readings and beacons on the page of a day, and records as they came.
+import Foundation
+import Support
+import Testing
+
+@Suite struct ReadingsPageTests {
+    private static let day = "2026-11-21"
+
+    private func send(
+        _ receiver: ReceiverProcess,
+        _ stream: String,
+        _ records: [(second: Int, members: String)]
+    ) throws {
+        let lines = records.map { record in
+            let time = String(
+                format: "%02d:%02d:%02d",
+                record.second / 3600,
+                record.second / 60 % 60,
+                record.second % 60
+            )
+            return
+                #"{"id":"\#(UUID().uuidString)","timestamp":"\#(Self.day)T\#(time)Z",\#(record.members)}"#
+        }
+        let body = Array(
+            """
+            {"stream_name":"\(stream)","device_id":"d1","data":[\(lines.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(lines.count)}}
+            """.utf8
+        )
+        #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
+    }
+
+    private func page(_ browser: PageClient, with text: String) throws -> String {
+        var last = ""
+        let isThere: Bool = try eventually {
+            last = try browser.get("/device/d1/\(Self.day)").body
+            return last.contains(text)
+        }
+        #expect(isThere, "\(text) in \(last)")
+        return last
+    }
+
+    @Test func numbersOfAStream_arePlotted_withTheirUnitsAndHoles() throws {
+        let receiver = try ReceiverProcess()
+        // From 1 h to 2 h and from 3 h to 4 h, the newest first.
+        let seconds = (0..<60).map { 3600 + $0 * 60 } + (0..<60).map { 10_800 + $0 * 60 }
+        try send(
+            receiver,
+            "weather",
+            seconds.reversed().map {
+                (
+                    $0,
+                    #""temperature_c":\#(Double($0) / 1000),"wet":true,"free_bytes":2000000,"<b>":"x","odd_v":1e400,"pm_ug_m3":7"#
+                )
+            }
+        )
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(browser, with: "Readings (weather)")
+        for part in [
+            "<b>temperature</b> 14.3 °C <span class=\"soft\">3.6 °C to 14.3 °C</span>",
+            "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³",
+            #"aria-label="temperature from 0 h to 24 h: 3.6 °C to 14.3 °C""#,
+        ] { #expect(html.contains(part), "\(part)") }
+        // A shape for each hour of the three numbers; what is no number has none.
+        #expect(html.components(separatedBy: "<polygon").count == 7)
+        #expect(html.contains("120 records in 2.0 h of 24 h"))
+    }
+
+    @Test func beacons_areShown_theMostHeardFirst() throws {
+        let receiver = try ReceiverProcess()
+        func sighting(_ beacon: String, _ rssi: Int, _ telemetry: String) -> String {
+            #""kind":"ruuvi","beacon_id":"\#(beacon)","address":"a","rssi":\#(rssi),"telemetry":{\#(telemetry)}"#
+        }
+        let often = (0..<30).map {
+            ($0 * 60, sighting("<often>", -50 - $0, #""temperature_c":\#($0)"#))
+        }
+        let seldom = (0..<45).map { ($0 * 700, sighting("B\($0)", -90, "")) }
+        // Without a name of its own.
+        let unnamed = [(5, #""kind":"manufacturer","address":"c2:00","rssi":-71"#)]
+        try send(receiver, "linux_bluez_beacons", often + seldom + unnamed)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(browser, with: "47 beacons. The 40 that were heard most are shown.")
+        let names = html.matches(of: /<h3>([^<]+)<\/h3>/).map { String($0.1) }
+        #expect(names.count == 40)
+        #expect(names.first == "&lt;often&gt;")
+        #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
+        #expect(html.contains("<b>temperature</b> 29.0 °C"))
+        // Bars of the strip of thirty minutes: as high as the strongest of each ten.
+        #expect(html.contains(#"<rect class="cover" x="0" width="1" y="20.0" height="50.0">"#))
+        #expect(html.contains(#"<rect class="cover" x="2" width="1" y="40.0" height="30.0">"#))
+    }
+
+    /// Numbers at the end of what a computer can count, in whatever place the page shows.
+    @Test func hostileNumbers_endNothing() throws {
+        let receiver = try ReceiverProcess()
+        let most = "9223372036854775807"
+        let numbers = [
+            "999999999999999", "-999999999999999", "1e308", "-1e308", most, "1e-320", "-0.0",
+        ]
+        for (index, number) in numbers.enumerated() {
+            let names = [
+                "battery_percent", "battery_v", "battery_mv", "free_bytes", "pending", "altitude",
+                "n", "n_c",
+                "average_db_level", "duration",
+            ]
+            let members = names.map { #""\#($0)":\#(number)"# }.joined(separator: ",")
+            try send(
+                receiver,
+                "s\(index)",
+                [(index, members + #","latitude":90,"longitude":-180"#)]
+            )
+            try send(receiver, "r\(index)", [(index, members)])
+            try send(
+                receiver,
+                "b\(index)",
+                [
+                    (
+                        index,
+                        #""rssi":\#(number),"address":"a","kind":"k","telemetry":{"x_c":\#(number)}"#
+                    )
+                ]
+            )
+            let time = RawRequest.time()
+            let event =
+                #","kind":"gap","source":"s","detail":{"records":\#(most),"free_bytes":\#(number)}"#
+            #expect(try receiver.send(ids: ["e\(index)"], padding: event, time: time) == 200)
+        }
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(browser, with: "Readings (s6)")
+        #expect(html.contains("Beacons (b6)"))
+        for path in [
+            "/", "/device/d1", "/device/d1/\(Self.day)/s4", "/device/d1/\(Self.day)/s0.gpx",
+        ] {
+            #expect(try browser.get(path).status == 200, "\(path)")
+        }
+    }
+
+    @Test func largeFile_isLookedAtInParts_andSaysSo() throws {
+        let receiver = try ReceiverProcess()
+        let text = String(repeating: "x", count: 100_000)
+        for batch in 0..<3 {
+            let records = (0..<100).map {
+                (batch * 28_800 + $0 * 288, #""n":\#($0),"text":"\#(text)""#)
+            }
+            try send(receiver, "notes", records)
+        }
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try page(browser, with: "300 records in")
+        #expect(html.contains("parts that are spread evenly over it were read"))
+        #expect(html.contains("<b>n</b>"))
+    }
+
+    @Test func records_areShownAsTheyCame_theNewestFirst() throws {
+        let receiver = try ReceiverProcess()
+        let evil = #"<script>alert(1)</script>"#
+        let records = (0..<250).map {
+            (
+                $0,
+                #""temperature_c":\#($0).50,"\#(evil)":"\#(evil)","deep":{"flag":true,"list":[1,{"a":null}]}"#
+            )
+        }
+        try send(receiver, "weather", records)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try browser.get("/device/d1/\(Self.day)/weather").body
+        #expect(html.contains("The last 200 records of the day."))
+        #expect(!html.contains("<script"))
+        for part in [
+            "<span>temperature </span>249.50 °C", "<span>deep.flag </span>yes",
+            "<span>deep.list </span>[1,{&quot;a&quot;:null}]",
+            "<span>&lt;script&gt;alert(1)&lt;/script&gt; </span>&lt;script&gt;",
+        ] { #expect(html.contains(part), "\(part)") }
+        let times = html.matches(of: /<th scope="row">2026-11-21T00:0[0-9]:[0-9]{2}Z/)
+        #expect(times.count == 200)
+        #expect(times.first?.output == #"<th scope="row">2026-11-21T00:04:09Z"#)
+        #expect(try browser.get("/device/d1/\(Self.day)/none").status == 404)
+    }
+}
