@@ -22,6 +22,9 @@ emulator_packages=(
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
 store=(moto==5.2.5 flask==3.1.3 flask-cors==6.0.5 boto3==1.44.5 duckdb==2.0.0)
+# What deploy/lake works with, in a place of its own; Spark only where it is asked for.
+lake=(duckdb==2.0.0 boto3==1.44.5)
+spark=(pyspark==4.1.4)
 # Other people's decoders, to compare ours with.
 decoders=(bthome-ble==3.25.0 ruuvitag-sensor==4.1.0 ibeacon-ble==1.2.0)
 
@@ -82,6 +85,17 @@ install_decoders() {
     .build/tools/bin/python3 -c 'import bthome_ble, ruuvitag_sensor.decoder, ibeacon_ble' 2>/dev/null && return 0
     say "installing ${decoders[*]} into .build/tools (half a minute)"
     .build/tools/bin/python3 -m pip install -q "${decoders[@]}"
+}
+
+# The lake's Python packages, with Spark if `--spark` is said.
+install_lake() {
+    local python=.build/lake/bin/python3 names=("${lake[@]}")
+    [ "${1:-}" != --spark ] || names+=("${spark[@]}")
+    "$python" -c "import duckdb, boto3${1:+, pyspark}" 2>/dev/null && return 0
+    say "installing ${names[*]} into .build/lake (a minute; Spark is 450 MB)" >&2
+    [ -x "$python" ] || { mkdir -p .build && /usr/bin/python3 -m venv --clear .build/lake; }
+    "$python" -m pip install -q "${names[@]}" ||
+        fail "could not install ${names[*]} from PyPI: it is needed once, with a network"
 }
 
 require_swift() {
