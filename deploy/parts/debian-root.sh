@@ -1,4 +1,4 @@
-# A Debian 13 root to build packages in. Sourced by deploy/package, not run.
+# A Debian 13 root to build in. Sourced by deploy/package and parts/arm64-tests, not run.
 # shellcheck shell=bash disable=SC2016
 
 # in_root ROOT [--net] COMMAND…: runs it there; with --net without a network. What is mounted ends with it.
@@ -47,18 +47,56 @@ install_build_dependencies() {
         if [ -n "$compiler" ]; then apt-get -qq -y install "$compiler"; fi
         apt-get -qq -y build-dep "$@" .' sh "$compiler" "${cross[@]}" ||
         { tail -n 20 "$1/var/log/build-dep"; fail "the build's packages cannot be installed"; }
-    if [ ${#cross[@]} -gt 0 ] && [ ! -e "$1/opt/swift-$2" ]; then unpack_swift "$1" "$2"; fi
+    if [ ${#cross[@]} -gt 0 ] && [ ! -e "$1/opt/swift-$2/swift" ]; then unpack_swift "$1" "$2"; fi
 }
 
-# The other architecture's Swift library: its package and this machine's cannot both be installed.
+# The other architecture's Swift libraries, to link with and to run on: its packages and this machine's cannot both be installed.
 unpack_swift() {
     in_root "$1" sh -ec 'cd /var/cache/apt/archives
-        apt-get -qq -o APT::Sandbox::User=root download "swiftlang:$1"
-        mkdir -p "/opt/swift-$1.part"
-        dpkg-deb --fsys-tarfile swiftlang_*_"$1".deb |
-            tar -x -C "/opt/swift-$1.part" --strip-components=5 ./usr/libexec/swift/lib/swift_static ./usr/libexec/swift/lib/clang
-        rm swiftlang_*_"$1".deb
-        mv "/opt/swift-$1.part" "/opt/swift-$1"' sh "$2"
+        arch=$1
+        rm -rf "/opt/swift-$arch"
+        mkdir -p "/opt/swift-$arch.part"
+        unpack() {
+            package=$1
+            shift
+            apt-get -qq -o APT::Sandbox::User=root download "$package:$arch"
+            dpkg-deb --fsys-tarfile "$package"_*_"$arch".deb | tar -x -C "/opt/swift-$arch.part" --strip-components=5 "$@"
+            rm "$package"_*_"$arch".deb
+        }
+        lib=./usr/libexec/swift/lib
+        unpack swiftlang "$lib/swift_static" "$lib/swift" "$lib/clang"
+        unpack libswiftlang "$lib/swift"
+        mv "/opt/swift-$arch.part" "/opt/swift-$arch"' sh "$2"
+}
+
+# A folder's content as one sum, links followed.
+content_sum() {
+    (cd "$1" && find -L . -name .git -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) | sha256sum |
+        cut -d ' ' -f 1
+}
+
+# fetch_sources FOLDER: the Swift packages into it, at the versions and with the content that deploy/debian/sources names.
+fetch_sources() {
+    local url version sum folder
+    while read -r url version sum; do
+        folder=$1/$(basename "$url")
+        if [ -d "$folder" ] && [ "$(content_sum "$folder")" = "$sum" ]; then continue; fi
+        say "fetching $url $version"
+        rm -rf "$folder"
+        git -c advice.detachedHead=false clone -q --depth 1 --branch "$version" "$url" "$folder" 2>/dev/null ||
+            fail "$url has no version $version that can be fetched"
+        rm -rf "$folder/.git"
+        [ "$(content_sum "$folder")" = "$sum" ] ||
+            fail "$url $version holds other files than deploy/debian/sources says: $(content_sum "$folder")"
+    done < <(grep -v '^#' deploy/debian/sources)
+}
+
+# copy_tree FOLDER: what is tracked or new here, into it.
+copy_tree() {
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
+        xargs -0 -I{} sh -c 'if test -e "$1"; then printf "%s\0" "$1"; fi' sh {} |
+        tar --null -T - -cf - | tar -C "$1" --no-same-owner -xf -
 }
 
 # weigh ROOT ARCH: what apt would install for /build/out on a Debian 13 of priority "important", and how big it is.
