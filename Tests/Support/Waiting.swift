@@ -13,13 +13,16 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String { "not in time: \(what)" }
 }
 
+/// How many times as long everything may take: on emulated processors.
+private let patience = getenv("WAYPOST_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
+
 /// Waits for a condition, a minute at most; false when it did not come.
 package func eventually(
     limit: Duration = .seconds(60),
     _ condition: () throws -> Bool
 ) rethrows -> Bool {
     let clock = SystemClock()
-    let deadline = clock.now() + limit
+    let deadline = clock.now() + limit * patience
     while try !condition() {
         guard clock.now() < deadline else { return false }
         usleep(2000)
