@@ -124,38 +124,81 @@ package enum Contacts {
     private static func read(_ index: borrowing Connection, _ device: String? = nil) throws
         -> [String: Contact]
     {
-        var contacts: [String: Contact] = [:]
         let isPrepared = try areThere(index)
-        let only = device == nil ? "?1 IS NULL" : "device=?1"
-        if isPrepared {
-            let row = try index.prepare(
-                "SELECT device, first_seen, last_seen, pauses, version, clock FROM devices WHERE \(only)"
-            )
-            if let device { try row.bind(device, at: 1) }
-            while try row.step() {
-                contacts[row.text(0)] = Contact(
-                    device: row.text(0),
-                    firstSeen: row.integer(1).map(WallTime.init),
-                    lastSeen: row.integer(2).map(WallTime.init),
-                    pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
-                    version: row.text(4),
-                    clock: row.text(5)
-                )
-            }
-        }
-        let row = try index.prepare(
-            "SELECT * FROM (\(isPrepared ? "SELECT * FROM streams" : before)) WHERE \(only)"
-        )
-        if let device { try row.bind(device, at: 1) }
+        var contacts = try selves(index, device, isPrepared)
+        let row = try index.prepare(streams(of: device, isPrepared))
+        try row.bind(device ?? "", at: 1)
+        try read(row, into: &contacts)
+        return contacts
+    }
+
+    private static func read(_ row: borrowing Statement, into contacts: inout [String: Contact])
+        throws
+    {
         while try row.step() {
-            let device = row.text(0)
-            let blank = Contact(device: device, pauses: [], version: "", clock: "")
-            contacts[device, default: blank].streams[row.text(1)] = StreamContact(
-                records: row.required(2),
-                batches: row.required(3),
-                lastSeen: row.integer(4).map(WallTime.init)
-            )
+            let (device, name) = (row.text(0), row.text(1))
+            let stream = StreamContact(row)
+            var contact = contacts[device] ?? Contact(device: device)
+            contact.streams[name] = stream
+            contacts[device] = contact
+        }
+    }
+
+    /// What devices said of themselves.
+    ///
+    /// Swift 6.0 falls over a connection that is lent in one branch alone.
+    private static func selves(
+        _ index: borrowing Connection,
+        _ device: String?,
+        _ isPrepared: Bool
+    ) throws -> [String: Contact] {
+        guard isPrepared else { return [:] }
+        let columns = "device, first_seen, last_seen, pauses, version, clock"
+        let row = try index.prepare("SELECT \(columns) FROM devices WHERE \(condition(device))")
+        try row.bind(device ?? "", at: 1)
+        var contacts: [String: Contact] = [:]
+        while try row.step() {
+            let contact = Contact(row)
+            contacts[contact.device] = contact
         }
         return contacts
+    }
+
+    private static func streams(of device: String?, _ isPrepared: Bool) -> String {
+        let table = isPrepared ? "SELECT * FROM streams" : before
+        return "SELECT * FROM (\(table)) WHERE \(condition(device))"
+    }
+
+    private static func condition(_ device: String?) -> String {
+        device == nil ? "?1=''" : "device=?1"
+    }
+}
+
+extension Contact {
+    fileprivate init(device: String) {
+        self.init(device: device, pauses: [], version: "", clock: "")
+    }
+
+    fileprivate init(_ row: borrowing Statement) {
+        let (first, last) = (row.integer(1), row.integer(2))
+        self.init(
+            device: row.text(0),
+            firstSeen: first.map { WallTime(milliseconds: $0) },
+            lastSeen: last.map { WallTime(milliseconds: $0) },
+            pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
+            version: row.text(4),
+            clock: row.text(5)
+        )
+    }
+}
+
+extension StreamContact {
+    fileprivate init(_ row: borrowing Statement) {
+        let last = row.integer(4)
+        self.init(
+            records: row.required(2),
+            batches: row.required(3),
+            lastSeen: last.map { WallTime(milliseconds: $0) }
+        )
     }
 }
