@@ -51,15 +51,19 @@ final class FleetReader {
         let only = device == nil ? "?1 IS NULL" : "device=?1"
         let latest = try ask("SELECT device, stream, time, line FROM latest WHERE \(only)", device)
         while try latest.step() {
-            facts[latest.text(0), default: DeviceFacts()].latest[latest.text(1)] =
-                (latest.required(2), latest.text(3))
+            // Not changed in place, here and below: Swift 6.0 falls over that beside a statement.
+            var one = facts[latest.text(0)] ?? DeviceFacts()
+            one.latest[latest.text(1)] = (latest.required(2), latest.text(3))
+            facts[latest.text(0)] = one
         }
         let states = try ask(
             "SELECT device, time, id, kind, source, detail FROM states WHERE \(only)",
             device
         )
         while try states.step() {
-            facts[states.text(0), default: DeviceFacts()].states.append(Self.event(states))
+            var one = facts[states.text(0)] ?? DeviceFacts()
+            one.states.append(Self.event(states))
+            facts[states.text(0)] = one
         }
         let lost = try ask(
             """
@@ -70,7 +74,9 @@ final class FleetReader {
         )
         try lost.bind(now - 86_400_000, at: 2)
         while try lost.step() {
-            facts[lost.text(0), default: DeviceFacts()].lost = lost.required(1)
+            var one = facts[lost.text(0)] ?? DeviceFacts()
+            one.lost = lost.required(1)
+            facts[lost.text(0)] = one
         }
         return facts
     }
@@ -137,7 +143,9 @@ final class FleetReader {
         try row.bind(IndexedPart.slot(of: day.end), at: 4)
         var streams: [String: [Int64: Int64]] = [:]
         while try row.step() {
-            streams[row.text(0), default: [:]][row.required(1)] = row.required(2)
+            var slots = streams[row.text(0)] ?? [:]
+            slots[row.required(1)] = row.required(2)
+            streams[row.text(0)] = slots
         }
         return streams
     }
