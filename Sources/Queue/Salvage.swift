@@ -17,6 +17,8 @@ struct Salvage: Sendable {
     /// Ranges that are to be read still.
     private struct Vetting: Sendable {
         var database: Int64
+        /// Of its file.
+        var name: String
         var ranges: [(stream: Stream, range: ClosedRange<Int64>)]
     }
 
@@ -56,14 +58,16 @@ struct Salvage: Sendable {
 
     private mutating func next() throws -> Bool {
         let settings = core.settings
+        if let current = vetting, !DatabaseFile.isGone(current.name, settings) {
+            return try vet(current)
+        }
+        vetting = nil
         let known = try perform { try $0.olderDatabases() }
         for older in known where older.state != .finished {
             guard DatabaseFile.isGone(older.name, settings) else { continue }
-            if vetting?.database == older.id { vetting = nil }
             try perform { try $0.giveUp(older.id) }
             return true
         }
-        if let current = vetting { return try vet(current) }
         // The newest first: it knows how far those before it were.
         for path in DatabaseFile.setAside(settings).reversed() {
             let name = DatabaseFile.name(path)
@@ -72,14 +76,14 @@ struct Salvage: Sendable {
                 try adopt(path, name)
                 return true
             case let found? where found.state == .adopted:
-                try begin(found.id)
+                try begin(found)
                 return true
             default: continue
             }
         }
         // One that was deleted before its records were read.
         let gone = known.first { $0.state == .adopted && !settings.disk.exists($0.path) }
-        if let gone { try begin(gone.id) }
+        if let gone { try begin(gone) }
         return gone != nil
     }
 
@@ -109,9 +113,9 @@ struct Salvage: Sendable {
         }
     }
 
-    private mutating func begin(_ database: Int64) throws {
-        let ranges = try perform { try $0.unread(of: database) }
-        vetting = Vetting(database: database, ranges: ranges)
+    private mutating func begin(_ older: OlderDatabase) throws {
+        let ranges = try perform { try $0.unread(of: older.id) }
+        vetting = Vetting(database: older.id, name: older.name, ranges: ranges)
     }
 
     private mutating func vet(_ current: Vetting) throws -> Bool {

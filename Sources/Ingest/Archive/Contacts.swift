@@ -125,80 +125,49 @@ package enum Contacts {
         -> [String: Contact]
     {
         let isPrepared = try areThere(index)
-        var contacts = try selves(index, device, isPrepared)
-        let row = try index.prepare(streams(of: device, isPrepared))
-        try row.bind(device ?? "", at: 1)
-        try read(row, into: &contacts)
-        return contacts
-    }
-
-    private static func read(_ row: borrowing Statement, into contacts: inout [String: Contact])
-        throws
-    {
+        var contacts = isPrepared ? try selves(index, device) : [:]
+        let table = isPrepared ? "streams" : "(\(before))"
+        let row = try select("SELECT * FROM \(table)", device, index)
         while try row.step() {
             let (device, name) = (row.text(0), row.text(1))
-            let stream = StreamContact(row)
-            var contact = contacts[device] ?? Contact(device: device)
-            contact.streams[name] = stream
-            contacts[device] = contact
+            let stream = StreamContact(
+                records: row.required(2),
+                batches: row.required(3),
+                lastSeen: row.integer(4).map(WallTime.init)
+            )
+            let blank = Contact(device: device, pauses: [], version: "", clock: "")
+            contacts.change(device, from: blank) { $0.streams[name] = stream }
         }
+        return contacts
     }
 
     /// What devices said of themselves.
-    ///
-    /// Swift 6.0 falls over a connection that is lent in one branch alone.
-    private static func selves(
-        _ index: borrowing Connection,
-        _ device: String?,
-        _ isPrepared: Bool
-    ) throws -> [String: Contact] {
-        guard isPrepared else { return [:] }
+    private static func selves(_ index: borrowing Connection, _ device: String?) throws
+        -> [String: Contact]
+    {
         let columns = "device, first_seen, last_seen, pauses, version, clock"
-        let row = try index.prepare("SELECT \(columns) FROM devices WHERE \(condition(device))")
-        try row.bind(device ?? "", at: 1)
+        let row = try select("SELECT \(columns) FROM devices", device, index)
         var contacts: [String: Contact] = [:]
         while try row.step() {
-            let contact = Contact(row)
-            contacts[contact.device] = contact
+            contacts[row.text(0)] = Contact(
+                device: row.text(0),
+                firstSeen: row.integer(1).map(WallTime.init),
+                lastSeen: row.integer(2).map(WallTime.init),
+                pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
+                version: row.text(4),
+                clock: row.text(5)
+            )
         }
         return contacts
     }
 
-    private static func streams(of device: String?, _ isPrepared: Bool) -> String {
-        let table = isPrepared ? "SELECT * FROM streams" : before
-        return "SELECT * FROM (\(table)) WHERE \(condition(device))"
-    }
-
-    private static func condition(_ device: String?) -> String {
-        device == nil ? "?1=''" : "device=?1"
-    }
-}
-
-extension Contact {
-    fileprivate init(device: String) {
-        self.init(device: device, pauses: [], version: "", clock: "")
-    }
-
-    fileprivate init(_ row: borrowing Statement) {
-        let (first, last) = (row.integer(1), row.integer(2))
-        self.init(
-            device: row.text(0),
-            firstSeen: first.map { WallTime(milliseconds: $0) },
-            lastSeen: last.map { WallTime(milliseconds: $0) },
-            pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
-            version: row.text(4),
-            clock: row.text(5)
-        )
-    }
-}
-
-extension StreamContact {
-    fileprivate init(_ row: borrowing Statement) {
-        let last = row.integer(4)
-        self.init(
-            records: row.required(2),
-            batches: row.required(3),
-            lastSeen: last.map { WallTime(milliseconds: $0) }
-        )
+    private static func select(
+        _ sql: String,
+        _ device: String?,
+        _ index: borrowing Connection
+    ) throws -> Statement {
+        let row = try index.prepare("\(sql) WHERE \(device == nil ? "?1=''" : "device=?1")")
+        try row.bind(device ?? "", at: 1)
+        return row
     }
 }

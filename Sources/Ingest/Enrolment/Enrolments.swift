@@ -199,10 +199,10 @@ package final class Enrolments: Sendable {
             while try held.step() { devices[held.text(0)] = DeviceToken(isHeld: true) }
             let row = try database.prepare("SELECT device, enrolled, revoked FROM devices")
             while try row.step() {
-                // Not changed in place: Swift 6.0 falls over that beside a statement.
-                var token = devices[row.text(0)] ?? DeviceToken(isHeld: false)
-                (token.enrolled, token.revoked) = (row.integer(1), row.integer(2))
-                devices[row.text(0)] = token
+                let (enrolled, revoked) = (row.integer(1), row.integer(2))
+                devices.change(row.text(0), from: DeviceToken(isHeld: false)) {
+                    ($0.enrolled, $0.revoked) = (enrolled, revoked)
+                }
             }
             return devices
         }

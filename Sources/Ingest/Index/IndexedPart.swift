@@ -33,20 +33,14 @@ struct IndexedPart {
             broken += 1
             return
         }
-        count(record, line)
-        // Not lent in a branch: Swift 6.0 falls over that.
-        guard let event = record.event else { return }
-        try put(event, of: record, line, database)
-    }
-
-    private mutating func count(_ record: RecordLine, _ line: ByteView) {
         records += 1
-        slots[Self.slot(of: record.time), default: 0] += 1
+        slots.change(Self.slot(of: record.time), from: 0) { $0 += 1 }
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
         if newest.map({ ($0.time, $0.id) < (record.time, record.id) }) ?? true {
             newest = (record.time, record.id, Self.text(line, 0..<line.count))
         }
+        if let event = record.event { try put(event, of: record, line, database) }
     }
 
     /// Writes what was gathered.

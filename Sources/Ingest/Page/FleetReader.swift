@@ -51,19 +51,16 @@ final class FleetReader {
         let only = device == nil ? "?1 IS NULL" : "device=?1"
         let latest = try ask("SELECT device, stream, time, line FROM latest WHERE \(only)", device)
         while try latest.step() {
-            // Not changed in place, here and below: Swift 6.0 falls over that beside a statement.
-            var one = facts[latest.text(0)] ?? DeviceFacts()
-            one.latest[latest.text(1)] = (latest.required(2), latest.text(3))
-            facts[latest.text(0)] = one
+            let (stream, newest) = (latest.text(1), (latest.required(2), latest.text(3)))
+            facts.change(latest.text(0), from: DeviceFacts()) { $0.latest[stream] = newest }
         }
         let states = try ask(
             "SELECT device, time, id, kind, source, detail FROM states WHERE \(only)",
             device
         )
         while try states.step() {
-            var one = facts[states.text(0)] ?? DeviceFacts()
-            one.states.append(Self.event(states))
-            facts[states.text(0)] = one
+            let event = Self.event(states)
+            facts.change(states.text(0), from: DeviceFacts()) { $0.states.append(event) }
         }
         let lost = try ask(
             """
@@ -74,9 +71,8 @@ final class FleetReader {
         )
         try lost.bind(now - 86_400_000, at: 2)
         while try lost.step() {
-            var one = facts[lost.text(0)] ?? DeviceFacts()
-            one.lost = lost.required(1)
-            facts[lost.text(0)] = one
+            let records = lost.required(1)
+            facts.change(lost.text(0), from: DeviceFacts()) { $0.lost = records }
         }
         return facts
     }
@@ -143,9 +139,8 @@ final class FleetReader {
         try row.bind(IndexedPart.slot(of: day.end), at: 4)
         var streams: [String: [Int64: Int64]] = [:]
         while try row.step() {
-            var slots = streams[row.text(0)] ?? [:]
-            slots[row.required(1)] = row.required(2)
-            streams[row.text(0)] = slots
+            let (slot, records) = (row.required(1), row.required(2))
+            streams.change(row.text(0), from: [:]) { $0[slot] = records }
         }
         return streams
     }
