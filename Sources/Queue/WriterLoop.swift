@@ -20,8 +20,6 @@ final class WriterLoop {
     var backlog: Backlog
     /// Losses to be entered with the next commit.
     var losses = LossTally()
-    /// The database of the last commit is there, or is being renamed to it; nil while it is open.
-    var movedTo: String?
     /// Those who wait until what they gave is on the disk.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]

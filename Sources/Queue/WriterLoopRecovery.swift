@@ -74,9 +74,6 @@ extension WriterLoop {
     /// Throws what the disk says: no database is set aside before its mark is there.
     private func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
-        // This one is new, and nothing was written to it: the disk refused it at once.
-        if let movedTo, settings.disk.exists(movedTo) { return }
-        movedTo = path
         let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
         do {
             try disk.write(path + CommitMark.suffix, mark)
@@ -104,7 +101,6 @@ extension WriterLoop {
 
     func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
-        movedTo = nil
         let generation = core.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: generation) }
         maintenance.salvage()

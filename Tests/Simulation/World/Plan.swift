@@ -85,6 +85,11 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.setAside(&chance), at: place)
         }
+        if hasIslands, seed % 8 == 6 {
+            padding = 5000
+            let place = chance.number(0...steps.count)
+            steps.insert(contentsOf: Self.found(&chance), at: place)
+        }
     }
 
     /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
@@ -138,6 +143,24 @@ package struct Plan {
         let last: [Step.Kind] = [.wait, .faultsEnd, .wait, .good, .sync, .sync]
         return (chance.one(of: kinds) + last).map {
             Step($0, amount: chance.number(0...40), draw: chance.next())
+        }
+    }
+
+    /// What a start finds and must not trust: frozen records whose last pages are gone, perhaps when the server has them
+    /// already; a journal with what a failed sync gave up, and the power goes later.
+    private static func found(_ chance: inout Chance) -> [Step] {
+        let frozen: [Step.Kind] = [
+            .faultsEnd, .good, .sync, .sync, .stumble, .put, .wait, .sync, .wait, .sync, .stop,
+            .clip,
+        ]
+        let journal: [Step.Kind] = [
+            .faultsEnd, .put, .wait, .failSyncs, .put, .wait, .kill, .faultsEnd, .fixes, .put,
+            .wait,
+            .powerCut,
+        ]
+        let rounds = (0..<3).flatMap { _ in chance.one(of: [frozen, journal]) }
+        return ([.clockSync] + rounds + [.good, .sync, .sync]).map {
+            Step($0, amount: chance.number(0...10), draw: chance.next())
         }
     }
 

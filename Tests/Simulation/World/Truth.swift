@@ -90,6 +90,17 @@ enum Serial {
             + [UInt8](repeating: UInt8(truncatingIfNeeded: serial | 1), count: padding)
     }
 
+    /// Whether what fills a record up is there to its last byte.
+    static func isFilled(_ serial: Int, _ bytes: some Sequence<UInt8>) -> Bool {
+        bytes.dropFirst(4).allSatisfy { $0 == UInt8(truncatingIfNeeded: serial | 1) }
+    }
+
+    static func isFilled(_ serial: Int, hex: String) -> Bool {
+        let digits = Array("0123456789abcdef".utf8)
+        let pair = [digits[(serial | 1) >> 4 & 15], digits[(serial | 1) & 15]]
+        return hex.utf8.dropFirst(8).enumerated().allSatisfy { $1 == pair[$0 & 1] }
+    }
+
     static func read(_ bytes: some Sequence<UInt8>) -> Int? {
         let head = Array(bytes.prefix(4))
         guard head.count == 4, head[0] == mark else { return nil }

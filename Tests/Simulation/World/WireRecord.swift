@@ -46,6 +46,9 @@ struct WireRecord {
         let known = truth.records[serial]
         if known.beacon >= 0 { try checkBeacon(json, truth.identities[known.beacon]) }
         if known.stream == Stream.location.number { try checkPlace(json, serial) }
+        guard Self.isWhole(json, serial) else {
+            throw Violation("values", "part of record \(serial) of \(stream) is not what it was")
+        }
         if known.given == .min { return }
         if let given = known.given {
             guard Self.time(json["timestamp"]) == given else {
@@ -74,6 +77,12 @@ struct WireRecord {
         case "waypost_events": return json["detail"]?["n"]?.integer
         default: return json["n"]?.integer
         }
+    }
+
+    /// What fills it up is as it was made.
+    private static func isWhole(_ json: WireJSON, _ serial: Int) -> Bool {
+        if let data = json["data"]?.text { return Serial.isFilled(serial, hex: data) }
+        return json["text"]?.text?.utf8.allSatisfy { $0 == UInt8(ascii: "x") } ?? true
     }
 
     private func checkBeacon(_ json: WireJSON, _ identity: BeaconIdentity) throws {
@@ -141,9 +150,13 @@ struct WireRecord {
             guard let serial = Serial.read(rest), truth.segments.indices.contains(serial) else {
                 throw Violation("sound", "bytes that nobody recorded")
             }
+            let bytes = truth.segments[serial].frames * 2
+            guard Serial.isFilled(serial, rest.prefix(bytes)) else {
+                throw Violation("values", "part of segment \(serial) is not what it was")
+            }
             segments.append(serial)
             frames += truth.segments[serial].frames
-            rest = rest.dropFirst(truth.segments[serial].frames * 2)
+            rest = rest.dropFirst(bytes)
         }
         try checkRun(truth)
         try checkTimes(json, frames, truth)
