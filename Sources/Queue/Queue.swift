@@ -329,10 +329,9 @@ package final class Queue: Sendable {
             guard let id = memory.files[DatabaseFile.name(path)] else {
                 return SetAside(path: path, waiting: nil)
             }
-            let lines = memory.older.filter { $0.key.database == id }
-            let isRead = lines.isEmpty || memory.draining.contains(id)
-            let waiting = lines.values.reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
-            return SetAside(path: path, waiting: isRead ? Int(waiting) : nil)
+            let isKnown = memory.older.contains { $0.key.database == id }
+            let isRead = !isKnown || memory.draining.contains(id)
+            return SetAside(path: path, waiting: isRead ? Int(memory.left(in: id)) : nil)
         }
     }
 

@@ -64,9 +64,7 @@ struct Salvage: Sendable {
         vetting = nil
         let known = try perform { try $0.olderDatabases() }
         for older in known where older.state != .finished {
-            guard DatabaseFile.isGone(older.name, settings) else { continue }
-            try perform { try $0.giveUp(older.id) }
-            return true
+            if try perform({ try $0.giveUpIfGone(older.id) }) { return true }
         }
         // The newest first: it knows how far those before it were.
         for path in DatabaseFile.setAside(settings).reversed() {
@@ -81,10 +79,7 @@ struct Salvage: Sendable {
             default: continue
             }
         }
-        // One that was deleted before its records were read.
-        let gone = known.first { $0.state == .adopted && !settings.disk.exists($0.path) }
-        if let gone { try begin(gone) }
-        return gone != nil
+        return false
     }
 
     private func perform<Value: Sendable>(

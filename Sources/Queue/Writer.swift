@@ -36,6 +36,12 @@ struct WriterMemory: Sendable {
             }
         }
     }
+
+    /// Records of a database that was set aside which wait, or are in quarantine.
+    func left(in database: Int64) -> Int64 {
+        older.filter { $0.key.database == database }.values
+            .reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
+    }
 }
 
 extension PerStream {

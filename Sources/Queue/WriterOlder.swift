@@ -47,7 +47,7 @@ extension Writer {
                 try adopt(own, Partition(stream, of: id))
                 continue
             }
-            guard try ids[file] != nil || !isKnown(file) else { continue }
+            guard ids[file] != nil || memory.files[file] == nil else { continue }
             let older = try ids[file] ?? insertDatabase(file, .adopted)
             ids[file] = older
             var its = line
@@ -84,7 +84,7 @@ extension Writer {
     /// Databases that are drained to their end: their files may be there, and nothing of them is sent again.
     private func adopt(finished files: [String]) throws {
         for file in files where settings.disk.exists("\(settings.folder)/\(file)") {
-            guard try !isKnown(file) else { continue }
+            guard memory.files[file] == nil else { continue }
             _ = try insertDatabase(file, .finished)
         }
     }
@@ -103,10 +103,6 @@ extension Writer {
             return []
         }
         return [1...min(through, line.next - 1)]
-    }
-
-    private func isKnown(_ name: String) throws -> Bool {
-        try olderDatabases().contains { $0.name == name }
     }
 
     private func insertDatabase(_ name: String, _ state: OlderDatabase.State) throws -> Int64 {
@@ -215,20 +211,21 @@ extension Writer {
         try remove(partition, range)
     }
 
-    /// The file of an older database is not there any more: what waits in it is over and entered as lost.
-    func giveUp(_ database: Int64) throws {
-        try loseAll(of: database)
-        guard memory.draining.contains(database) else {
-            return try tellSalvage(database, isReadable: false, isKnown: true)
-        }
-        try close(database)
-    }
-
-    private func loseAll(of database: Int64) throws {
+    /// Enters what waits in an older database as lost if its file was deleted; false where it is there, or all is away.
+    package func giveUpIfGone(_ database: Int64) throws -> Bool {
+        guard let older = try olderDatabases().first(where: { $0.id == database }),
+            DatabaseFile.isGone(older.name, settings)
+        else { return false }
         for (partition, counters) in memory.older
         where partition.database == database && counters.next > 1 {
             try lose(partition, 1...(counters.next - 1))
         }
+        if older.state == .adopted {
+            try tellSalvage(database, isReadable: false, isKnown: true)
+        } else {
+            try close(database)
+        }
+        return true
     }
 
     /// All of its records were read: those that can be sent wait from now on.
@@ -241,9 +238,9 @@ extension Writer {
 
     private func tellSalvage(_ database: Int64, isReadable: Bool, isKnown: Bool) throws {
         let lines = memory.older.filter { $0.key.database == database }
-        let waiting = lines.values.reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
+        let waiting = memory.left(in: database)
         let lost = lines.values.reduce(0) { $0 + $1.evicted }
-        let name = try olderDatabases().first { $0.id == database }?.name ?? ""
+        let name = memory.files.first { $0.value == database }?.key ?? ""
         var detail: [(key: String, value: EventValue)] = [
             ("database", .text(name)), ("readable", .text(isReadable ? "yes" : "no")),
         ]
@@ -287,21 +284,8 @@ extension Writer {
 
     /// Closes older databases that are drained; part of what changes their books.
     func closeDrained(_ database: Int64) throws {
-        guard database > 0, memory.draining.contains(database) else { return }
-        let isDrained = memory.older.filter { $0.key.database == database }.values.allSatisfy {
-            $0.waiting + $0.ready + $0.quarantined == 0
-        }
-        if isDrained { try close(database) }
-    }
-
-    /// Enters what waits in an older database as lost if its file was deleted; false where it is there, or all is away.
-    package func giveUpIfGone(_ database: Int64) throws -> Bool {
-        guard let older = try olderDatabases().first(where: { $0.id == database }),
-            DatabaseFile.isGone(older.name, settings)
-        else { return false }
-        try loseAll(of: database)
+        guard memory.draining.contains(database), memory.left(in: database) == 0 else { return }
         try close(database)
-        return true
     }
 
     // MARK: For want of space
@@ -335,10 +319,9 @@ extension Writer {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
             try remove(batch.partition, batch.first...batch.last)
         }
-        let isFree = memory.older.filter { $0.key.database == database }.values.allSatisfy {
-            $0.ready == 0
-        }
-        if isFree { try close(database) }
-        return isFree
+        // What was sent already waits for its verdict.
+        guard memory.left(in: database) == 0 else { return false }
+        try close(database)
+        return true
     }
 }
