@@ -56,7 +56,7 @@ final class Server {
         } catch let violation as Violation {
             guard device.account.isGarbled else { throw violation }
             log?("  garbled: \(violation)")
-            return Answer(status: 200)
+            return Answer(status: mode == .refusesAll ? 400 : 200)
         }
         log?(
             "  request \(key.prefix(8)) of \(device.number): \(records.count) \(records[0].stream), \(mode)"
