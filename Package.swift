@@ -165,7 +165,7 @@ let package = Package(
         ),
         module(
             "Ingest",
-            ["Host", "SQLite", "CLinux", "CMicrohttpd", "CZlib", "CZstd", "CCrypto"]
+            ["Host", "SQLite", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd", "CCrypto"]
         ),
         .executableTarget(
             name: "waypost",
@@ -267,8 +267,8 @@ let package = Package(
         tests(
             "Receiver",
             [
-                "waypost-receiver", "Configuration", "Upload", "Queue", "Streams", "Host", "Board",
-                "CZlib", "CZstd",
+                "waypost-receiver", "Ingest", "Configuration", "Upload", "Queue", "Streams", "Host",
+                "Board", "CZlib", "CZstd",
             ]
         ),
         tests(

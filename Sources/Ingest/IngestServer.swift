@@ -14,6 +14,7 @@ package struct IngestServer: HTTPApplication {
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
     private let page: FleetPage
+    private let alerts: Alerts
     private let maxBody: Int
     private let log: ServerLog
     private let version: String
@@ -28,6 +29,7 @@ package struct IngestServer: HTTPApplication {
         maxBody: Int,
         version: String,
         isBehindProxy: Bool = false,
+        alerts settings: AlertSettings = AlertSettings(),
         log: ServerLog
     ) throws {
         let follower = try IndexFollower(directory: directory, log: log)
@@ -37,7 +39,9 @@ package struct IngestServer: HTTPApplication {
         self.follower = follower
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments)
-        page = try FleetPage(directory: directory, enrolments: enrolments, follower: follower)
+        let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
+        page = try FleetPage(directory: directory, enrolments: enrolments, fleet: fleet)
+        alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
         spoolFolder = directory
         self.tokens = tokens
         self.maxBody = maxBody
@@ -47,7 +51,13 @@ package struct IngestServer: HTTPApplication {
     }
 
     /// It serves no more; what it does beside that ends soon.
-    package func finish() { follower.finish() }
+    package func finish() {
+        follower.finish()
+        alerts.finish()
+    }
+
+    /// It serves now, so devices can be late.
+    package func startAlerts() throws { try alerts.start() }
 
     /// Whether any token is taken.
     package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }

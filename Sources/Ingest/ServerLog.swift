@@ -9,7 +9,11 @@ package struct ServerLog: Sendable {
     package init(isQuiet: Bool) { self.isQuiet = isQuiet }
 
     func write(_ line: String) {
-        guard !isQuiet else { return }
+        if !isQuiet { warn(line) }
+    }
+
+    /// However quiet it is: a person has to see to it.
+    func warn(_ line: String) {
         // A pipe that is ready takes so much at once (PIPE_BUF, pipe(7)).
         let text =
             Array("\(Date().formatted(.iso8601)) \(Self.printable(line))".utf8.prefix(4095)) + [10]

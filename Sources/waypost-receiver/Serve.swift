@@ -26,6 +26,13 @@ struct Serve: ParsableCommand {
         )
     )
     var behindProxy = false
+    @Option(help: "A program that is run for each device that is late, back, losing or critical.")
+    var alertCommand: String?
+    @Option(
+        name: .customLong("alert-url"),
+        help: "An address that gets the same as JSON, by POST."
+    )
+    var alertURL: String?
     @Flag(help: "No line a batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and end.") var summary = false
     @Flag(help: "With --summary: one JSON object.") var json = false
@@ -39,6 +46,35 @@ struct Serve: ParsableCommand {
         guard maxBody.bytes <= 1 << 30 else {
             throw ValidationError("--max-body takes 1GiB at most")
         }
+        if let program = alertCommand, !Self.canRun(program) {
+            throw ValidationError(
+                "--alert-command takes the path of a program, without arguments; not \(program)"
+            )
+        }
+        if let address = alertURL, !Self.isWeb(address) {
+            throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
+        }
+    }
+
+    private static func canRun(_ path: String) -> Bool {
+        var isFolder = ObjCBool(false)
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+            && !isFolder.boolValue && access(path, X_OK) == 0
+    }
+
+    private static func isWeb(_ address: String) -> Bool {
+        guard let url = URL(string: address), let scheme = url.scheme?.lowercased() else {
+            return false
+        }
+        return ["http", "https"].contains(scheme) && url.host?.isEmpty == false
+    }
+
+    private var alerts: AlertSettings {
+        var settings = AlertSettings()
+        settings.command = alertCommand
+        settings.url = alertURL
+        settings.userAgent = "waypost-receiver/\(Receiver.currentVersion)"
+        return settings
     }
 
     func run() throws {
@@ -66,12 +102,14 @@ struct Serve: ParsableCommand {
             maxBody: maxBody.bytes,
             version: Receiver.currentVersion,
             isBehindProxy: behindProxy,
+            alerts: alerts,
             log: ServerLog(isQuiet: quiet)
         )
         let socket = try address.listen()
         var bounds = HTTPBounds()
         if behindProxy { bounds.perAddress = 0 }
         let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        try application.startAlerts()
         try announce(socket, isOpen: application.isOpen())
         signals.wait()
         // Whatever a disk does: all that was answered is stored, and the rest will be sent again.

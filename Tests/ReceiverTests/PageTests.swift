@@ -250,10 +250,27 @@ import Testing
         }
     }
 
-    private func change(_ receiver: ReceiverProcess, _ statement: String) throws {
+    /// As `index rebuild` leaves it that is still reading, or was killed.
+    @Test func indexThatIsHalfRead_isToldOf() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a"]) == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let words = "Records are still being read"
+        #expect(try eventually { try !browser.get("/").body.contains(words) })
+        try change(receiver, "PRAGMA application_id=1", in: ".receiver-index.sqlite")
+        #expect(try browser.get("/").body.contains(words))
+        #expect(try receiver.command("index", "rebuild").status == 0)
+        #expect(try !browser.get("/").body.contains(words))
+    }
+
+    private func change(
+        _ receiver: ReceiverProcess,
+        _ statement: String,
+        in name: String = ".receiver.sqlite"
+    ) throws {
         let script =
             "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
-        let path = receiver.folder + "/.receiver.sqlite"
+        let path = "\(receiver.folder)/\(name)"
         #expect(try Process.run("/usr/bin/python3", ["-c", script, path, statement]).status == 0)
     }
 }

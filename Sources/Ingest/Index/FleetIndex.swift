@@ -62,16 +62,27 @@ enum FleetIndex {
         try database.integer("PRAGMA user_version") == version
     }
 
-    /// Empties it: all files are to be read again.
+    /// Whether all files have been read into it: what is half read tells of troubles that are long over.
+    static func isWhole(_ database: borrowing Connection) throws -> Bool {
+        try database.integer("PRAGMA application_id") == 0
+    }
+
+    /// Empties it: all files are to be read again, which `noteWhole` ends.
     static func clear(_ database: borrowing Connection) throws {
         try database.execute("BEGIN IMMEDIATE")
         let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
         do {
-            try database.execute("\(drops) \(tables) PRAGMA user_version=\(version); COMMIT")
+            let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
+            try database.execute("\(drops) \(tables) \(marks); COMMIT")
         } catch {
             try? database.execute("ROLLBACK")
             throw error
         }
+    }
+
+    static func noteWhole(_ database: borrowing Connection) throws {
+        guard try !isWhole(database) else { return }
+        try database.execute("PRAGMA application_id=0")
     }
 
     /// An empty one of its own, to compare with.

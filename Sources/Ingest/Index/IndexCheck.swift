@@ -28,6 +28,7 @@ package enum IndexCheck {
         var files = try ArchiveFiles.all(in: directory)
         let count = files.count
         while !files.isEmpty { files = try writer.follow(files) }
+        try writer.noteWhole()
         return (count, try writer.records())
     }
 

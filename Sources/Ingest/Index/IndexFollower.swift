@@ -84,6 +84,7 @@ final class IndexFollower: Sendable {
             var files = try takeNotes(writer)
             while !files.isEmpty, !stop.isRaised { files = try writer.follow(files) }
             guard notes.withLock({ $0.lengths.isEmpty && !$0.isIncomplete }) else { continue }
+            if isBehind, !stop.isRaised { try writer.noteWhole() }
             catchingUp.store(false, ordering: .relaxed)
             var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
             _ = Host.wait(for: &entries)

@@ -62,6 +62,8 @@ final class IndexWriter {
 
     func clear() throws { try FleetIndex.clear(database) }
 
+    func noteWhole() throws { try FleetIndex.noteWhole(database) }
+
     /// Reads on in these files, as many bytes as one transaction takes; those that have more to be read.
     func follow(_ files: [ArchiveFile]) throws -> [ArchiveFile] {
         try database.execute("BEGIN IMMEDIATE")

@@ -22,8 +22,26 @@ struct ListeningTime: Sendable {
     /// Milliseconds in which a device was silent and the receiver there.
     func silence(since last: Int64, at now: Int64) -> Int64 {
         guard last < start else { return max(0, now - last) }
-        return max(0, now - start) + max(0, heardBefore - last)
+        return max(0, now - start) + silenceBefore(last)
     }
+
+    /// Of that, what was before the start.
+    private func silenceBefore(_ last: Int64) -> Int64 { max(0, heardBefore - last) }
+
+    /// Whether a device that comes in an interval has missed three, and could have come since the start.
+    ///
+    /// `interval`: seconds. After a stop gateways come back within their longest wait, not within their interval.
+    func isLate(since last: Int64, interval: Int64, at now: Int64) -> Bool {
+        let limit = 3 * interval * 1000
+        guard last < start, silenceBefore(last) <= limit else {
+            return silence(since: last, at: now) > limit
+        }
+        let mayCome = now - start > interval * 1000 + Self.longestWait
+        return mayCome && silence(since: last, at: now) > limit
+    }
+
+    /// Of a gateway before it tries again, in milliseconds (waypost-protocol(7)).
+    private static let longestWait: Int64 = 300_000
 }
 
 struct DeviceView {
@@ -35,8 +53,11 @@ struct DeviceView {
     private(set) var level = DeviceLevel.healthy
     /// Why, the worst first.
     private(set) var reasons: [String] = []
+    /// Each with the state that it stands for.
+    private(set) var findings: [(level: DeviceLevel, reason: String)] = []
     /// Milliseconds without a word while the receiver was there.
     let silence: Int64
+    private let listening: ListeningTime
 
     /// A device comes in this interval as long as it has not shown its own (`upload.interval`).
     private static let usualInterval: Int64 = 300
@@ -52,6 +73,7 @@ struct DeviceView {
         at now: Int64
     ) {
         (self.id, self.contact, self.token, self.facts) = (id, contact, token, facts)
+        self.listening = listening
         vitals = Vitals(facts.latest)
         let last = contact?.lastSeen?.milliseconds
         silence = last.map { listening.silence(since: $0, at: now) } ?? 0
@@ -84,6 +106,7 @@ struct DeviceView {
 
     /// A worse state stands before what was found already.
     private mutating func note(_ level: DeviceLevel, _ reason: String) {
+        findings.append((level, reason))
         if level > self.level {
             self.level = level
             reasons.insert(reason, at: 0)
@@ -102,11 +125,11 @@ struct DeviceView {
             }
             return
         }
-        guard silence > 3 * interval * 1000 else { return }
+        guard listening.isLate(since: last, interval: interval, at: now) else { return }
         note(.late, "silent for \(Words.span(seconds: (now - last) / 1000))")
         let stopped = facts.state("stopped")
         if let stopped, facts.states.allSatisfy({ $0.time <= stopped.time }) {
-            reasons.append("it was stopped in order")
+            note(.late, "it was stopped in order")
         }
     }
 

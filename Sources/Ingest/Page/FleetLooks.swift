@@ -3,22 +3,10 @@ import Host
 
 /// Looks at the archive, the enrolments and the index; each opens what it reads.
 struct FleetLooks: Sendable {
+    /// With an archive in it already.
     let directory: String
-    private let enrolments: Enrolments
-    private let follower: IndexFollower
-    private let listening: ListeningTime
-
-    /// `directory`: with an archive in it already.
-    init(directory: String, enrolments: Enrolments, follower: IndexFollower) throws {
-        self.directory = directory
-        self.enrolments = enrolments
-        self.follower = follower
-        let heard = try Contacts.read(directory: directory).values.compactMap(\.lastSeen).max()
-        listening = ListeningTime(
-            start: SystemClock().wall().milliseconds,
-            heardBefore: heard?.milliseconds ?? 0
-        )
-    }
+    let enrolments: Enrolments
+    let fleet: Fleet
 
     /// `now`: milliseconds since 1970.
     func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {
@@ -39,13 +27,7 @@ struct FleetLooks: Sendable {
     static var nothing: Refusal { Refusal(status: 404, reason: "no such page") }
 
     private func overview(at now: Int64) throws -> HTML {
-        let (reader, note) = openIndex()
-        let facts = try reader?.facts(at: now) ?? [:]
-        let contacts = try Contacts.read(directory: directory)
-        let tokens = try enrolments.devices()
-        let devices = Set(contacts.keys).union(tokens.keys).map {
-            view($0, contacts[$0], tokens[$0], facts[$0], at: now)
-        }
+        let (devices, note) = try fleet.look(at: now)
         return OverviewPage(devices: devices.sorted(by: DeviceView.isBefore), now: now, note: note)
             .html()
     }
@@ -60,7 +42,7 @@ struct FleetLooks: Sendable {
         let facts = try reader?.facts(of: id, at: now)[id]
         let most = DevicePage.eventsOnAPage + 1
         return DevicePage(
-            device: view(id, contact, token, facts, at: now),
+            device: fleet.view(id, contact, token, facts, at: now),
             streams: try reader?.streams(of: id) ?? [:],
             days: try reader?.days(of: id) ?? [],
             events: try reader?.events(of: id, before: place, most: most) ?? [],
@@ -70,33 +52,5 @@ struct FleetLooks: Sendable {
         ).html()
     }
 
-    private func view(
-        _ id: String,
-        _ contact: Contact?,
-        _ token: DeviceToken?,
-        _ facts: DeviceFacts?,
-        at now: Int64
-    ) -> DeviceView {
-        DeviceView(
-            id,
-            contact: contact,
-            token: token,
-            facts: facts ?? DeviceFacts(),
-            listening: listening,
-            at: now
-        )
-    }
-
-    /// The index, and what a viewer must know of it: a page without it is better than none.
-    func openIndex() -> (FleetReader?, String?) {
-        do {
-            if let reader = try FleetReader(directory: directory) {
-                let note = "Records are still being read: figures may be too low."
-                return (reader, follower.isBehind ? note : nil)
-            }
-            return (nil, "There is no index yet: only what the archive itself knows is shown.")
-        } catch {
-            return (nil, "The index cannot be read: only what the archive itself knows is shown.")
-        }
-    }
+    func openIndex() -> (FleetReader?, String?) { fleet.openIndex() }
 }

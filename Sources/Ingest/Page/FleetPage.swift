@@ -20,9 +20,9 @@ final class FleetPage: Sendable {
     private let gate = DispatchSemaphore(value: 2)
 
     /// `directory`: with an archive in it already.
-    init(directory: String, enrolments: Enrolments, follower: IndexFollower) throws {
+    init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
         viewers = try Viewers(directory: directory)
-        looks = try FleetLooks(directory: directory, enrolments: enrolments, follower: follower)
+        looks = FleetLooks(directory: directory, enrolments: enrolments, fleet: fleet)
     }
 
     // MARK: By the header

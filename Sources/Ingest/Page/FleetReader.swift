@@ -43,6 +43,9 @@ final class FleetReader {
         try self.database.execute("BEGIN")
     }
 
+    /// Whether all files have been read into it.
+    func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
+
     /// Of all devices, or of one.
     ///
     /// `now`: milliseconds since 1970.

@@ -1,0 +1,251 @@
+// What is told of a device, when, and how often; the clock is turned by hand.
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Ingest
+
+private let minute: Int64 = 60_000
+private let start: Int64 = 1_800_000_000_000
+
+@Suite struct AlertTests {
+    private let folder = TemporaryFolder()
+    private let clock = ManualClock(
+        Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: start))
+    )
+    private let stop: StopSignal
+    private let told = Locked([Alert]())
+    private let logged = Locked([String]())
+
+    init() throws { stop = try StopSignal() }
+
+    /// A desk over the same book, with one channel; `isWhole`: the index is read.
+    private func desk(
+        isWhole: Bool = true,
+        channel: AlertChannel? = nil,
+        _ devices: @escaping (Int64) throws -> [DeviceState]
+    ) throws -> AlertDesk {
+        try AlertDesk(
+            directory: folder.path,
+            channels: [
+                channel
+                    ?? AlertChannel(name: "test") { [told] alert, _, _ in
+                        told.update { $0.append(alert) }
+                    }
+            ],
+            clock: clock,
+            look: { (try devices($0), isWhole) },
+            log: { [logged] line in logged.update { $0.append(line) } }
+        )
+    }
+
+    /// So many looks with nothing left to do; what was told in them.
+    private func look(_ desk: AlertDesk, times: Int = 1, each pause: Duration = .seconds(10)) throws
+        -> [String]
+    {
+        told.update { $0 = [] }
+        for _ in 0..<times {
+            clock.advance(by: pause)
+            while try desk.round(until: stop) == .zero {}
+        }
+        return told.value.map { "\($0.alert) \($0.deviceId)" }
+    }
+
+    private func state(
+        _ id: String = "d1",
+        heard: Int64,
+        late: Bool = false,
+        critical: [String] = [],
+        lost: Int64 = 0,
+        isRevoked: Bool = false
+    ) -> DeviceState {
+        DeviceState(
+            id: id,
+            lastSeen: start + heard * minute,
+            late: late ? ["silent for 16 min"] : [],
+            critical: critical,
+            lost: lost,
+            isRevoked: isRevoked
+        )
+    }
+
+    // MARK: When
+
+    @Test func firstSight_tellsNothing_andAChangeIsToldOnce() throws {
+        let now = Locked([
+            state(heard: 0), state("d2", heard: -600, late: true, critical: ["audio"], lost: 3),
+        ])
+        let desk = try self.desk { _ in now.value }
+        #expect(try look(desk, times: 3).isEmpty)
+        now.update { $0[0] = state(heard: 0, late: true, critical: ["audio is lost"], lost: 7) }
+        #expect(try look(desk) == ["late d1", "losing d1", "critical d1"])
+        #expect(
+            told.value.map(\.text) == [
+                "d1 is late: silent for 16 min", "d1 is losing records: 7 lost in the last day",
+                "d1 is critical: audio is lost",
+            ]
+        )
+        #expect(try look(desk, times: 50).isEmpty)
+    }
+
+    @Test func lateDevice_isBackWhenItCameTwice() throws {
+        let now = Locked(state(heard: 0))
+        let desk = try self.desk { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true) }
+        #expect(try look(desk) == ["late d1"])
+        now.update { $0 = state(heard: 60) }
+        #expect(try look(desk, times: 5).isEmpty)
+        // A second batch of the same sync is no second sync.
+        now.update { $0.lastSeen += 20_000 }
+        #expect(try look(desk, times: 5).isEmpty)
+        now.update { $0 = state(heard: 62) }
+        #expect(try look(desk) == ["back d1"])
+        #expect(told.value.first?.reason == "heard again after 1 h")
+        #expect(try look(desk, times: 5).isEmpty)
+    }
+
+    @Test func deviceThatCameOnce_isBackAfterAnHour_unlessItFallsSilentAgain() throws {
+        let now = Locked(state(heard: 0))
+        let desk = try self.desk { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true) }
+        #expect(try look(desk) == ["late d1"])
+        for heard in [5, 25, 45] as [Int64] {
+            now.update { $0 = state(heard: heard) }
+            #expect(try look(desk, times: 10, each: .seconds(60)).isEmpty)
+            now.update { $0 = state(heard: heard, late: true) }
+            #expect(try look(desk, times: 10, each: .seconds(60)).isEmpty)
+        }
+        // Not late by another reckoning is not heard.
+        now.update { $0 = state(heard: 45) }
+        #expect(try look(desk, times: 120, each: .seconds(60)).isEmpty)
+        now.update { $0 = state(heard: 185) }
+        #expect(try look(desk, times: 58, each: .seconds(60)).isEmpty)
+        #expect(try look(desk, times: 10, each: .seconds(60)) == ["back d1"])
+    }
+
+    @Test func troubleThatComesAndGoes_isToldOnce_andAgainAfterAnHourWithout() throws {
+        let isThere = Locked(false)
+        let desk = try self.desk { _ in
+            [
+                state(
+                    heard: 0,
+                    critical: isThere.value ? ["audio is lost"] : [],
+                    lost: isThere.value ? 9 : 0
+                )
+            ]
+        }
+        _ = try look(desk)
+        isThere.update { $0 = true }
+        #expect(try look(desk) == ["losing d1", "critical d1"])
+        for _ in 0..<20 {
+            isThere.update { $0.toggle() }
+            #expect(try look(desk, times: 6, each: .seconds(590)).isEmpty)
+            isThere.update { $0 = true }
+            #expect(try look(desk).isEmpty)
+        }
+        isThere.update { $0 = false }
+        #expect(try look(desk, times: 2, each: .seconds(3600)).isEmpty)
+        isThere.update { $0 = true }
+        #expect(try look(desk) == ["losing d1", "critical d1"])
+    }
+
+    @Test func indexThatIsHalfRead_tellsOfSilenceAlone() throws {
+        let devices = Locked([state(heard: 0)])
+        _ = try look(try desk { _ in devices.value })
+        devices.update {
+            $0 = [
+                state(heard: 0, late: true, critical: ["audio is lost"], lost: 5),
+                state("new", heard: 0, critical: ["audio is lost"]),
+            ]
+        }
+        #expect(try look(try desk(isWhole: false) { _ in devices.value }, times: 3) == ["late d1"])
+        // The new device is seen first when all is known.
+        #expect(try look(try desk { _ in devices.value }) == ["losing d1", "critical d1"])
+    }
+
+    @Test func revokedDevice_isForgotten() throws {
+        let now = Locked(state(heard: 0))
+        let desk = try self.desk { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true, isRevoked: true) }
+        #expect(try look(desk, times: 3).isEmpty)
+        now.update { $0 = state(heard: 0, late: true) }
+        #expect(try look(desk, times: 3).isEmpty)
+    }
+
+    /// A fleet that comes every minute, after a stop of the receiver of two days.
+    @Test func receiverThatWasAway_callsNobodyLateWhoCouldNotCome() {
+        let hour = 60 * minute
+        let listening = ListeningTime(start: start, heardBefore: start - 48 * hour)
+        let healthy = start - 48 * hour - minute
+        for after in [0, 1, 3, 5] as [Int64] {
+            #expect(!listening.isLate(since: healthy, interval: 60, at: start + after * minute))
+        }
+        #expect(listening.isLate(since: healthy, interval: 60, at: start + 7 * minute))
+        // Late before, and late still.
+        #expect(listening.isLate(since: start - 49 * hour, interval: 60, at: start))
+        // Heard since.
+        #expect(!listening.isLate(since: start + minute, interval: 60, at: start + 4 * minute))
+        #expect(listening.isLate(since: start + minute, interval: 60, at: start + 5 * minute))
+    }
+
+    // MARK: Until it is told
+
+    @Test func whatWasTold_outlivesARestart_andSoDoesWhatWaits() throws {
+        let now = Locked(state(heard: 0))
+        _ = try look(try desk { _ in [now.value] })
+        now.update { $0 = state(heard: 0, late: true) }
+        let channel = AlertChannel(name: "test") { _, _, _ in throw Trouble("no") }
+        let failing = try desk(channel: channel) { _ in [now.value] }
+        #expect(try look(failing, times: 3).isEmpty)
+        #expect(try look(try desk { _ in [now.value] }) == ["late d1"])
+        #expect(try look(try desk { _ in [now.value] }, times: 3).isEmpty)
+    }
+
+    @Test func channelThatFails_isTriedLessAndLessOften() throws {
+        let now = Locked(state(heard: 0))
+        let tries = Locked([Int64]())
+        let channel = AlertChannel(name: "test") { [clock] _, _, _ in
+            tries.update { $0.append(clock.now().milliseconds / 1000) }
+            throw Trouble("no")
+        }
+        let desk = try self.desk(channel: channel) { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true) }
+        _ = try look(desk, times: 4000, each: .seconds(1))
+        let pauses = zip(tries.value.dropFirst(), tries.value).map { $0 - $1 }
+        #expect(pauses == [15, 30, 60, 120, 240, 480, 900, 900, 900])
+        #expect(logged.value.count == tries.value.count)
+    }
+
+    /// Told, and the disk does not take that it was: it is not told again.
+    @Test func bookThatCannotBeWritten_tellsNothingTwice() throws {
+        let now = Locked(state(heard: 0))
+        let desk = try self.desk { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true) }
+        let book = AlertBook.path(in: folder.path)
+        let script = """
+            import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(
+            "CREATE TRIGGER stays BEFORE DELETE ON pending BEGIN SELECT RAISE(ABORT, 'full'); END"
+            if sys.argv[2] == "on" else "DROP TRIGGER stays")
+            """
+        func trigger(_ mode: String) throws {
+            #expect(try Process.run("/usr/bin/python3", ["-c", script, book, mode]).status == 0)
+        }
+        try trigger("on")
+        #expect(throws: (any Error).self) { try look(desk) }
+        #expect(told.value.count == 1)
+        for _ in 0..<5 {
+            #expect(throws: (any Error).self) { try look(desk, each: .seconds(60)) }
+            #expect(told.value.isEmpty)
+        }
+        try trigger("off")
+        #expect(try look(desk, times: 3, each: .seconds(60)).isEmpty)
+        now.update { $0 = state(heard: 5, critical: ["audio is lost"]) }
+        #expect(try look(desk) == ["critical d1"])
+    }
+}
