@@ -218,7 +218,7 @@ import Testing
         #expect(try receiver.send(device: "d1", padding: lost, time: now) == 200)
         try waitUntil("critical") { lines("tell.log").count == 2 }
         // Only a receiver that is dead is started again.
-        try waitUntil("the kill") { (try? receiver.verify("t")) == nil }
+        try waitUntil("the kill") { (try? RawClient(receiver)) == nil }
         #expect(receiver.terminate() == SIGKILL)
         // d3 was late already when the receiver ended; d1 and d2 could not come meanwhile.
         let hour = 3_600_000
@@ -230,6 +230,9 @@ import Testing
         )
         try receiver.start()
         try waitUntil("late") { lines("tell.log").count == 4 }
+        // A stop before that is noted would tell it again.
+        let book = AlertBook.path(in: receiver.folder)
+        try waitUntil("the note") { try sql(book, "SELECT * FROM pending") == "[]\n" }
         #expect(receiver.terminate() == 0)
         try receiver.start()
         #expect(try receiver.send(device: "d4") == 200)
