@@ -79,6 +79,8 @@ import Testing
         }.detach()
         try waitUntil("a program") { (try? folder.read("hang.pid").hasSuffix("\n")) == true }
         let child = try folder.read("hang.pid").trimmingCharacters(in: .newlines)
+        // One that outlives this test would hold its output.
+        defer { pid_t(child).map { _ = kill($0, SIGKILL) } }
         stop.raise()
         try waitUntil("its end") { ended.value }
         try waitUntil("the end of what it started") {
@@ -177,19 +179,15 @@ import Testing
 
     // MARK: The whole receiver
 
-    private func sql(_ database: String, _ statement: String) throws -> String {
-        let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchall()); d.commit()"
-        let outcome = try Process.run("/usr/bin/python3", ["-c", script, database, statement])
-        #expect(outcome.status == 0, "\(outcome.error)")
-        return outcome.output
-    }
+    private static let book = ".receiver-alerts.sqlite"
 
     private func waitForFirstSight(_ receiver: ReceiverProcess, _ device: String) throws {
         let book = AlertBook.path(in: receiver.folder)
         try waitUntil("first sight of \(device)") {
-            FileManager.default.fileExists(atPath: book)
-                && (try? sql(book, "SELECT device FROM marks").contains("'\(device)'")) == true
+            // Python would make an empty one.
+            guard FileManager.default.fileExists(atPath: book) else { return false }
+            let marks = try? receiver.sql("SELECT device FROM marks", in: Self.book)
+            return marks?.contains("'\(device)'") == true
         }
     }
 
@@ -222,17 +220,16 @@ import Testing
         #expect(receiver.terminate() == SIGKILL)
         // d3 was late already when the receiver ended; d1 and d2 could not come meanwhile.
         let hour = 3_600_000
-        let database = receiver.folder + "/.receiver.sqlite"
-        _ = try sql(database, "UPDATE devices SET last_seen=last_seen-\(9 * hour)")
-        _ = try sql(
-            database,
+        try receiver.sql("UPDATE devices SET last_seen=last_seen-\(9 * hour)")
+        try receiver.sql(
             "UPDATE devices SET last_seen=last_seen-\(9 * hour) WHERE device='d3'"
         )
         try receiver.start()
         try waitUntil("late") { lines("tell.log").count == 4 }
         // A stop before that is noted would tell it again.
-        let book = AlertBook.path(in: receiver.folder)
-        try waitUntil("the note") { try sql(book, "SELECT * FROM pending") == "[]\n" }
+        try waitUntil("the note") {
+            try receiver.sql("SELECT * FROM pending", in: Self.book) == "[]\n"
+        }
         #expect(receiver.terminate() == 0)
         try receiver.start()
         #expect(try receiver.send(device: "d4") == 200)
@@ -260,15 +257,15 @@ import Testing
         try waitUntil("a program") { lines("hang.log") == ["started"] }
         for _ in 0..<20 { #expect(try receiver.send() == 200) }
         #expect(receiver.terminate() == 0)
-        let book = AlertBook.path(in: receiver.folder)
-        #expect(try sql(book, "SELECT channel FROM pending") == "[('command',), ('url',)]\n")
+        let channels = "SELECT channel FROM pending"
+        #expect(try receiver.sql(channels, in: Self.book) == "[('command',), ('url',)]\n")
         // A way that is not used any more has nothing to tell later.
         let without = try ReceiverProcess(["--alert-command", "/bin/true"], in: receiver.folder)
-        try waitUntil("told") { try sql(book, "SELECT channel FROM pending") == "[]\n" }
+        try waitUntil("told") { try receiver.sql(channels, in: Self.book) == "[]\n" }
         #expect(without.terminate() == 0)
         // Without any, what was told long ago is nothing to compare with.
         _ = try ReceiverProcess(in: receiver.folder).terminate()
-        #expect(!FileManager.default.fileExists(atPath: book))
+        #expect(!FileManager.default.fileExists(atPath: AlertBook.path(in: receiver.folder)))
     }
 
     @Test func wrongOptions_areToldAtTheStart() throws {

@@ -3,46 +3,16 @@ import Foundation
 import Support
 import Testing
 
+@testable import Ingest
+
 @Suite struct DayPageTests {
     private static let day = "2026-11-21"
-
-    /// Sends records with these members and times of the day.
-    private func send(
-        _ receiver: ReceiverProcess,
-        _ stream: String,
-        _ records: [(time: String, members: String)]
-    ) throws {
-        let lines = records.map {
-            #"{"id":"\#(UUID().uuidString)","timestamp":"\#(Self.day)T\#($0.time)Z",\#($0.members)}"#
-        }
-        let body = Array(
-            """
-            {"stream_name":"\(stream)","device_id":"d1","data":[\(lines.joined(separator: ","))],
-            "batch_metadata":{"total_records":\(lines.count)}}
-            """.utf8
-        )
-        #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
-    }
-
-    private func page(_ browser: PageClient, with text: String) throws -> String {
-        var last = ""
-        let isThere: Bool = try eventually {
-            last = try browser.get("/device/d1/\(Self.day)").body
-            return last.contains(text)
-        }
-        #expect(isThere, "\(text) in \(last)")
-        return last
-    }
-
-    private static func time(_ second: Int) -> String {
-        String(format: "%02d:%02d:%02d", second / 3600, second / 60 % 60, second % 60)
-    }
 
     /// Every ten seconds, with a hole of an hour; the fix before it comes last, as a backlog does.
     private static let fixes = ((0..<60).map { $0 * 10 } + (0..<40).map { 4200 + $0 * 10 }).map {
         second in
         (
-            time: time(second),
+            second,
             members:
                 #""latitude":\#(47 + Double(second) / 1e5),"longitude":8.5,"altitude":512.34,"fix":"3d""#
         )
@@ -50,11 +20,11 @@ import Testing
 
     @Test func track_isDrawnWithItsHole_andDownloadedWhole() throws {
         let receiver = try ReceiverProcess()
-        try send(receiver, "linux_gpsd_location", Array(Self.fixes.reversed()))
-        try send(receiver, "weather", [("00:05:00", #""temperature_c":21.5"#)])
+        try receiver.send("linux_gpsd_location", on: Self.day, Array(Self.fixes.reversed()))
+        try receiver.send("weather", on: Self.day, [("00:05:00", #""temperature_c":21.5"#)])
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(
-            browser,
+        let html = try browser.page(
+            "/device/d1/\(Self.day)",
             with: "100 fixes from 2026-11-21 00:00:00 to 2026-11-21 01:16:30"
         )
         #expect(html.contains("1 hole (dashed)"))
@@ -81,16 +51,20 @@ import Testing
     @Test func strips_showWhatCameAndWhatWasLost() throws {
         let receiver = try ReceiverProcess()
         // Two slots of ten minutes, one of them half full.
-        try send(receiver, "weather", [("06:00:00", #""t":1"#), ("06:19:59", #""t":2"#)])
-        try send(receiver, "weather", [("12:00:00", #""t":3"#)])
+        try receiver.send(
+            "weather",
+            on: Self.day,
+            [("06:00:00", #""t":1"#), ("06:19:59", #""t":2"#)]
+        )
+        try receiver.send("weather", on: Self.day, [("12:00:00", #""t":3"#)])
         func event(_ time: String, _ kind: String, _ source: String, _ detail: String) -> (
             String, String
         ) {
             (time, #""kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#)
         }
-        try send(
-            receiver,
+        try receiver.send(
             "waypost_events",
+            on: Self.day,
             [
                 event(
                     "09:00:00",
@@ -119,7 +93,7 @@ import Testing
             ]
         )
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "Lost: location")
+        let html = try browser.page("/device/d1/\(Self.day)", with: "Lost: location")
         for part in [
             "3 records in 0.5 h of 24 h", "Lost: beacons",
             "5 lost (missed) from 2026-11-21 03:00:00 to 2026-11-21 04:00:00",
@@ -138,6 +112,29 @@ import Testing
                 #"href="/device/d1/2026-11-21">2026-11-21</a> <span class="soft">10 records"#
             )
         )
+    }
+
+    /// A letter is ten units wide at most: the largest are those on a phone, of 17 units.
+    @Test func scaleOfAMap_isWrittenOverByNothing() throws {
+        for span in [0.0003, 0.002, 0.0031, 0.017, 0.3, 0.7, 1.3, 2.9, 7, 19, 44, 91, 173, 330] {
+            for latitude in [0.0, -33.9, 47.4, 78.2] {
+                let ends = [-span / 2, span / 2].map {
+                    PlaceMap.Point(latitude: latitude, longitude: $0 + 8.123_456)
+                }
+                var html = HTML()
+                try #require(PlaceMap(ends)).draw(&html, label: "") { _ in }
+                let text = String(decoding: html.bytes, as: UTF8.self)
+                let scale = try #require(text.firstMatch(of: /class="scale" x1="([0-9.]+)"/))
+                let words = try #require(text.firstMatch(of: /text-anchor="end">([^<]+)/))
+                let left = min(Double(scale.1) ?? 0, 586 - 10 * Double(words.1.count))
+                let longitudes = text.matches(of: /<text x="([0-9.]+)" y="394.0">([^<]+)/)
+                #expect(!longitudes.isEmpty, "\(span) at \(latitude)")
+                for longitude in longitudes {
+                    let right = (Double(longitude.1) ?? 600) + 10 * Double(longitude.2.count)
+                    #expect(right <= left, "\(longitude.2) at \(latitude), \(span)")
+                }
+            }
+        }
     }
 
     @Test func pathThatIsNone_isNotFound() throws {

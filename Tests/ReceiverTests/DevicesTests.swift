@@ -92,10 +92,7 @@ import Testing
         #expect(try receiver.send("t", ids: ["a", "b"]) == 200)
         #expect(try receiver.send("t", device: "d2") == 200)
         #expect(receiver.terminate() == 0)
-        let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript('DROP TABLE devices; DROP TABLE streams')"
-        let path = receiver.folder + "/.receiver.sqlite"
-        #expect(try Process.run("/usr/bin/python3", ["-c", script, path]).status == 0)
+        for table in ["devices", "streams"] { try receiver.sql("DROP TABLE \(table)") }
         #expect(try devices(receiver).map { $0["device_id"] as? String } == ["d1", "d2"])
         try receiver.start()
         #expect(try receiver.send("t", ids: ["c"]) == 200)

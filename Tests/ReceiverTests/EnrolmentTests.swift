@@ -121,10 +121,7 @@ import Testing
         let (dropped, old) = (try newCode(receiver), try newCode(receiver))
         #expect(try codes(receiver, "drop", "1").status == 0)
         #expect(try codes(receiver, "drop", "1").status == 1)
-        let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('UPDATE codes SET expires = 1'); d.commit()"
-        let path = receiver.folder + "/.receiver-enrolments.sqlite"
-        #expect(try Process.run("/usr/bin/python3", ["-c", script, path]).status == 0)
+        try receiver.sql("UPDATE codes SET expires = 1", in: ".receiver-enrolments.sqlite")
         #expect(try codes(receiver, "list").output == "2  expired on 1970-01-01\n")
         #expect(try await enrol(receiver, dropped).status == 403)
         #expect(try await enrol(receiver, old).status == 403)

@@ -31,6 +31,17 @@ final class PageClient {
 
     func get(_ path: String) throws -> RawClient.Answer { try request("GET", path) }
 
+    /// Asks for a page until it says something, and returns it.
+    func page(_ path: String = "/", with text: String) throws -> String {
+        var last = ""
+        let isThere: Bool = try eventually {
+            last = try get(path).body
+            return last.contains(text)
+        }
+        #expect(isThere, "\(text) in \(last)")
+        return last
+    }
+
     func request(_ method: String, _ path: String, _ body: String = "") throws -> RawClient.Answer {
         let client = try RawClient(port: port)
         let fields = cookie.isEmpty ? extra : "\(extra)Cookie: theme=x; \(cookie)\r\n"

@@ -12,19 +12,6 @@ import Testing
             .replacingOccurrences(of: "DETAIL", with: detail)
     }
 
-    /// Waits until the page says something.
-    private func page(_ browser: PageClient, _ path: String = "/", with text: String) throws
-        -> String
-    {
-        var last = ""
-        let isThere: Bool = try eventually {
-            last = try browser.get(path).body
-            return last.contains(text)
-        }
-        #expect(isThere, "\(text) in \(last)")
-        return last
-    }
-
     // MARK: Who may look
 
     @Test func page_isForViewersAlone() throws {
@@ -103,10 +90,7 @@ import Testing
         }
         #expect(try browsers[0].get("/").status == 303)
         #expect(try browsers[1].get("/").status == 200)
-        let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('UPDATE sessions SET ends = 1'); d.commit()"
-        let path = receiver.folder + "/.receiver-viewers.sqlite"
-        #expect(try Process.run("/usr/bin/python3", ["-c", script, path]).status == 0)
+        try receiver.sql("UPDATE sessions SET ends = 1", in: ".receiver-viewers.sqlite")
         #expect(try browsers[1].get("/").status == 303)
     }
 
@@ -146,18 +130,16 @@ import Testing
         #expect(receiver.terminate() == 0)
         // A receiver that was away counts no silence of its own: somebody was heard until an hour ago.
         let hour = 3_600_000
-        try change(
-            receiver,
+        try receiver.sql(
             "UPDATE devices SET last_seen=last_seen-\(9 * hour) WHERE device='late-1'"
         )
-        try change(
-            receiver,
+        try receiver.sql(
             "UPDATE devices SET last_seen=last_seen-\(5 * hour) WHERE device='late-2'"
         )
-        try change(receiver, "UPDATE devices SET last_seen=last_seen-\(hour)")
+        try receiver.sql("UPDATE devices SET last_seen=last_seen-\(hour)")
         try receiver.start()
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "1\u{202F}240 lost in the last day")
+        let html = try browser.page(with: "1\u{202F}240 lost in the last day")
         let order = ["late-1", "late-2", "deaf-1", "full-1", "flat-1", "gap-1", "healthy-1"]
         let places = order.compactMap {
             html.range(of: #"<th scope="row"><a href="/device/\#($0)""#)
@@ -187,8 +169,8 @@ import Testing
         }
         #expect(try receiver.command("devices", "revoke", "d3").status == 0)
         let browser = try PageClient(receiver, viewer: "anna")
-        _ = try page(browser, "/device/d2", with: "started")
-        let html = try page(browser, with: "2 healthy")
+        _ = try browser.page("/device/d2", with: "started")
+        let html = try browser.page(with: "2 healthy")
         #expect(html.contains("1 revoked"))
         #expect(!html.contains("is lost since"))
     }
@@ -203,8 +185,8 @@ import Testing
         #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
         let browser = try PageClient(receiver, viewer: "anna")
         let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp; "
-        let device = try page(browser, "/device/d1", with: escaped)
-        let overview = try page(browser, with: "&lt;i&gt;0.9&lt;/i&gt;")
+        let device = try browser.page("/device/d1", with: escaped)
+        let overview = try browser.page(with: "&lt;i&gt;0.9&lt;/i&gt;")
         for html in [device, overview] {
             #expect(!html.contains("<script"))
             #expect(!html.contains("<i>"))
@@ -222,7 +204,7 @@ import Testing
         #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
         let browser = try PageClient(receiver, viewer: "anna")
         var path: String? = "/device/d1"
-        _ = try page(browser, "/device/d1", with: "e1249-")
+        _ = try browser.page("/device/d1", with: "e1249-")
         var seen: [String] = []
         var pages = 0
         while let next = path {
@@ -245,7 +227,7 @@ import Testing
         try receiver.start()
         let browser = try PageClient(receiver, viewer: "anna")
         for path in ["/", "/device/d1"] {
-            let html = try page(browser, path, with: "The index cannot be read")
+            let html = try browser.page(path, with: "The index cannot be read")
             #expect(html.contains("d1"))
         }
     }
@@ -257,20 +239,9 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let words = "Records are still being read"
         #expect(try eventually { try !browser.get("/").body.contains(words) })
-        try change(receiver, "PRAGMA application_id=1", in: ".receiver-index.sqlite")
+        try receiver.sql("PRAGMA application_id=1", in: ".receiver-index.sqlite")
         #expect(try browser.get("/").body.contains(words))
         #expect(try receiver.command("index", "rebuild").status == 0)
         #expect(try !browser.get("/").body.contains(words))
-    }
-
-    private func change(
-        _ receiver: ReceiverProcess,
-        _ statement: String,
-        in name: String = ".receiver.sqlite"
-    ) throws {
-        let script =
-            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
-        let path = "\(receiver.folder)/\(name)"
-        #expect(try Process.run("/usr/bin/python3", ["-c", script, path, statement]).status == 0)
     }
 }

@@ -6,47 +6,13 @@ import Testing
 @Suite struct ReadingsPageTests {
     private static let day = "2026-11-21"
 
-    private func send(
-        _ receiver: ReceiverProcess,
-        _ stream: String,
-        _ records: [(second: Int, members: String)]
-    ) throws {
-        let lines = records.map { record in
-            let time = String(
-                format: "%02d:%02d:%02d",
-                record.second / 3600,
-                record.second / 60 % 60,
-                record.second % 60
-            )
-            return
-                #"{"id":"\#(UUID().uuidString)","timestamp":"\#(Self.day)T\#(time)Z",\#(record.members)}"#
-        }
-        let body = Array(
-            """
-            {"stream_name":"\(stream)","device_id":"d1","data":[\(lines.joined(separator: ","))],
-            "batch_metadata":{"total_records":\(lines.count)}}
-            """.utf8
-        )
-        #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
-    }
-
-    private func page(_ browser: PageClient, with text: String) throws -> String {
-        var last = ""
-        let isThere: Bool = try eventually {
-            last = try browser.get("/device/d1/\(Self.day)").body
-            return last.contains(text)
-        }
-        #expect(isThere, "\(text) in \(last)")
-        return last
-    }
-
     @Test func numbersOfAStream_arePlotted_withTheirUnitsAndHoles() throws {
         let receiver = try ReceiverProcess()
         // From 1 h to 2 h and from 3 h to 4 h, the newest first.
         let seconds = (0..<60).map { 3600 + $0 * 60 } + (0..<60).map { 10_800 + $0 * 60 }
-        try send(
-            receiver,
+        try receiver.send(
             "weather",
+            on: Self.day,
             seconds.reversed().map {
                 (
                     $0,
@@ -55,7 +21,7 @@ import Testing
             }
         )
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "Readings (weather)")
+        let html = try browser.page("/device/d1/\(Self.day)", with: "Readings (weather)")
         for part in [
             "<b>temperature</b> 14.3 °C <span class=\"soft\">3.6 °C to 14.3 °C</span>",
             "<b>free</b> 2.0 MB", "<b>pm</b> 7 µg/m³",
@@ -77,13 +43,17 @@ import Testing
         let seldom = (0..<45).map { ($0 * 700, sighting("B\($0)", -90, "")) }
         // Without a name of its own.
         let unnamed = [(5, #""kind":"manufacturer","address":"c2:00","rssi":-71"#)]
-        try send(receiver, "linux_bluez_beacons", often + seldom + unnamed)
+        try receiver.send("linux_bluez_beacons", on: Self.day, often + seldom + unnamed)
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "47 beacons. The 40 that were heard most are shown.")
+        let html = try browser.page(
+            "/device/d1/\(Self.day)",
+            with: "47 beacons. The 40 that were heard most are shown."
+        )
         let names = html.matches(of: /<h3>([^<]+)<\/h3>/).map { String($0.1) }
         #expect(names.count == 40)
         #expect(names.first == "&lt;often&gt;")
         #expect(html.contains("ruuvi, 30 sightings, -79 to -50 dBm"))
+        #expect(html.contains("ruuvi, 1 sighting, -90 to -90 dBm"))
         #expect(html.contains("<b>temperature</b> 29.0 °C"))
         // Bars of the strip of thirty minutes: as high as the strongest of each ten.
         #expect(html.contains(#"<rect class="cover" x="0" width="1" y="20.0" height="50.0">"#))
@@ -104,15 +74,15 @@ import Testing
                 "average_db_level", "duration",
             ]
             let members = names.map { #""\#($0)":\#(number)"# }.joined(separator: ",")
-            try send(
-                receiver,
+            try receiver.send(
                 "s\(index)",
+                on: Self.day,
                 [(index, members + #","latitude":90,"longitude":-180"#)]
             )
-            try send(receiver, "r\(index)", [(index, members)])
-            try send(
-                receiver,
+            try receiver.send("r\(index)", on: Self.day, [(index, members)])
+            try receiver.send(
                 "b\(index)",
+                on: Self.day,
                 [
                     (
                         index,
@@ -126,7 +96,7 @@ import Testing
             #expect(try receiver.send(ids: ["e\(index)"], padding: event, time: time) == 200)
         }
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "Readings (s6)")
+        let html = try browser.page("/device/d1/\(Self.day)", with: "Readings (s6)")
         #expect(html.contains("Beacons (b6)"))
         for path in [
             "/", "/device/d1", "/device/d1/\(Self.day)/s4", "/device/d1/\(Self.day)/s0.gpx",
@@ -142,10 +112,10 @@ import Testing
             let records = (0..<100).map {
                 (batch * 28_800 + $0 * 288, #""n":\#($0),"text":"\#(text)""#)
             }
-            try send(receiver, "notes", records)
+            try receiver.send("notes", on: Self.day, records)
         }
         let browser = try PageClient(receiver, viewer: "anna")
-        let html = try page(browser, with: "300 records in")
+        let html = try browser.page("/device/d1/\(Self.day)", with: "300 records in")
         #expect(html.contains("parts that are spread evenly over it were read"))
         #expect(html.contains("<b>n</b>"))
     }
@@ -159,7 +129,7 @@ import Testing
                 #""temperature_c":\#($0).50,"\#(evil)":"\#(evil)","deep":{"flag":true,"list":[1,{"a":null}]}"#
             )
         }
-        try send(receiver, "weather", records)
+        try receiver.send("weather", on: Self.day, records)
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.get("/device/d1/\(Self.day)/weather").body
         #expect(html.contains("The last 200 records of the day."))

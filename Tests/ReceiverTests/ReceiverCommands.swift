@@ -28,6 +28,44 @@ extension ReceiverProcess {
         return try request(RawRequest.head(length: body.count, token: token), body).status
     }
 
+    /// A batch of a stream of `d1`: records with a time of the day (`06:00:00`) and members.
+    func send(_ stream: String, on day: String, _ records: [(time: String, members: String)]) throws
+    {
+        let lines = records.map {
+            #"{"id":"\#(UUID().uuidString)","timestamp":"\#(day)T\#($0.time)Z",\#($0.members)}"#
+        }
+        let body = Array(
+            """
+            {"stream_name":"\(stream)","device_id":"d1","data":[\(lines.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(lines.count)}}
+            """.utf8
+        )
+        #expect(try request(RawRequest.head(length: body.count), body).status == 200)
+    }
+
+    /// The same, with the second of the day.
+    func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)]) throws
+    {
+        let timed = records.map { (second, members) in
+            let (hour, minute) = (second / 3600, second / 60 % 60)
+            return (String(format: "%02d:%02d:%02d", hour, minute, second % 60), members)
+        }
+        try send(stream, on: day, timed)
+    }
+
+    /// Rows of one of its databases, as Python writes them; a change is committed.
+    @discardableResult
+    func sql(_ statement: String, in name: String = ".receiver.sqlite") throws -> String {
+        let script =
+            "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchall()); d.commit()"
+        let path = "\(folder)/\(name)"
+        let outcome = try Process.run("/usr/bin/python3", ["-c", script, path, statement])
+        guard outcome.status == 0 else {
+            throw NeverHappened(what: "\(statement): \(outcome.error)")
+        }
+        return outcome.output
+    }
+
     func verify(_ token: String) throws -> Int {
         try request(
             "POST /api/device/verify HTTP/1.1\r\nHost: r\r\nX-Device-Token: \(token)\r\nContent-Length: 0\r\n\r\n"

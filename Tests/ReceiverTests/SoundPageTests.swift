@@ -70,6 +70,7 @@ enum Sound {
                 #"href="/device/d1/2026-11-21/sound/01">01 h</a> <span class="soft">3 chunks"#
             )
         )
+        #expect(day.contains(#"02 h</a> <span class="soft">1 chunk<"#))
         let hour = try browser.get("/device/d1/\(Self.day)/sound/01").body
         let times = hour.matches(of: /<th scope="row"><time datetime="([^"]+)"/).map {
             String($0.1)

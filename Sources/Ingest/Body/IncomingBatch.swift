@@ -58,7 +58,7 @@ package struct IncomingBatch: Sendable {
     }
 
     /// Where records of a day go, from the archive's directory on.
-    func folder(_ date: String) -> String { "stream=\(stream)/date=\(date)/device=\(device)" }
+    func folder(_ date: String) -> String { ArchiveFile.folder(stream, date, device) }
 
     // MARK: Checking
 

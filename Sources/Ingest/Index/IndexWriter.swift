@@ -9,7 +9,12 @@ struct ArchiveFile: Sendable, Equatable {
     /// Bytes.
     var length: Int64
 
-    var path: String { "stream=\(stream)/date=\(date)/device=\(device)/records.ndjson" }
+    var path: String { BatchFiles.file(in: Self.folder(stream, date, device)) }
+
+    /// Where a stream's day of a device is, from the archive's directory on.
+    static func folder(_ stream: String, _ date: String, _ device: String) -> String {
+        "stream=\(stream)/date=\(date)/device=\(device)"
+    }
 
     init(stream: String, date: String, device: String, length: Int64) {
         (self.stream, self.date, self.device, self.length) = (stream, date, device, length)

@@ -67,9 +67,13 @@ extension FleetLooks {
         return [.track(try Track(path)), readings]
     }
 
-    /// The archive's file of a stream's day; names are plain.
+    /// The archive's folder of a stream's day; names are plain.
+    private func folder(_ stream: String, _ day: Day, _ id: String) -> String {
+        "\(directory)/\(ArchiveFile.folder(stream, day.name, id))"
+    }
+
     private func path(_ stream: String, _ day: Day, _ id: String) -> String {
-        "\(directory)/stream=\(stream)/date=\(day.name)/device=\(id)/records.ndjson"
+        BatchFiles.file(in: folder(stream, day, id))
     }
 
     /// What can be downloaded of a day: `STREAM.gpx`.
@@ -99,9 +103,8 @@ extension FleetLooks {
         _ head: RequestHead,
         at now: Int64
     ) throws -> HTTPAnswer {
-        let records = path(stream, day, id)
         if name.utf8.count == 2, let hour = Int(name), (0..<24).contains(hour) {
-            let chunks = try SoundDay(records).chunks(in: hour, of: day)
+            let chunks = try SoundDay(path(stream, day, id)).chunks(in: hour, of: day)
             guard !chunks.isEmpty else { throw Self.nothing }
             let page = SoundPage(
                 device: id,
@@ -114,7 +117,7 @@ extension FleetLooks {
             return HTTPAnswer(page: page.html())
         }
         guard SoundChunk.isFile(name) else { throw Self.nothing }
-        let folder = records.dropLast("records.ndjson".utf8.count)
-        return try HTTPAnswer(soundFile: folder + name, head.fields[.range])
+        let file = "\(folder(stream, day, id))/\(name)"
+        return try HTTPAnswer(soundFile: file, head.fields[.range])
     }
 }

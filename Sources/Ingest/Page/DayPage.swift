@@ -37,11 +37,8 @@ struct DayPage {
 
     func html() -> HTML {
         .page("\(device), \(day.name) – Waypost fleet", now: now) { html in
-            html.element("h1") { html in
-                html.element("a", [("href", "/device/\(device)")], device)
-                html.text(", \(day.name)")
-            }
-            if let note { html.element("p", [("class", "wrong"), ("role", "status")], note) }
+            html.heading(device, day)
+            html.note(note)
             ways(&html)
             html.element("h2", "What came, and what did not")
             timeline.draw(&html)
@@ -97,13 +94,11 @@ struct DayPage {
         guard let map = PlaceMap(points), let first = track.parts.first?.first,
             let last = track.last
         else { return }
+        let fixes = Words.count(Int64(track.fixes), "fix", "fixes")
         html.element("p") { html in
-            let holes = track.parts.count - 1
-            html.text(
-                "\(Words.count(Int64(track.fixes))) fixes from \(Words.second(first.time)) to "
-            )
-            html.text("\(Words.second(last.time))")
-            html.text(holes == 0 ? ". " : ", \(holes) \(holes == 1 ? "hole" : "holes") (dashed). ")
+            html.text("\(fixes) from \(Words.second(first.time)) to \(Words.second(last.time))")
+            let holes = Int64(track.parts.count - 1)
+            html.text(holes == 0 ? ". " : ", \(Words.count(holes, "hole", "holes")) (dashed). ")
             if track.isCut { html.text("There are more; only the first are shown. ") }
             let gpx = "/device/\(device)/\(day.name)/\(stream).gpx"
             html.element("a", [("href", gpx), ("download", "")], "GPX")
@@ -116,7 +111,7 @@ struct DayPage {
             html.text("Last: ")
             html.place(place, now: now)
         }
-        map.draw(&html, label: "The track on \(day.name), \(track.fixes) fixes") { html in
+        map.draw(&html, label: "The track on \(day.name), \(fixes)") { html in
             lines(track, map, &html)
             mark(map, first, "start", &html)
             mark(map, last, "end", &html)

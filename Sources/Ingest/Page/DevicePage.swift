@@ -20,7 +20,7 @@ struct DevicePage {
     func html() -> HTML {
         .page("\(device.id) – Waypost fleet", now: now) { html in
             html.element("h1", device.id)
-            if let note { html.element("p", [("class", "wrong"), ("role", "status")], note) }
+            html.note(note)
             if isFirst {
                 html.element("div") { $0.stateAndReasons(of: device) }
                 facts(&html)
@@ -42,14 +42,8 @@ struct DevicePage {
             fact(&html, "First heard", device.contact?.firstSeen?.milliseconds) { $0.time($1) }
             fact(&html, "Comes every", Words.span(seconds: device.interval)) { $0.text($1) }
             fact(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
-            fact(&html, "Supply", device.vitals.supply) { html, supply in
-                html.text(supply.text)
-                html.age(supply.time, now: now)
-            }
-            fact(&html, "Storage", device.freeStorage) { html, free in
-                html.text(free.text)
-                html.age(free.time, now: now)
-            }
+            fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            fact(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
             fact(&html, "Waiting on the device", device.waiting) { $0.text($1) }
             fact(&html, "Lost in the last day", Words.count(device.facts.lost)) { $0.text($1) }
             fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
@@ -113,7 +107,8 @@ struct DevicePage {
             html.raw("<li>")
             html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
             html.text(" ")
-            html.element("span", [("class", "soft")], "\(Words.count(day.records)) records")
+            let records = Words.count(day.records, "record", "records")
+            html.element("span", [("class", "soft")], records)
             html.raw("</li>")
         }
         html.raw("</ul>")

@@ -150,12 +150,12 @@ struct DeviceView {
     }
 
     /// The newest event that tells of storage, where no stream does.
-    var freeStorage: (text: String, time: Int64)? {
-        if let said = vitals.freeStorage { return (said.text, said.time) }
+    var freeStorage: Vitals.Reading? {
+        if let said = vitals.freeStorage { return said }
         guard let low = facts.state("storage_low"),
             let free = FlatRecord(low.detail).number("free_bytes")
         else { return nil }
-        return ("\(Words.bytes(free)) free", low.time)
+        return Vitals.Reading(text: "\(Words.bytes(free)) free", time: low.time)
     }
 
     /// How old, in seconds, the newest record was when the device was last heard: what waits is younger than that.

@@ -12,7 +12,7 @@ struct OverviewPage {
     func html() -> HTML {
         .page(title, now: now) { html in
             html.element("h1", "Devices")
-            if let note { html.element("p", [("class", "wrong"), ("role", "status")], note) }
+            html.note(note)
             guard !devices.isEmpty else {
                 html.element("p", "No device has sent anything or enrolled yet.")
                 return
@@ -63,19 +63,11 @@ struct OverviewPage {
             html.element("td") { $0.stateAndReasons(of: device) }
             cell(&html, "Last heard", device.lastSeen) { html, last in
                 html.time(last)
-                html.raw(#" <br><span class="soft">"#)
-                html.text("\(Words.span(seconds: (now - last) / 1000)) ago")
-                html.raw("</span>")
+                html.ago(last, now: now)
             }
             cell(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
-            cell(&html, "Supply", device.vitals.supply) { html, supply in
-                html.text(supply.text)
-                html.age(supply.time, now: now)
-            }
-            cell(&html, "Storage", device.freeStorage) { html, free in
-                html.text(free.text)
-                html.age(free.time, now: now)
-            }
+            cell(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            cell(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
             cell(&html, "Waiting", device.waiting) { $0.text($1) }
             let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
             html.element("td", lost, device.facts.lost > 0 ? Words.count(device.facts.lost) : "")
@@ -104,7 +96,8 @@ struct OverviewPage {
         }
         guard let map = PlaceMap(points) else { return }
         html.raw("<h2>Last places</h2>")
-        map.draw(&html, label: "The last places of \(placed.count) devices") { html in
+        let count = Words.count(Int64(placed.count), "device", "devices")
+        map.draw(&html, label: "The last places of \(count)") { html in
             // Who needs a person lies on top.
             for (device, place) in placed.reversed() {
                 dot(device, (map.x(place.longitude), map.y(place.latitude)), &html)
@@ -175,9 +168,18 @@ extension HTML {
         age(place.time, now: now)
     }
 
+    /// What a device said of itself.
+    mutating func reading(_ reading: Vitals.Reading, now: Int64) {
+        text(reading.text)
+        age(reading.time, now: now)
+    }
+
     /// How old something is, where that is worth a word.
     mutating func age(_ time: Int64, now: Int64) {
-        guard now - time > 3_600_000 else { return }
+        if now - time > 3_600_000 { ago(time, now: now) }
+    }
+
+    mutating func ago(_ time: Int64, now: Int64) {
         raw(#" <br><span class="soft">"#)
         text("\(Words.span(seconds: (now - time) / 1000)) ago")
         raw("</span>")

@@ -96,6 +96,22 @@ extension HTML {
         return html
     }
 
+    /// What is wrong with what is shown; nil: nothing.
+    mutating func note(_ note: String?) {
+        if let note { element("p", [("class", "wrong"), ("role", "status")], note) }
+    }
+
+    /// A device's day as the heading, or a part of the day: each with the way back to what it is of.
+    mutating func heading(_ device: String, _ day: Day, _ part: String? = nil) {
+        element("h1") { html in
+            html.element("a", [("href", "/device/\(device)")], device)
+            html.text(", ")
+            guard let part else { return html.text(day.name) }
+            html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
+            html.text(", \(part)")
+        }
+    }
+
     /// A moment: the date for machines, and as people read it.
     mutating func time(_ milliseconds: Int64, seconds: Bool = false) {
         let machine = WallTime(milliseconds: milliseconds).rfc3339

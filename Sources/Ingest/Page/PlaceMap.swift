@@ -14,6 +14,11 @@ struct PlaceMap {
     /// Degrees that are shown at least: some 200 m.
     private static let least = 0.002
 
+    /// Where the scale ends.
+    private static let right = width - 14
+    /// As wide as a letter is at most: that of a phone, 17 units high.
+    private static let letter = 10.0
+
     private let middle: Point
     /// How much narrower a degree of longitude is there.
     private let squeeze: Double
@@ -71,12 +76,10 @@ struct PlaceMap {
         for longitude in Self.steps(middle.longitude, wide, 5) where abs(longitude.degrees) <= 180 {
             let x = x(longitude.degrees)
             line(&html, "grid", (x, 0), (x, Self.height))
-            guard x > 4, x < Self.width * 0.7 else { continue }
-            text(
-                &html,
-                (x + 4, Self.height - 6),
-                longitude.words + (longitude.degrees < 0 ? "° W" : "° E")
-            )
+            let words = longitude.words + (longitude.degrees < 0 ? "° W" : "° E")
+            let end = x + 4 + Self.letter * Double(words.count)
+            guard x > 4, end < scaleBar.left else { continue }
+            text(&html, (x + 4, Self.height - 6), words)
         }
     }
 
@@ -93,16 +96,22 @@ struct PlaceMap {
         }
     }
 
-    private func drawScale(_ html: inout HTML) {
+    /// A round distance: how long it is in the picture, what it is called, and where it and its name begin.
+    private var scaleBar: (length: Double, words: String, left: Double) {
         let metres = Self.round(Self.width / 4 / scale * Self.degree)
         let length = metres / Self.degree * scale
-        let (right, y) = (Self.width - 14, Self.height - 12)
-        line(&html, "scale", (right - length, y), (right, y))
-        for x in [right - length, right] { line(&html, "scale", (x, y - 4), (x, y + 4)) }
         let words =
             metres >= 1000
             ? "\(Words.decimal(metres / 1000, 0)) km"
             : "\(Words.decimal(metres, metres < 1 ? 1 : 0)) m"
+        return (length, words, Self.right - max(length, Self.letter * Double(words.count)))
+    }
+
+    private func drawScale(_ html: inout HTML) {
+        let (length, words, _) = scaleBar
+        let (right, y) = (Self.right, Self.height - 12)
+        line(&html, "scale", (right - length, y), (right, y))
+        for x in [right - length, right] { line(&html, "scale", (x, y - 4), (x, y + 4)) }
         let attributes: [HTML.Attribute] = [
             ("x", Self.text(right)), ("y", Self.text(y - 8)), ("text-anchor", "end"),
         ]

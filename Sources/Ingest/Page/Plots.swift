@@ -1,6 +1,30 @@
 // Numbers over a day as small pictures, with their holes.
 
 extension HTML {
+    /// A picture over a day, as wide as its place; `kind`: its class, `label`: what it shows.
+    mutating func strip(
+        _ kind: String,
+        _ width: Int,
+        _ height: Int,
+        label: String,
+        _ body: (inout HTML) -> Void
+    ) {
+        let attributes: [Attribute] = [
+            ("class", kind), ("viewBox", "0 0 \(width) \(height)"),
+            ("preserveAspectRatio", "none"), ("role", "img"), ("aria-label", label),
+        ]
+        element("svg", attributes, body)
+    }
+
+    /// One slot of a strip that is `top` high, filled up to a height.
+    mutating func bar(_ kind: String, _ slot: Int, _ height: Double, of top: Double) {
+        let attributes: [Attribute] = [
+            ("class", kind), ("x", "\(slot)"), ("width", "1"),
+            ("y", Words.decimal(top - height, 1)), ("height", Words.decimal(height, 1)),
+        ]
+        element("rect", attributes, "")
+    }
+
     /// Slots of ten minutes of a day.
     private static var slots: Int { Int(Day.milliseconds / IndexedPart.slot) }
 
@@ -25,12 +49,8 @@ extension HTML {
                 html.text(" \(text(last.value)) ")
                 html.element("span", [("class", "soft")], span)
             }
-            let attributes: [Attribute] = [
-                ("class", "strip plot"), ("viewBox", "0 0 \(Self.slots) 40"),
-                ("preserveAspectRatio", "none"), ("role", "img"),
-                ("aria-label", "\(words) from 0 h to 24 h: \(span)"),
-            ]
-            html.element("svg", attributes) { $0.band(series, range) }
+            let label = "\(words) from 0 h to 24 h: \(span)"
+            html.strip("strip plot", Self.slots, 40, label: label) { $0.band(series, range) }
         }
     }
 
@@ -62,9 +82,10 @@ extension HTML {
         let sorted = readings.beacons.sorted {
             ($1.value.sightings, $0.key) < ($0.value.sightings, $1.key)
         }
-        let more = readings.isCut ? "more than \(sorted.count)" : "\(sorted.count)"
+        let more = readings.isCut ? "more than " : ""
+        let count = Words.count(Int64(sorted.count), "beacon", "beacons")
         let shown = sorted.count > most ? " The \(most) that were heard most are shown." : ""
-        element("p", "\(more) \(sorted.count == 1 ? "beacon" : "beacons").\(shown)")
+        element("p", "\(more)\(count).\(shown)")
         for (beacon, day) in sorted.prefix(most) {
             element("section", [("class", "beacon")]) { html in
                 html.element("h3", beacon)
@@ -77,23 +98,15 @@ extension HTML {
     /// When it was heard, each bar as high as it was strong: -100 to -30 dBm.
     private mutating func strength(_ beacon: DayBeacon) {
         guard let range = beacon.strength.range else { return }
-        let words =
-            "\(Words.count(Int64(beacon.sightings))) sightings, \(Words.decimal(range.lowerBound, 0)) to "
-            + "\(Words.decimal(range.upperBound, 0)) dBm"
+        let sightings = Words.count(Int64(beacon.sightings), "sighting", "sightings")
+        let (least, most) = (
+            Words.decimal(range.lowerBound, 0), Words.decimal(range.upperBound, 0)
+        )
+        let words = "\(sightings), \(least) to \(most) dBm"
         element("p", [("class", "soft")], "\(beacon.kind), \(words)")
-        let attributes: [Attribute] = [
-            ("class", "strip plot"), ("viewBox", "0 0 \(Self.slots) 70"),
-            ("preserveAspectRatio", "none"), ("role", "img"),
-            ("aria-label", "Heard from 0 h to 24 h: \(words)"),
-        ]
-        element("svg", attributes) { html in
+        strip("strip plot", Self.slots, 70, label: "Heard from 0 h to 24 h: \(words)") { html in
             for (slot, level) in beacon.strength.slots.sorted(by: { $0.key < $1.key }) {
-                let height = min(max(level.high + 100, 4), 70)
-                let bar: [Attribute] = [
-                    ("class", "cover"), ("x", "\(slot)"), ("width", "1"),
-                    ("y", Words.decimal(70 - height, 1)), ("height", Words.decimal(height, 1)),
-                ]
-                html.element("rect", bar, "")
+                html.bar("cover", slot, min(max(level.high + 100, 4), 70), of: 70)
             }
         }
     }

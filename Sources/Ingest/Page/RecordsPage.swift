@@ -29,18 +29,10 @@ struct RecordsPage {
 
     func html(now: Int64) -> HTML {
         .page("\(device), \(day.name), \(stream) – Waypost fleet", now: now) { html in
-            html.element("h1") { html in
-                html.element("a", [("href", "/device/\(device)")], device)
-                html.text(", ")
-                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
-                html.text(", \(stream)")
-            }
+            html.heading(device, day, stream)
             if !isWhole {
-                html.element(
-                    "p",
-                    [("class", "soft")],
-                    "The last \(records.count) records of the day."
-                )
+                let count = Words.count(Int64(records.count), "record", "records")
+                html.element("p", [("class", "soft")], "The last \(count) of the day.")
             }
             html.raw(
                 """

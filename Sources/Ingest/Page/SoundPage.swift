@@ -5,20 +5,19 @@ extension HTML {
     /// A day's sound: its level over time, and a way to each hour.
     mutating func sound(_ sound: SoundDay, _ day: Day, at path: String) {
         let seconds = sound.chunks.reduce(0) { $0 + ($1.end - $1.start) } / 1000
-        element(
-            "p",
-            "\(Words.count(Int64(sound.chunks.count))) chunks, \(Words.span(seconds: seconds)) of sound."
-        )
+        let chunks = Words.count(Int64(sound.chunks.count), "chunk", "chunks")
+        element("p", "\(chunks), \(Words.span(seconds: seconds)) of sound.")
         levels(sound.levels(on: day))
         element("ul", [("class", "days")]) { html in
             for hour in 0..<24 {
-                let count = sound.chunks(in: hour, of: day).count
+                let count = Int64(sound.chunks(in: hour, of: day).count)
                 guard count > 0 else { continue }
                 let name = hour < 10 ? "0\(hour)" : "\(hour)"
                 html.raw("<li>")
                 html.element("a", [("href", "\(path)/\(name)")], "\(name) h")
                 html.text(" ")
-                html.element("span", [("class", "soft")], "\(count) chunks")
+                let chunks = Words.count(count, "chunk", "chunks")
+                html.element("span", [("class", "soft")], chunks)
                 html.raw("</li>")
             }
         }
@@ -30,18 +29,9 @@ extension HTML {
         let words =
             "The loudest of each five minutes, \(Words.decimal(quietest, 0)) to \(Words.decimal(loudest, 0)) dBFS"
         element("p", [("class", "soft")], "\(words). 90 dB high, 0 h to 24 h.")
-        let attributes: [Attribute] = [
-            ("class", "strip high"), ("viewBox", "0 0 288 90"), ("preserveAspectRatio", "none"),
-            ("role", "img"), ("aria-label", words),
-        ]
-        element("svg", attributes) { html in
+        strip("strip high", 288, 90, label: words) { html in
             for (slot, level) in levels.sorted(by: { $0.key < $1.key }) {
-                let height = min(max(level + 90, 1), 90)
-                let bar: [Attribute] = [
-                    ("class", "level"), ("x", "\(slot)"), ("width", "1"),
-                    ("y", Words.decimal(90 - height, 1)), ("height", Words.decimal(height, 1)),
-                ]
-                html.element("rect", bar, "")
+                html.bar("level", Int(slot), min(max(level + 90, 1), 90), of: 90)
             }
         }
     }
@@ -58,12 +48,7 @@ struct SoundPage {
 
     func html() -> HTML {
         .page("\(device), \(day.name) \(hour) h – Waypost fleet", now: now) { html in
-            html.element("h1") { html in
-                html.element("a", [("href", "/device/\(device)")], device)
-                html.text(", ")
-                html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
-                html.text(", \(hour) h")
-            }
+            html.heading(device, day, "\(hour) h")
             html.raw(
                 """
                 <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th>

@@ -69,7 +69,8 @@ struct Timeline {
             let filled = (0..<Self.slots).filter { slots[first + $0] != nil }
             let hours = Words.decimal(Double(filled.count) / 6, 1)
             let records = filled.reduce(0) { $0 + (slots[first + $1] ?? 0) }
-            row(&html, stream, "\(Words.count(records)) records in \(hours) h of 24 h") { html in
+            let count = Words.count(records, "record", "records")
+            row(&html, stream, "\(count) in \(hours) h of 24 h") { html in
                 for run in Self.runs(filled) {
                     rect(&html, "cover", Double(run.lowerBound), Double(run.upperBound))
                 }
@@ -111,11 +112,7 @@ struct Timeline {
         html.element("tr") { html in
             html.element("th", [("scope", "row")], label)
             html.element("td") { html in
-                let attributes: [HTML.Attribute] = [
-                    ("class", "strip"), ("viewBox", "0 0 \(Self.slots) 10"),
-                    ("preserveAspectRatio", "none"), ("role", "img"), ("aria-label", words),
-                ]
-                html.element("svg", attributes) { html in
+                html.strip("strip", Int(Self.slots), 10, label: words) { html in
                     html.element("title", words)
                     body(&html)
                     // What has not happened yet is no gap.

@@ -57,4 +57,9 @@ enum Words {
         groups.insert(digits, at: 0)
         return (number < 0 ? "-" : "") + groups.joined(separator: "\u{202F}")
     }
+
+    /// `1 fix`, `12 345 fixes`.
+    static func count(_ number: Int64, _ one: String, _ many: String) -> String {
+        "\(count(number)) \(number == 1 ? one : many)"
+    }
 }
