@@ -34,7 +34,7 @@ extension World {
             throw Violation("given up", "device \(device.number): \(presence.givenUp) records")
         }
         // Where the disk took nothing for a while, an answer may not be noted, too.
-        if isStart || device.account.isLate {
+        if isStart || device.account.isLate || device.account.hasFailedSync {
             device.account.ambiguous.formUnion(presence.ready.intersection(server.serials))
         }
         for kind in streams where kind.stream != .audio {

@@ -96,6 +96,10 @@ final class Server {
     ) -> Answer {
         let duplicates = store(records, device)
         device.account.acknowledged.formUnion(records.compactMap(\.serial))
+        // A disk that failed may not take the answer.
+        if device.account.isLate || device.account.hasFailedSync {
+            device.account.ambiguous.formUnion(records.compactMap(\.serial))
+        }
         let count = isKnown ? records.count : duplicates
         guard isLong else { return Self.accepted(count, ids: 0) }
         let answer = longAnswers[count] ?? Self.accepted(count, ids: 1_100_000)
