@@ -9,6 +9,10 @@ extension Reader {
     /// ones hold more.
     private static let leastOnAPage = 880
 
+    /// A journal that was cut takes pages back, and not the others: a table may have a page of another one.
+    private static let isOfAnotherTable =
+        "typeof(boot) || typeof(boottime) || typeof(wall) <> 'integerintegerinteger'"
+
     /// Reads every record of a range to its last byte; throws where one is not there.
     package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
         let kind = kind(of: stream)
@@ -18,13 +22,16 @@ extension Reader {
         case .plain(let columns):
             try rows(kind, range) { _ in }
             // Text all of it, and in text there is no zero.
-            let stored = columns.flatMap(\.stored)
-            try checkZeros(1, kind.table, stored, range, stream, range.lowerBound)
+            let zeros = columns.flatMap(\.stored).map { Self.zeros(1, in: $0) }
+            try refuse(kind.table, zeros + [Self.isOfAnotherTable], range, stream)
         case .sightings:
             try sightings(range) { _ in }
-            let least = Self.leastOnAPage
-            try checkZeros(least, kind.table, ["payload"], range, stream, range.lowerBound)
-        case .sound: try chunks(range) { try checkSound($0) }
+            let zeros = Self.zeros(Self.leastOnAPage, in: "payload")
+            let rssi = "rssi NOT BETWEEN -128 AND 127"
+            try refuse(kind.table, [zeros, rssi, Self.isOfAnotherTable], range, stream)
+        case .sound:
+            try refuse(kind.table, [Self.isOfAnotherTable], range, stream)
+            try chunks(range) { try checkSound($0) }
         }
     }
 
@@ -40,28 +47,25 @@ extension Reader {
                 why: "its sound has a hole"
             )
         }
-        try checkZeros(
-            Self.leastOnAPage,
-            "segments",
-            // A muted microphone gives zeros, too.
-            ["CASE WHEN mean_square>0 THEN data END"],
-            segments,
-            .audio,
-            stored.sequence
-        )
+        // A muted microphone gives zeros, too.
+        let sound = "CASE WHEN mean_square>0 THEN data END"
+        let zeros = Self.zeros(Self.leastOnAPage, in: sound)
+        try refuse("segments", [zeros, Self.isOfAnotherTable], segments, .audio, stored.sequence)
     }
 
-    /// Throws where so many zeros stand in a row that a page must be missing.
-    private func checkZeros(
-        _ count: Int,
+    /// So many zeros in a row that a page must be missing.
+    private static func zeros(_ count: Int, in column: String) -> String {
+        "instr(CAST(\(column) AS BLOB), zeroblob(\(count)))>0"
+    }
+
+    /// Throws where one of the conditions holds for a row; `sequence`: the record it belongs to, if not of its number.
+    private func refuse(
         _ table: String,
-        _ columns: [String],
+        _ conditions: [String],
         _ rows: ClosedRange<Int64>,
         _ stream: Stream,
-        _ sequence: Int64
+        _ sequence: Int64? = nil
     ) throws {
-        let conditions = columns.map { "instr(CAST(\($0) AS BLOB), zeroblob(\(count)))>0" }
-        guard !conditions.isEmpty else { return }
         let found = try query(
             """
             SELECT id FROM \(table) WHERE id BETWEEN \(rows.lowerBound) AND \(rows.upperBound)
@@ -69,6 +73,10 @@ extension Reader {
             """
         )
         guard try found.step() else { return }
-        throw RecordMissing(stream: stream, sequence: sequence, why: "part of it is not there")
+        throw RecordMissing(
+            stream: stream,
+            sequence: sequence ?? found.required(0),
+            why: "part of it is not there"
+        )
     }
 }

@@ -2,8 +2,10 @@
 
 browser.py FOLDER COOKIE NAME=URL ... writes a picture of each into FOLDER, and prints a JSON array: what the console complained
 of, which addresses were asked, what is wider than the window, what is hard to read, what the Tab key reaches first.
+browser.py --desk FOLDER COOKIE NAME=URL ... only NAME.png, at a desk by day.
 """
 import base64
+import itertools
 import json
 import os
 import subprocess
@@ -153,14 +155,18 @@ def look(browser, folder, name, url, size, scheme):
 
 
 def main():
-    folder, cookie = sys.argv[1:3]
+    words = sys.argv[1:]
+    is_desk = words[0] == "--desk"
+    folder, cookie, *pages = words[1:] if is_desk else words
     browser, found = Browser(), []
-    for name, url in (argument.split("=", 1) for argument in sys.argv[3:]):
+    for name, url in (page.split("=", 1) for page in pages):
         if cookie:
             browser.call("Network.setCookie", name="waypost_viewer", value=cookie, url=url, httpOnly=True)
-        for size in SIZES:
-            for scheme in SCHEMES:
-                found.append(look(browser, folder, name, url, size, scheme))
+        looks = [("desktop", "day")] if is_desk else itertools.product(SIZES, SCHEMES)
+        for size, scheme in looks:
+            found.append(look(browser, folder, name, url, size, scheme))
+            if is_desk:
+                os.replace(f"{folder}/{name}-{size}-{scheme}.png", f"{folder}/{name}.png")
     browser.close()
     print(json.dumps(found))
 

@@ -40,6 +40,9 @@ struct Account {
     var isDamaged = false
     /// Bytes of it were changed: what a record says may be anything, for SQLite has no checksums.
     var isGarbled = false
+    /// The disk did not give all of a damaged database as it was checked at the start: the first read that meets the
+    /// damage finds it.
+    var isUnchecked = false
     /// What could still be read after its file was cut.
     var readable: Set<Int> = []
     var readableSegments: Set<Int> = []

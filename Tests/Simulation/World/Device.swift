@@ -91,6 +91,7 @@ final class Device: AccountHolder {
         gone = nil
         starts += 1
         sound = nil
+        account.isUnchecked = account.isDamaged && disk.hasFaults
         queue = try? Queue(settings: settings(of: truth))
     }
 

@@ -19,7 +19,7 @@ extension World {
         let streams = queue.streams.kinds
         let presence = try view.look(at: device.disk) { live in
             let presence = Presence(live, device.disk, streams: streams, view.older)
-            if let why = presence.unreadable {
+            if let why = presence.unreadable, !device.account.isUnchecked {
                 throw Violation("readable", "device \(device.number): \(why)")
             }
             if !device.account.isGarbled {
@@ -27,6 +27,7 @@ extension World {
             }
             return presence
         }
+        if presence.unreadable != nil { return }
         if audits % 4 == 0 || isStart { try compareWithReload(device, presence) }
         // A disk that fails for a moment is no damage.
         guard presence.givenUp == 0 || device.account.isDamaged || device.account.hasFailedSync
