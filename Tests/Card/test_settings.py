@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """What the card's settings become, and what is said about wrong ones. Run by deploy/test; needs neither root nor a card."""
+import importlib.machinery
+import importlib.util
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root/usr/lib/waypost-card"))
+CARD = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root/usr/lib/waypost-card"
+sys.path.insert(0, str(CARD))
 
 import cardsettings
 
@@ -135,6 +140,43 @@ device = "/dev/ttyS1; reboot"
         settings = self.read(custom_toml='[wlan]\nssid = "a\\n}\\nnetwork={"\npassword = "1234\\n5678"\ncountry = "CH"\n')
         self.assertEqual(len(settings.errors), 1)
         self.assertIn("wlan.password must be", settings.errors[0])
+
+
+class ErrorsFileTests(unittest.TestCase):
+    """custom-errors.txt, on a file system without a journal."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "custom-errors.txt"
+        loader = importlib.machinery.SourceFileLoader("settings", str(CARD / "settings"))
+        self.program = importlib.util.module_from_spec(importlib.util.spec_from_loader("settings", loader))
+        loader.exec_module(self.program)
+        self.program.FAT = self.folder
+
+    def test_no_cut_leaves_two_names_for_one_content(self):
+        self.program.tell(["custom.toml: user.name must be a name"])
+        names, fsync = set(), os.fsync
+
+        def sync(number):
+            names.update(os.listdir(self.folder))
+            fsync(number)
+        with mock.patch("os.fsync", sync):
+            self.program.tell(["custom.toml: wlan.country must be a country"])
+        self.assertEqual(names, {self.file.name})
+        self.assertEqual(self.file.read_bytes().splitlines()[1:], [b"custom.toml: wlan.country must be a country"])
+
+    def test_what_stands_there_is_not_written_again(self):
+        self.program.tell(["a"])
+        before = self.file.stat()
+        self.program.tell(["a"])
+        self.assertEqual((self.file.stat().st_ino, self.file.stat().st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
+    def test_it_goes_when_all_is_well(self):
+        self.program.tell(["a"])
+        self.program.tell([])
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 if __name__ == "__main__":
