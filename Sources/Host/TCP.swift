@@ -31,7 +31,7 @@ package enum TCP {
         until stop: StopSignal
     ) -> Result<Int32, SystemError> {
         let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        let number = socket(address.family, address.type | flags, address.proto)
+        let number = waypost_socket(address.family, address.type | flags, address.proto)
         guard number >= 0 else { return .failure(.last("socket")) }
         let code = address.bytes.withUnsafeBytes {
             Glibc.connect(

@@ -95,6 +95,12 @@ static inline int waypost_next_signal(int fd) {
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
+/// socket(2) with nothing in the upper halves of its registers: an optimised caller may leave the next field of a struct there,
+/// and systemd's RestrictAddressFamilies= compares all 64 bits (EAFNOSUPPORT for a family that it allows).
+static inline int waypost_socket(int family, int type, int protocol) {
+    return (int)syscall(SYS_socket, (long)family, (long)type, (long)protocol);
+}
+
 /// The next connection to a listening socket, not passed on to children, or -errno.
 static inline int waypost_accept(int fd) {
     int number = accept(fd, 0, 0);
