@@ -3,7 +3,9 @@ import Foundation
 
 /// What was written and not synced may have reached the card or not: each sector and each name by itself.
 ///
-/// The allocation table is not in it: of a file whose table entries are missing, sectors are lost or another's.
+/// The allocation table is not in it. An fsync writes it with the file; of a file whose entries in it are missing,
+/// fsck.vfat, which runs before the card is mounted, makes an empty one, which is among the outcomes. A stick is not checked before:
+/// one pulled out in that instant may keep a file that cannot be read, until a computer repairs it.
 final class UnsyncedCard {
     private let path: String
     private var names: Set<String> = []
