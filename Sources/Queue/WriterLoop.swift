@@ -29,6 +29,8 @@ final class WriterLoop {
     var failures = 0
     /// How often in a row there was no room.
     var fulls = 0
+    /// Databases that were set aside since a commit succeeded.
+    var replacements = 0
     var publishedAt: BootInstant?
     /// Something was committed since the storage was looked at.
     var isNew = true
@@ -147,7 +149,7 @@ final class WriterLoop {
         if retryAt == nil { attempt { try $0.insert(job) } }
         // A transaction is the least that the journal can be: with its share of a small limit, a short one.
         guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }
-        if commit() { (failures, fulls) = (0, 0) }
+        if commit() { succeeded() }
     }
 
     /// So much in one interval is committed early: while the disk takes it, nothing is given up.
@@ -235,7 +237,7 @@ final class WriterLoop {
         let isEnd = !isRunning && !core.memos.unwritten.isEmpty
         if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {
             guard attempt({ try $0.tellLosses(atOnce: force) }), commit() else { return }
-            (failures, fulls) = (0, 0)
+            succeeded()
         }
         purge(since: now)
         if isNew || quota.isBehind { keep(force: false) }

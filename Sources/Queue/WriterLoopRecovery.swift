@@ -26,13 +26,18 @@ extension WriterLoop {
         }
     }
 
+    func succeeded() { (failures, fulls, replacements) = (0, 0, 0) }
+
     /// The disk, or the database, did not take it: everything since the last commit is to be written again.
     func refused(_ error: any Error) {
         failures += 1
         try? writer?.rollback()
         let sqlite = error as? SQLiteError
         // A disk that damages each new database, too, is waited for.
-        if sqlite?.isDamage == true, failures <= 3 { return replace("\(error)") }
+        if sqlite?.isDamage == true, replacements < 3 {
+            replacements += 1
+            return replace("\(error)")
+        }
         let isFull = sqlite?.isFull ?? false
         var delay = Self.pause(after: failures)
         if isFull {

@@ -83,6 +83,39 @@ enum Sound {
         #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
     }
 
+    @Test(.enabled(if: access("/usr/bin/ffmpeg", X_OK) == 0))
+    func spectrogram_isMadeOnce_andOnlyOfSound() throws {
+        let receiver = try ReceiverProcess()
+        try Sound.send(receiver, [("d1", 3600, 2.0)], on: Self.day)
+        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        let name = try #require(names.first { $0.hasSuffix(".wav") })
+        let browser = try PageClient(receiver, viewer: "anna")
+        let path = "/device/d1/\(Self.day)/sound/\(name).png"
+        let hour = try browser.page("/device/d1/\(Self.day)/sound/01", with: "<details>")
+        #expect(hour.contains(#"<img src="\#(path)" loading="lazy" width="640" height="128""#))
+        let (picture, status) = try browser.download(path)
+        #expect(status == 200)
+        #expect(picture.starts(with: [0x89, 0x50, 0x4E, 0x47]))
+        // Width and height (RFC 2083, section 4.1.1).
+        #expect(Array(picture[16..<24]) == [0, 0, 2, 128, 0, 0, 0, 128])
+        let kept = receiver.folder + "/.receiver-spectrograms"
+        #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
+        // Another one is of other sound; a playlist that names it is no sound at all, whatever its name says.
+        try Data("#EXTM3U\nfile://\(folder)/\(name)\n".utf8).write(
+            to: URL(filePath: "\(folder)/x.wav")
+        )
+        #expect(try browser.get("/device/d1/\(Self.day)/sound/x.wav.png").status == 404)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: kept).count == 1)
+        #expect(try browser.download(path).0 == picture)
+        for wrong in ["y.wav.png", "records.ndjson.png", ".png", "..wav.png"] {
+            #expect(try browser.get("/device/d1/\(Self.day)/sound/\(wrong)").status == 404)
+        }
+        #expect(try PageClient(receiver).get(path).status == 303)
+        try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+        #expect(try browser.get(path).status == 404)
+    }
+
     @Test func file_isServedWhole_andInParts() throws {
         let receiver = try ReceiverProcess()
         try Sound.send(receiver, [("d1", 3600, 0.5)], on: Self.day)

@@ -95,6 +95,9 @@ static inline int waypost_next_signal(int fd) {
     return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
+/// pipe2(2) with both ends closed in programs that are started; of GNU alone.
+static inline int waypost_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+
 /// socket(2) with nothing in the upper halves of its registers: an optimised caller may leave the next field of a struct there,
 /// and systemd's RestrictAddressFamilies= compares all 64 bits (EAFNOSUPPORT for a family that it allows).
 static inline int waypost_socket(int family, int type, int protocol) {

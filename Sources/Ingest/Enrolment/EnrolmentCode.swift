@@ -2,19 +2,22 @@
 import CCrypto
 import Foundation
 
+/// The 32 bytes of a text's SHA-256.
+func sha256(_ text: String) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    var length: UInt32 = 0
+    let bytes = Array(text.utf8)
+    guard EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil) == 1, length == 32
+    else { preconditionFailure("libcrypto has no SHA-256") }
+    return digest
+}
+
 /// A secret that this server gives out.
 package struct GivenSecret: Sendable {
     package let text: String
 
     /// SHA-256: enough for what is random and long, and says nothing of it.
-    var digest: [UInt8] {
-        var digest = [UInt8](repeating: 0, count: 32)
-        var length: UInt32 = 0
-        let bytes = Array(text.utf8)
-        guard EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil) == 1, length == 32
-        else { preconditionFailure("libcrypto has no SHA-256") }
-        return digest
-    }
+    var digest: [UInt8] { sha256(text) }
 
     // MARK: Codes
 

@@ -94,7 +94,7 @@ extension FleetLooks {
         return answer
     }
 
-    /// An hour of a stream's sound (`07`), or a file of it.
+    /// An hour of a stream's sound (`07`), a file of it, or the picture of a file.
     private func sound(
         _ stream: String,
         _ name: String,
@@ -116,8 +116,14 @@ extension FleetLooks {
             )
             return HTTPAnswer(page: page.html())
         }
-        guard SoundChunk.isFile(name) else { throw Self.nothing }
-        let file = "\(folder(stream, day, id))/\(name)"
-        return try HTTPAnswer(soundFile: file, head.fields[.range])
+        let isPicture = name.hasSuffix(SoundChunk.picture)
+        let chunk = isPicture ? String(name.dropLast(SoundChunk.picture.utf8.count)) : name
+        guard SoundChunk.isFile(chunk) else { throw Self.nothing }
+        let file = "\(folder(stream, day, id))/\(chunk)"
+        guard isPicture else { return try HTTPAnswer(soundFile: file, head.fields[.range]) }
+        guard Spectrograms.canBeMade, try LineFile.open(file) != nil else { throw Self.nothing }
+        var answer = HTTPAnswer(200, type: "image/png", try spectrograms.picture(of: file))
+        answer.headers.append(("Cache-Control", "private, max-age=86400"))
+        return answer
     }
 }

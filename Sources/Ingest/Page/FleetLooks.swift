@@ -7,6 +7,7 @@ struct FleetLooks: Sendable {
     let directory: String
     let enrolments: Enrolments
     let fleet: Fleet
+    let spectrograms: Spectrograms
 
     /// `now`: milliseconds since 1970.
     func answer(_ head: RequestHead, at now: Int64) throws -> HTTPAnswer {

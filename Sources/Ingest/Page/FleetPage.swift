@@ -22,7 +22,12 @@ final class FleetPage: Sendable {
     /// `directory`: with an archive in it already.
     init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
         viewers = try Viewers(directory: directory)
-        looks = FleetLooks(directory: directory, enrolments: enrolments, fleet: fleet)
+        looks = FleetLooks(
+            directory: directory,
+            enrolments: enrolments,
+            fleet: fleet,
+            spectrograms: try Spectrograms(directory: directory)
+        )
     }
 
     // MARK: By the header

@@ -10,6 +10,9 @@ struct SoundChunk {
     /// dBFS; nil where it was not told.
     var level: Double?
 
+    /// What the name of its spectrogram ends in, after the file's.
+    static let picture = ".png"
+
     /// What a sound file is called: no path, and a format that is known.
     static func isFile(_ name: String) -> Bool {
         let end = name.split(separator: ".", omittingEmptySubsequences: false).last.map(String.init)

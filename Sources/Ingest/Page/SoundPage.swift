@@ -67,6 +67,22 @@ struct SoundPage {
         }
     }
 
+    /// Asked for when it is opened.
+    private func spectrogram(_ address: String, _ name: String, _ html: inout HTML) {
+        html.element("details") { html in
+            html.element("summary", "Spectrogram")
+            let (width, height) = Spectrograms.size
+            html.open(
+                "img",
+                [
+                    ("src", address + SoundChunk.picture), ("loading", "lazy"),
+                    ("width", "\(width)"), ("height", "\(height)"),
+                    ("alt", "Spectrogram. \(name), 0 to 8 kHz upwards"),
+                ]
+            )
+        }
+    }
+
     private func pause(_ from: Int64, _ to: Int64, _ html: inout HTML) {
         html.element("tr", [("class", "pause")]) { html in
             let seconds = Words.decimal(Double(to - from) / 1000, 1)
@@ -94,6 +110,7 @@ struct SoundPage {
                     html.text("Download")
                     html.element("span", [("class", "hidden")], " \(name)")
                 }
+                if Spectrograms.canBeMade { spectrogram(address, name, &html) }
             }
         }
     }

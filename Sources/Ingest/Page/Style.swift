@@ -93,6 +93,8 @@ enum Style {
         h3 { font-size: 1rem; margin: .5rem 0 0; overflow-wrap: anywhere; }
         .pause td { color: var(--late); text-align: center; }
         audio { vertical-align: middle; max-width: 100%; }
+        details img { max-width: 100%; height: auto; background: #000; }
+        summary { cursor: pointer; min-height: 44px; line-height: 44px; }
         .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
         .strip .cover { fill: var(--fine); }
         .strip .loss { fill: var(--late); }
