@@ -71,7 +71,8 @@ import Testing
         try FileManager.default.moveItem(atPath: folder.path, toPath: folder.path + "-away")
         #expect(try queue.perform { try $0.giveUpIfGone(1) } == false)
         try FileManager.default.moveItem(atPath: folder.path + "-away", toPath: folder.path)
-        #expect(try lost(queue) == 0)
+        let losses = try queue.losses()
+        #expect(try lost(queue) == 0, "\(losses)")
         #expect(queue.pending(.beacons)?.database == 1)
         queue.close()
     }
