@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """What the card's settings become, and what is said about wrong ones. Run by deploy/test; needs neither root nor a card."""
+import contextlib
+import errno
+import functools
 import importlib.machinery
 import importlib.util
 import os
@@ -172,6 +175,26 @@ class ErrorsFileTests(unittest.TestCase):
         before = self.file.stat()
         self.program.tell(["a"])
         self.assertEqual((self.file.stat().st_ino, self.file.stat().st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
+    def test_a_card_that_cannot_be_read_is_told_and_changes_nothing(self):
+        for known, makes in ((None, ["name_host", "make_user", "set_wireless", "set_rest"]), ("sum", [])):
+            with self.subTest(known=known), tempfile.TemporaryDirectory() as state, contextlib.ExitStack() as stack:
+                self.program.STATE = pathlib.Path(state)
+                if known:
+                    (self.program.STATE / "settings").write_text(known + "\n")
+                made = []
+                for step in ("name_host", "make_user", "set_wireless", "set_rest"):
+                    call = functools.partial(lambda step, settings: made.append((step, settings.values)), step)
+                    call.__name__ = step
+                    stack.enter_context(mock.patch.object(self.program, step, call))
+                stack.enter_context(mock.patch("pathlib.Path.is_mount", return_value=True))
+                error = OSError(errno.EIO, "Input/output error", str(self.folder / "custom.toml"))
+                stack.enter_context(mock.patch.object(cardsettings, "files", side_effect=error))
+                self.program.main()
+                # At the first boot the device gets a name all the same.
+                self.assertEqual(made, [(step, {}) for step in makes])
+                self.assertIn("custom.toml: cannot be read: Input/output error", self.file.read_text())
+                self.assertEqual((self.program.STATE / "settings").read_text().strip(), known or "wrong")
 
     def test_it_goes_when_all_is_well(self):
         self.program.tell(["a"])
