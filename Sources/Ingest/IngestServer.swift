@@ -53,6 +53,7 @@ package struct IngestServer: HTTPApplication {
     /// It serves no more; what it does beside that ends soon.
     package func finish() {
         follower.finish()
+        page.finish()
         alerts.finish()
     }
 

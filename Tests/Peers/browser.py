@@ -3,6 +3,7 @@
 browser.py FOLDER COOKIE NAME=URL ... writes a picture of each into FOLDER, and prints a JSON array: what the console complained
 of, which addresses were asked, what is wider than the window, what is hard to read, what the Tab key reaches first.
 browser.py --desk FOLDER COOKIE NAME=URL ... only NAME.png, at a desk by day.
+browser.py --ask COOKIE URL opens one, and prints what each line of standard input comes to in it, as JSON.
 """
 import base64
 import itertools
@@ -97,6 +98,9 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
+    def log_in(self, cookie, url):
+        self.call("Network.setCookie", name="waypost_viewer", value=cookie, url=url, httpOnly=True)
+
     def open(self, url):
         self.events = []
         self.call("Page.navigate", url=url)
@@ -154,14 +158,25 @@ def look(browser, folder, name, url, size, scheme):
         "tab": browser.tab(), "sounds": browser.run(SOUNDS), "complaints": list(complaints(browser.events)), "addresses": addresses(browser.events)}
 
 
+def ask(browser, cookie, url):
+    browser.log_in(cookie, url)
+    browser.open(url)
+    for line in sys.stdin:
+        print(json.dumps(browser.run(line)), flush=True)
+
+
 def main():
     words = sys.argv[1:]
+    if words[0] == "--ask":
+        browser = Browser()
+        ask(browser, *words[1:])
+        return browser.close()
     is_desk = words[0] == "--desk"
     folder, cookie, *pages = words[1:] if is_desk else words
     browser, found = Browser(), []
     for name, url in (page.split("=", 1) for page in pages):
         if cookie:
-            browser.call("Network.setCookie", name="waypost_viewer", value=cookie, url=url, httpOnly=True)
+            browser.log_in(cookie, url)
         looks = [("desktop", "day")] if is_desk else itertools.product(SIZES, SCHEMES)
         for size, scheme in looks:
             found.append(look(browser, folder, name, url, size, scheme))

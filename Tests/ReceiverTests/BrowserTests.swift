@@ -38,6 +38,86 @@ import Testing
         return try JSONDecoder().decode([Look].self, from: outcome.data)
     }
 
+    /// A page that is open; `ask`: what JavaScript comes to in it.
+    private final class Tab {
+        private let (input, output) = (Pipe(), Pipe())
+        private let process: Process
+
+        init(_ browser: PageClient, _ path: String) throws {
+            let address = "http://127.0.0.1:\(browser.port)\(path)"
+            let script = Tree.path("Tests/Peers/browser.py")
+            process = try .started(
+                "/usr/bin/python3",
+                [script, "--ask", browser.session, address],
+                input: input,
+                output: output
+            )
+        }
+
+        func ask(_ script: String) throws -> String {
+            try input.fileHandleForWriting.write(contentsOf: Data("\(script)\n".utf8))
+            var line = ""
+            while !line.hasSuffix("\n") {
+                let part = output.fileHandleForReading.availableData
+                guard !part.isEmpty else { throw NeverHappened(what: "an answer to \(script)") }
+                line += String(decoding: part, as: UTF8.self)
+            }
+            return line.trimmingCharacters(in: .newlines)
+        }
+
+        func waitFor(_ value: String, of script: String) throws {
+            try waitUntil("\(value) of \(script)") { try ask(script) == value }
+        }
+
+        deinit {
+            try? input.fileHandleForWriting.close()
+            process.waitUntilExit()
+        }
+    }
+
+    @Test(.enabled(if: isThere))
+    func openPage_changesInItsPlace_andSaysWhenItDoesNot() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(device: "d1") == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let tab = try Tab(browser, "/")
+        let mark = "document.getElementById('live').textContent"
+        try tab.waitFor(#""live""#, of: mark)
+        _ = try tab.ask("window.same = 7; document.querySelector('th a').focus()")
+        let lost = #","kind":"source_lost","source":"audio","detail":{"a":"<script>"}"#
+        #expect(try receiver.send(device: "d2", padding: lost, time: RawRequest.time()) == 200)
+        try tab.waitFor(#""(1) Waypost fleet""#, of: "document.title")
+        // Who needs a person stands first, and the keyboard is where it was.
+        let devices = "[...document.querySelectorAll('th a')].map(one => one.textContent).join()"
+        #expect(try tab.ask(devices) == #""d2,d1""#)
+        #expect(try tab.ask("document.activeElement.getAttribute('href')") == #""/device/d1""#)
+        #expect(try tab.ask("window.same") == "7")
+        // A tab that nobody sees takes nobody's place.
+        func show(_ isHidden: Bool) throws {
+            let hide =
+                "Object.defineProperty(document, 'hidden', { value: \(isHidden), configurable: true })"
+            _ = try tab.ask("\(hide); document.dispatchEvent(new Event('visibilitychange'))")
+        }
+        try show(true)
+        #expect(try tab.ask(mark) == #""""#)
+        var others: [RawClient] = []
+        try waitUntil("all places") {
+            let client = try browser.live(from: "127.0.0.2")
+            if client.answer()?.status == 200 { others.append(client) }
+            return others.count == 16
+        }
+        try show(false)
+        try tab.waitFor(#""not live""#, of: mark)
+        others = []
+        try show(true)
+        try waitUntil("a place") { try browser.live().answer()?.status == 200 }
+        try show(false)
+        try tab.waitFor(#""live""#, of: mark)
+        #expect(receiver.terminate() == 0)
+        try tab.waitFor(#""not live""#, of: mark)
+        #expect(try tab.ask(devices) == #""d2,d1""#)
+    }
+
     @Test(.enabled(if: isThere))
     func pages_fitEachScreen_areReadable_andAskNobodyElse() throws {
         let receiver = try ReceiverProcess()

@@ -10,9 +10,7 @@ import Testing
 
     /// Nobody else is held up, and memory is what it may be.
     private func expectService(_ place: SourceLocation = #_sourceLocation) throws {
-        #expect(try receiver.takesABatch() == 200, sourceLocation: place)
-        let peak = try receiver.residentPeak()
-        #expect(peak < ReceiverProcess.residentLimit, "resident: \(peak)", sourceLocation: place)
+        try receiver.expectService(place)
     }
 
     // MARK: Headers

@@ -3,6 +3,8 @@ import Foundation
 import Support
 import Testing
 
+@testable import Ingest
+
 @Suite struct IndexTests {
     private static let event =
         #","kind":"gap","source":"storage","detail":{"stream":"beacons","kind":"missed","records":5}"#
@@ -17,6 +19,23 @@ import Testing
         }
         let said = "\(last.output) \(last.error)"
         #expect(isThere, "\(said)")
+    }
+
+    /// Whoever shows what is in it looks when it has changed.
+    @Test func eachChange_isCounted() throws {
+        let path = "stream=places/date=2026-11-21/device=d1"
+        let folder = TemporaryFolder(path)
+        let line = #"{"id":"a","timestamp":"2026-11-21T04:30:07.123Z"}\#n"#
+        try folder.write(line, to: path + "/records.ndjson")
+        let follower = try IndexFollower(directory: folder.path, log: ServerLog(isQuiet: true))
+        try follower.start()
+        defer { follower.finish() }
+        try waitUntil("all that was there") { !follower.isBehind }
+        let before = follower.changes
+        follower.note([path + "/records.ndjson": Int64(line.utf8.count)])
+        try waitUntil("a change") { follower.changes > before }
+        let records = try FleetReader(directory: folder.path)?.days(of: "d1").map(\.records)
+        #expect(records == [1])
     }
 
     /// Runs statements on the index, as damage would.

@@ -42,9 +42,25 @@ final class PageClient {
         return last
     }
 
+    private var fields: String {
+        cookie.isEmpty ? extra : "\(extra)Cookie: theme=x; \(cookie)\r\n"
+    }
+
+    /// A connection on which a page comes as it changes.
+    func live(
+        _ page: String = "/",
+        _ method: String = "GET",
+        version: String = "HTTP/1.1",
+        from address: String = "127.0.0.1",
+        window: Int32 = 0
+    ) throws -> RawClient {
+        let client = try RawClient(port: port, from: address, window: window)
+        client.send("\(method) /live\(page) \(version)\r\nHost: r\r\n\(fields)\r\n")
+        return client
+    }
+
     func request(_ method: String, _ path: String, _ body: String = "") throws -> RawClient.Answer {
         let client = try RawClient(port: port)
-        let fields = cookie.isEmpty ? extra : "\(extra)Cookie: theme=x; \(cookie)\r\n"
         client.send(
             "\(method) \(path) HTTP/1.1\r\nHost: r\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
         )

@@ -90,13 +90,21 @@ import Testing
             )
         }
 
+        private func request(_ path: String) -> [String] {
+            let certificate = ["--cacert", folder.path + "/cert.pem"]
+            return ["--silent", "--ipv4"] + certificate + ["https://localhost:\(port)\(path)"]
+        }
+
         /// The answer's body and, in its last line, its status.
         func curl(_ path: String, _ arguments: [String] = []) throws -> String {
-            let fixed = [
-                "--silent", "--max-time", "60", "--cacert", folder.path + "/cert.pem", "--ipv4",
-                "--write-out", "\n%{http_code}", "https://localhost:\(port)\(path)",
-            ]
+            let fixed = ["--max-time", "60", "--write-out", "\n%{http_code}"] + request(path)
             return try Process.run("/usr/bin/curl", fixed + arguments).output
+        }
+
+        /// An answer that goes on, into a file.
+        func open(_ path: String, _ arguments: [String], file: String) throws -> Process {
+            let fixed = ["--no-buffer", "--output", "\(folder.path)/\(file)"] + request(path)
+            return try .started("/usr/bin/curl", fixed + arguments)
         }
 
         deinit {
@@ -108,6 +116,27 @@ import Testing
 
     private static let installed = Proxy.allCases.filter {
         FileManager.default.isExecutableFile(atPath: $0.rawValue)
+    }
+
+    /// Neither gathers what is to be shown at once.
+    @Test(arguments: installed)
+    func example_passesAnOpenPageOn(proxy: Proxy) throws {
+        let site = try Site(proxy)
+        let browser = try PageClient(site.receiver, viewer: "anna")
+        let cookie = ["--cookie", "waypost_viewer=\(browser.session)"]
+        let curl = try site.open("/live/", cookie, file: "live")
+        // Before the proxy, which waits for it; a test's threads leave no other signal to what they start.
+        defer {
+            kill(curl.processIdentifier, SIGKILL)
+            curl.waitUntilExit()
+            _ = site.port
+        }
+        for device in ["d1", "d2"] {
+            #expect(try site.receiver.send(device: device) == 200)
+            try waitUntil("\(device) on the page") {
+                (try? site.folder.read("live").contains(#"href="/device/\#(device)""#)) == true
+            }
+        }
     }
 
     @Test(arguments: installed)

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Support
+import Testing
 
 /// One connection to a receiver; every address of 127.0.0.0/8 is this machine's.
 final class RawClient: @unchecked Sendable {
@@ -15,13 +16,15 @@ final class RawClient: @unchecked Sendable {
     private let number: Int32
     private var unread: [UInt8] = []
 
-    /// Waits a minute at most for whatever is to come.
-    init(port: UInt16, from address: String = "127.0.0.1") throws {
+    /// Waits a minute at most for whatever is to come; `window`: bytes that come unread, 0 for as many as usual.
+    init(port: UInt16, from address: String = "127.0.0.1", window: Int32 = 0) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
         setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        var window = window
+        if window > 0 { setsockopt(number, SOL_SOCKET, SO_RCVBUF, &window, 4) }
         guard Self.with(address, 0, { Glibc.bind(number, $0, $1) }) == 0,
             Self.with("127.0.0.1", port, { connect(number, $0, $1) }) == 0
         else { throw NeverHappened(what: "a connection from \(address)") }
@@ -95,8 +98,27 @@ final class RawClient: @unchecked Sendable {
         return poll(&entry, 1, 0) == 1
     }
 
-    private func receive() -> Bool {
-        var block = [UInt8](repeating: 0, count: 64 << 10)
+    /// Reads until it has come; false: the connection ended first, or it has not come in a minute.
+    func hears(_ text: String) -> Bool {
+        let wanted = Array(text.utf8)
+        var (isOpen, isThere) = (true, false)
+        _ = eventually {
+            if let found = unread.firstRange(of: wanted) {
+                unread.removeFirst(found.upperBound)
+                isThere = true
+            } else if hasNews() {
+                isOpen = receive()
+            }
+            return isThere || !isOpen
+        }
+        return isThere
+    }
+
+    /// Reads what is there, so many bytes at most, and drops it; false at the end.
+    func sip(_ count: Int) -> Bool { !hasNews() || receive(count) }
+
+    private func receive(_ most: Int = 64 << 10) -> Bool {
+        var block = [UInt8](repeating: 0, count: most)
         let count = recv(number, &block, block.count, 0)
         guard count > 0 else { return false }
         unread += block.prefix(count)
@@ -163,6 +185,13 @@ extension ReceiverProcess {
         client.send(RawRequest.head(length: body.count))
         client.send(body)
         return client.answer()?.status ?? 0
+    }
+
+    /// Nobody is held up, and memory is what it may be.
+    func expectService(_ place: SourceLocation = #_sourceLocation) throws {
+        #expect(try takesABatch() == 200, sourceLocation: place)
+        let peak = try residentPeak()
+        #expect(peak < Self.residentLimit, "resident: \(peak)", sourceLocation: place)
     }
 
     /// The most that was resident since the start, in bytes.

@@ -1,9 +1,11 @@
 // libmicrohttpd: starting it and asking after a connection are variadic, so an inline for each use.
 #pragma once
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -47,6 +49,24 @@ static inline const char *waypost_http_field(struct MHD_Connection *connection, 
 /// A response with a copy of these bytes, or null.
 static inline struct MHD_Response *waypost_http_response(const void *bytes, size_t count) {
     return MHD_create_response_from_buffer(count, (void *)bytes, MHD_RESPMEM_MUST_COPY);
+}
+
+/// A response without an end of its own, or null: `read` gives what is next, `forget` the context back.
+static inline struct MHD_Response *waypost_http_stream(MHD_ContentReaderCallback read,
+                                                       MHD_ContentReaderFreeCallback forget, void *context) {
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read, context, forget);
+}
+
+/// What is sent and not acknowledged for so long ends the connection (tcp(7)).
+static inline void waypost_http_limit_silence(int socket, unsigned int milliseconds) {
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
+/// Whether the other end has closed it, and nothing of what it sent before is unread.
+static inline int waypost_http_is_shut(int socket) {
+    char byte;
+    ssize_t count = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /// False where the connection takes no answer now.

@@ -58,12 +58,10 @@ final class Alerts: Sendable {
             removeBook()
             return ended.raise()
         }
-        try OwnThread("alerts") { [self] in
-            // The answers to gateways come first; of this thread alone (setpriority(2)).
-            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+        try startBehindGateways("alerts") { [self] in
             run()
             ended.raise()
-        }.detach()
+        }
     }
 
     /// A program that was started is ended, too; what was not told is told at the next start.

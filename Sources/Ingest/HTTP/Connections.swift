@@ -1,13 +1,14 @@
-// The connections that are open, and how long each has had for its header.
+// The connections that are open, and how long each has for what is to come.
 import Foundation
 import Glibc
 
-/// Ends connections whose header does not become whole: libmicrohttpd's own time-out starts anew with each byte.
+/// Ends connections whose header does not become whole, or that do not take a part of an answer that goes on:
+/// libmicrohttpd's own time-out starts anew with each byte.
 final class Connections: @unchecked Sendable {
     // Unchecked because everything that changes is under `condition`.
     private let condition = NSCondition()
-    private let patience: Duration
-    /// Until when each has to show a header; nil once it has.
+    let patience: Duration
+    /// Until when each has to be done with it; nil once it is.
     private var deadlines: [OpaquePointer: (socket: Int32, end: ContinuousClock.Instant?)] = [:]
     private var isStopping = false
 
@@ -18,13 +19,14 @@ final class Connections: @unchecked Sendable {
 
     var count: Int { condition.withLock { deadlines.count } }
 
-    /// It is new, or its last request is over.
-    func awaitHeader(_ connection: HTTPConnection) {
+    /// It is new, its last request is over, or a part of its answer is there.
+    func start(_ connection: HTTPConnection) {
         let entry = (connection.socket, ContinuousClock.now + patience)
         condition.withLock { deadlines[connection.handle] = entry }
     }
 
-    func hasHeader(_ connection: HTTPConnection) {
+    /// Its header is whole, or the part was taken.
+    func stop(_ connection: HTTPConnection) {
         condition.withLock { deadlines[connection.handle]?.end = nil }
     }
 

@@ -11,8 +11,9 @@ final class Exchange: @unchecked Sendable {
     var limit = 0
     /// What it will be answered, once that is known.
     var answer: HTTPAnswer?
-    /// A worker has it, or had it.
-    var isWorkedOn = false
+    var stream: AnswerStream?
+    /// The workers know of it, and are to hear when it is over.
+    var isCounted = false
     private var dropped = 0
 
     /// Bytes of a body that nobody wants which are read for the sake of the answer.

@@ -29,17 +29,63 @@ struct HTTPConnection: @unchecked Sendable {
 
     /// Hands an answer over; false where the connection cannot take one any more.
     func queue(_ answer: HTTPAnswer, closing: Bool) -> Bool {
-        guard let response = waypost_http_response(answer.body, answer.body.count) else {
+        let more = closing ? [("Connection", "close")] : []
+        let response = waypost_http_response(answer.body, answer.body.count)
+        return queue(response, answer.status, answer.headers + more)
+    }
+
+    /// The same for an answer that goes on.
+    func queue(_ stream: AnswerStream) -> Bool {
+        let context = Unmanaged.passRetained(stream)
+        guard let response = waypost_http_stream(readStream, forgetStream, context.toOpaque())
+        else {
+            context.release()
             return false
         }
+        return queue(response, 200, stream.headers)
+    }
+
+    private func queue(
+        _ response: OpaquePointer?,
+        _ status: Int,
+        _ headers: [(name: String, value: String)]
+    ) -> Bool {
+        guard let response else { return false }
         defer { MHD_destroy_response(response) }
-        for (name, value) in answer.headers { MHD_add_response_header(response, name, value) }
-        if closing { MHD_add_response_header(response, "Connection", "close") }
-        return waypost_http_queue(handle, UInt32(answer.status), response) != 0
+        for (name, value) in headers { MHD_add_response_header(response, name, value) }
+        return waypost_http_queue(handle, UInt32(status), response) != 0
+    }
+
+    /// Whether the client has closed it; what it has sent before hides that.
+    var isClosed: Bool { waypost_http_is_shut(socket) != 0 }
+
+    /// A client that acknowledges nothing for so long is gone.
+    func limitSilence(to limit: Duration) {
+        waypost_http_limit_silence(socket, UInt32(limit / .milliseconds(1)))
     }
 
     /// It costs nothing and has no time-out until it is resumed.
     func suspend() { MHD_suspend_connection(handle) }
 
     func resume() { MHD_resume_connection(handle) }
+}
+
+// MARK: What libmicrohttpd calls for an answer that goes on
+
+private func readStream(
+    _ context: UnsafeMutableRawPointer?,
+    _ position: UInt64,
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ count: Int
+) -> Int {
+    // MHD_CONTENT_READER_END_OF_STREAM
+    let end = -1
+    guard let context else { return end }
+    let stream = Unmanaged<AnswerStream>.fromOpaque(context).takeUnretainedValue()
+    return stream.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count)) ?? end
+}
+
+private func forgetStream(_ context: UnsafeMutableRawPointer?) {
+    guard let context else { return }
+    Unmanaged<AnswerStream>.fromOpaque(context).release()
 }

@@ -59,7 +59,7 @@ package struct HTTPDaemon: ~Copyable {
         side.release()
     }
 
-    /// Takes no new connection, and has no new body worked on; those worked on are answered.
+    /// Takes no new connection, and has no new body worked on; those worked on are answered, streams ended.
     package func windDown() {
         MHD_quiesce_daemon(daemon)
         side.takeUnretainedValue().finish()
@@ -124,6 +124,6 @@ private func noteConnection(
     if waypost_http_is_closed(code) != 0 {
         connections.forget(request)
     } else {
-        connections.awaitHeader(request)
+        connections.start(request)
     }
 }

@@ -78,6 +78,8 @@ package enum RequestPlan: Sendable {
     case answer(HTTPAnswer)
     /// Its body is wanted, at most so many bytes of it.
     case body(limit: Int)
+    /// Its body does not matter, and the answer has no end of its own.
+    case stream(AnswerStream)
 }
 
 /// The routes behind a server.

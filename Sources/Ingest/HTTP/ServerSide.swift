@@ -1,4 +1,5 @@
 // What happens to each request: planned by its header, its body gathered, worked on aside, answered.
+import Synchronization
 
 /// What a daemon's callbacks share.
 final class ServerSide: Sendable {
@@ -7,6 +8,8 @@ final class ServerSide: Sendable {
     private let workers: Workers
     private let lingering: Lingering
     let connections: Connections
+    /// Those that go on; nil: no more.
+    private let streams = Mutex<[ObjectIdentifier: AnswerStream]?>([:])
 
     /// A refused body of so few bytes is read to its end, and the connection goes on.
     private static let smallBody = 64 << 10
@@ -19,8 +22,13 @@ final class ServerSide: Sendable {
         connections = Connections(patience: .seconds(bounds.patience))
     }
 
-    /// No body is worked on any more; returns when those that were are answered.
+    /// No body is worked on any more, and what goes on is ended; returns when those that were are answered.
     func finish() {
+        let open = streams.withLock { streams in
+            defer { streams = nil }
+            return streams ?? [:]
+        }
+        for stream in open.values { stream.end() }
         workers.finish()
         lingering.finish()
         connections.finish()
@@ -30,11 +38,14 @@ final class ServerSide: Sendable {
 
     /// The header is there.
     func begin(_ exchange: Exchange) -> Bool {
-        connections.hasHeader(exchange.connection)
+        connections.stop(exchange.connection)
         switch plan(exchange) {
         case .body(let limit):
             exchange.limit = limit
             exchange.body = Spool(folder: application.spoolFolder, memory: 64 << 10)
+            return true
+        case .stream(let stream):
+            exchange.stream = stream
             return true
         case .answer(let answer):
             let head = exchange.head
@@ -70,13 +81,14 @@ final class ServerSide: Sendable {
             let isCrowded = connections.count > bounds.connections / 2
             return exchange.connection.queue(answer, closing: isCrowded)
         }
+        if let stream = exchange.stream { return begin(stream, exchange) }
         exchange.connection.suspend()
         let isTaken = workers.perform { [application] isTooLate in
             exchange.answer = isTooLate ? Self.stopping : application.answer(exchange)
             exchange.body = nil
             exchange.connection.resume()
         }
-        exchange.isWorkedOn = isTaken
+        exchange.isCounted = isTaken
         if !isTaken {
             exchange.answer = Self.stopping
             exchange.connection.resume()
@@ -84,10 +96,26 @@ final class ServerSide: Sendable {
         return true
     }
 
+    private func begin(_ stream: AnswerStream, _ exchange: Exchange) -> Bool {
+        let isTaken = streams.withLock { streams in
+            streams?[ObjectIdentifier(stream)] = stream
+            return streams != nil
+        }
+        guard isTaken else { return exchange.connection.queue(Self.stopping, closing: true) }
+        workers.isAnswering()
+        exchange.isCounted = true
+        stream.begin(exchange.connection, connections)
+        return exchange.connection.queue(stream)
+    }
+
     /// The request is over, answered or not.
     func end(_ exchange: Exchange) {
-        if exchange.isWorkedOn { workers.answered() }
-        connections.awaitHeader(exchange.connection)
+        if exchange.isCounted { workers.answered() }
+        if let stream = exchange.stream {
+            stream.forget()
+            _ = streams.withLock { $0?.removeValue(forKey: ObjectIdentifier(stream)) }
+        }
+        connections.start(exchange.connection)
     }
 
     private static var stopping: HTTPAnswer {

@@ -10,7 +10,7 @@ final class Workers: @unchecked Sendable {
     private let condition = NSCondition()
     private var jobs: [Job] = []
     private var running = 0
-    /// Requests that were worked on and have not got their answer yet.
+    /// Requests that have not got their answer yet, or not all of it.
     private var unanswered = 0
     private var isStopping = false
 
@@ -29,7 +29,10 @@ final class Workers: @unchecked Sendable {
         }
     }
 
-    /// A request that was worked on is over.
+    /// A request that needs no work has begun to be answered, and is over when `answered` says so.
+    func isAnswering() { condition.withLock { unanswered += 1 } }
+
+    /// A request that was worked on, or is being answered, is over.
     func answered() {
         condition.withLock {
             unanswered -= 1

@@ -1,5 +1,4 @@
 // Keeps the index behind the files while the receiver serves.
-import Glibc
 import Host
 import SQLite
 import Synchronization
@@ -21,6 +20,7 @@ final class IndexFollower: Sendable {
     private let log: ServerLog
     private let notes = Mutex(Notes())
     private let catchingUp = Atomic(true)
+    private let counted = Atomic(0)
     private let wakeup: Wakeup
     private let stop: StopSignal
 
@@ -33,11 +33,7 @@ final class IndexFollower: Sendable {
 
     /// Begins with what is not in the index yet; ends with `finish`.
     func start() throws {
-        try OwnThread("index") { [self] in
-            // The answers to gateways come first; of this thread alone (setpriority(2)).
-            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
-            run()
-        }.detach()
+        try startBehindGateways("index") { [self] in run() }
     }
 
     /// Files have grown; waits for nobody.
@@ -55,6 +51,9 @@ final class IndexFollower: Sendable {
 
     /// Whether the archive is read from its beginning or after a failure: more is missing than the last batches.
     var isBehind: Bool { catchingUp.load(ordering: .relaxed) }
+
+    /// How often the index has changed since the start.
+    var changes: Int { counted.load(ordering: .relaxed) }
 
     /// The thread ends with the transaction that it is in.
     func finish() { stop.raise() }
@@ -82,10 +81,16 @@ final class IndexFollower: Sendable {
     private func follow(_ writer: IndexWriter) throws {
         while !stop.isRaised {
             var files = try takeNotes(writer)
-            while !files.isEmpty, !stop.isRaised { files = try writer.follow(files) }
+            while !files.isEmpty, !stop.isRaised {
+                files = try writer.follow(files)
+                counted.add(1, ordering: .relaxed)
+            }
             guard notes.withLock({ $0.lengths.isEmpty && !$0.isIncomplete }) else { continue }
-            if isBehind, !stop.isRaised { try writer.noteWhole() }
-            catchingUp.store(false, ordering: .relaxed)
+            if isBehind, !stop.isRaised {
+                try writer.noteWhole()
+                catchingUp.store(false, ordering: .relaxed)
+                counted.add(1, ordering: .relaxed)
+            }
             var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
             _ = Host.wait(for: &entries)
             wakeup.clear()

@@ -18,7 +18,7 @@ struct DevicePage {
     let note: String?
 
     func html() -> HTML {
-        .page("\(device.id) – Waypost fleet", now: now) { html in
+        .page("\(device.id) – Waypost fleet", now: now, isLive: isFirst) { html in
             html.element("h1", device.id)
             html.note(note)
             if isFirst {

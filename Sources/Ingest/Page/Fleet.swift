@@ -20,6 +20,9 @@ final class Fleet: Sendable {
         )
     }
 
+    /// How often what the index knows of them has changed.
+    var changes: Int { follower.changes }
+
     /// Each device, and what is wrong with what is known of them; nil: nothing.
     ///
     /// `now`: milliseconds since 1970.

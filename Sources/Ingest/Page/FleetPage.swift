@@ -10,6 +10,7 @@ final class FleetPage: Sendable {
     private static let formLimit = 4096
     /// Looks that are taken at a time; further ones are refused.
     private static let mostLooks = 8
+    private static let live = "/live"
     private static let cookie = "waypost_viewer"
 
     private let viewers: Viewers
@@ -18,6 +19,7 @@ final class FleetPage: Sendable {
     private let lookers = Mutex(0)
     /// What a look costs in memory and time, it costs twice at most.
     private let gate = DispatchSemaphore(value: 2)
+    private let openPages: LivePages
 
     /// `directory`: with an archive in it already.
     init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
@@ -28,16 +30,31 @@ final class FleetPage: Sendable {
             fleet: fleet,
             spectrograms: try Spectrograms(directory: directory)
         )
+        openPages = try LivePages()
+        try openPages.start(
+            changes: { fleet.changes },
+            mayLook: { [viewers] session in
+                _ = try? viewers.refresh(waits: true)
+                return viewers.isLoggedIn(session, at: Date())
+            },
+            make: { [gate, looks] page in
+                gate.wait()
+                defer { gate.signal() }
+                return try looks.html(page, at: SystemClock().wall().milliseconds).bytes
+            }
+        )
     }
+
+    func finish() { openPages.finish() }
 
     // MARK: By the header
 
     /// Nil for a path that is none of the page's.
     func plan(_ head: RequestHead) throws -> RequestPlan? {
         switch head.path {
-        case "/style.css", "/icon.svg":
+        case "/style.css", "/icon.svg", "/live.js":
             try head.expect("GET")
-            return .answer(head.path == "/icon.svg" ? Self.icon : Self.sheet)
+            return Self.files[head.path].map { .answer($0) }
         case "/login" where head.method == "POST", "/logout":
             try head.expect("POST")
             return .body(limit: Self.formLimit)
@@ -46,16 +63,36 @@ final class FleetPage: Sendable {
             try expectViewers()
             return .answer(HTTPAnswer(page: .logIn()))
         default:
+            if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
             guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
             try head.expect("GET")
             try expectViewers()
-            guard isLoggedIn(head) else { return .answer(HTTPAnswer(seeOther: "/login")) }
+            guard session(head).map(isLoggedIn) == true else {
+                return .answer(HTTPAnswer(seeOther: "/login"))
+            }
             return .body(limit: 0)
         }
     }
 
-    private static let sheet = file("text/css; charset=utf-8", Style.sheet)
-    private static let icon = file("image/svg+xml", Style.icon)
+    /// A page as it changes, under its own path behind `/live`.
+    private func stream(_ head: RequestHead) throws -> RequestPlan {
+        try head.expect("GET")
+        try expectViewers()
+        guard let session = session(head), isLoggedIn(session) else {
+            throw Refusal(status: 401, reason: "log in")
+        }
+        let path = String(head.path.dropFirst(Self.live.utf8.count))
+        guard let page = LivePage(path: path) else { throw FleetLooks.nothing }
+        // To HEAD, too, libmicrohttpd 0.9.75 sends what has no length.
+        guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
+        return .stream(try openPages.open(page, session))
+    }
+
+    private static let files = [
+        "/style.css": file("text/css; charset=utf-8", Style.sheet),
+        "/icon.svg": file("image/svg+xml", Style.icon),
+        "/live.js": file("text/javascript; charset=utf-8", LiveScript.text),
+    ]
 
     private static func file(_ type: String, _ text: StaticString) -> HTTPAnswer {
         var answer = HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) })
@@ -72,8 +109,8 @@ final class FleetPage: Sendable {
         )
     }
 
-    private func isLoggedIn(_ head: RequestHead) -> Bool {
-        session(head).map { viewers.isLoggedIn($0, at: Date()) } ?? false
+    private func isLoggedIn(_ session: GivenSecret) -> Bool {
+        viewers.isLoggedIn(session, at: Date())
     }
 
     private func session(_ head: RequestHead) -> GivenSecret? {
@@ -93,7 +130,7 @@ final class FleetPage: Sendable {
         case "/logout": return try logOut(head)
         default: break
         }
-        guard isLoggedIn(head) else { return HTTPAnswer(seeOther: "/login") }
+        guard session(head).map(isLoggedIn) == true else { return HTTPAnswer(seeOther: "/login") }
         let isFree = lookers.withLock { lookers in
             guard lookers < Self.mostLooks else { return false }
             lookers += 1

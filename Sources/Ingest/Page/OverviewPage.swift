@@ -10,7 +10,7 @@ struct OverviewPage {
     let note: String?
 
     func html() -> HTML {
-        .page(title, now: now) { html in
+        .page(title, now: now, isLive: true) { html in
             html.element("h1", "Devices")
             html.note(note)
             guard !devices.isEmpty else {

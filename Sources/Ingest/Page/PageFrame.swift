@@ -14,7 +14,7 @@ extension HTTPAnswer {
     }
 
     private static let policy =
-        "default-src 'none'; style-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
     /// Bytes of a type, which no browser is to take for another.
     init(_ status: Int, type: String, _ bytes: [UInt8]) {
@@ -66,8 +66,13 @@ extension HTTPAnswer {
 extension HTML {
     /// A whole page.
     ///
-    /// `now`: milliseconds since 1970, nil where nobody is logged in.
-    static func page(_ title: String, now: Int64?, _ body: (inout HTML) -> Void) -> HTML {
+    /// `now`: milliseconds since 1970, nil where nobody is logged in; `isLive`: it is kept up to date by a script.
+    static func page(
+        _ title: String,
+        now: Int64?,
+        isLive: Bool = false,
+        _ body: (inout HTML) -> Void
+    ) -> HTML {
         var html = HTML()
         html.raw(
             """
@@ -77,6 +82,7 @@ extension HTML {
             """
         )
         html.element("title", title)
+        if isLive { html.raw(#"<script src="/live.js" defer></script>"#) }
         html.raw("</head><body>")
         if let now {
             html.raw(
@@ -85,6 +91,7 @@ extension HTML {
                 """
             )
             html.element("span", [("class", "time")], "\(Words.second(now)) UTC")
+            if isLive { html.raw(#"<span id="live" role="status"></span>"#) }
             html.raw(
                 """
                 <form method="post" action="/logout"><button>Log out</button></form></header>

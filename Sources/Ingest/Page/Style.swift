@@ -128,7 +128,7 @@ enum Style {
         @media print {
           :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #333; --line: #999; --link: #000;
             --late: #000; --act: #000; --look: #000; --fine: #000; --off: #000; }
-          header form, .skip, .screen { display: none; }
+          header form, .skip, .screen, #live { display: none; }
           body { font-size: 11pt; }
           tr, .map, .facts { break-inside: avoid; }
           thead { display: table-header-group; }

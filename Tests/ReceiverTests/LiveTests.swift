@@ -1,0 +1,128 @@
+// Pages that stay open and are sent anew, and what a client can do with that.
+import Foundation
+import Support
+import Testing
+
+@Suite struct LiveTests {
+    private let receiver: ReceiverProcess
+    private let browser: PageClient
+    /// The chunk that ends an answer (RFC 9112, section 7.1).
+    private static let end = "\r\n0\r\n\r\n"
+    private static let most = 16
+
+    init() throws {
+        receiver = try ReceiverProcess()
+        browser = try PageClient(receiver, viewer: "anna")
+    }
+
+    /// As many as may be open; none has anything to read yet.
+    private func full(_ page: String = "/", window: Int32 = 0) throws -> [RawClient] {
+        try (0..<Self.most).map {
+            try browser.live(page, from: "127.0.0.\(2 + $0 / 8)", window: window)
+        }
+    }
+
+    @Test func page_comesAnew_whenWhatItShowsHasChanged() throws {
+        #expect(try receiver.send(device: "d1") == 200)
+        let (overview, device) = (try browser.live(), try browser.live("/device/d1"))
+        for client in [overview, device] {
+            let answer = try #require(client.answer())
+            #expect(answer.status == 200)
+            #expect(answer.header.contains("Content-Type: text/event-stream"))
+            #expect(client.hears("retry: 5000\n\n"))
+            #expect(client.hears("data: <!doctype html>"))
+            #expect(client.hears("data: <meta name=\"viewport\""))
+        }
+        #expect(overview.hears(#"href="/device/d1""#))
+        #expect(try receiver.send(device: "d2") == 200)
+        #expect(overview.hears(#"href="/device/d2""#))
+        #expect(overview.hears("</html>\n\n"))
+        let lost = #","kind":"source_lost","source":"audio","detail":{}"#
+        #expect(try receiver.send(padding: lost, time: RawRequest.time()) == 200)
+        #expect(device.hears("audio is lost since"))
+        // Ended in order, and the connection goes on.
+        #expect(try browser.request("POST", "/logout").status == 303)
+        for client in [overview, device] {
+            #expect(client.hears(Self.end))
+            client.send(RawRequest.health)
+            #expect(client.answer()?.status == 200)
+        }
+    }
+
+    @Test func whoMayNotLook_getsNothing() throws {
+        let stranger = PageClient(receiver)
+        #expect(try stranger.live().answer()?.status == 401)
+        let without = try ReceiverProcess()
+        #expect(try PageClient(without).live().answer()?.status == 404)
+        for page in ["/none", "/device/", "/device/a/2026-11-21", "/device/..%2fx", "//"] {
+            #expect(try browser.live(page).answer()?.status == 404, "\(page)")
+        }
+        #expect(try browser.live("/", "POST").answer()?.status == 405)
+        let none = try browser.live("/device/none")
+        #expect(none.answer()?.status == 200)
+        #expect(none.hears("retry: 5000\n\n\(Self.end)"))
+        let head = try browser.live("/", "HEAD")
+        #expect(head.answer()?.status == 200)
+        head.send(RawRequest.health)
+        #expect(head.answer()?.status == 200)
+        // Without chunks: its end is the connection's.
+        let old = try browser.live(version: "HTTP/1.0")
+        #expect(old.hears("\r\n\r\nretry: 5000\n\ndata: <!doctype html>"))
+        #expect(try receiver.command("viewers", "drop", "anna").status == 0)
+        while old.hears("\n") {}
+        #expect(old.isAtEnd())
+    }
+
+    @Test func sixtyFourViewers_leaveRoomForGateways_andAStopEndsThemInOrder() throws {
+        let clients = try (0..<64).map { try browser.live(from: "127.0.0.\(2 + $0 / 16)") }
+        let live = try clients.filter { client in
+            let answer = try #require(client.answer())
+            #expect(answer.status == 200 || answer.header.contains("Retry-After: 60"))
+            return answer.status == 200
+        }
+        #expect(live.count == Self.most)
+        try receiver.expectService()
+        #expect(try receiver.send(device: "late-comer") == 200)
+        for client in live { #expect(client.hears(#"href="/device/late-comer""#)) }
+        #expect(receiver.terminate() == 0)
+        for client in live { #expect(client.hears(Self.end)) }
+    }
+
+    @Test func viewersThatAreGone_makeRoom() throws {
+        var clients = try full()
+        for client in clients { #expect(client.answer()?.status == 200) }
+        #expect(try browser.live().answer()?.status == 503)
+        // Half of them say no more than that they send no more.
+        for client in clients.prefix(8) { client.finishSending() }
+        clients.removeLast(8)
+        let next = try (0..<Self.most).map { _ in
+            var client: RawClient?
+            try waitUntil("a place") {
+                client = try browser.live(from: "127.0.0.9")
+                return client?.answer()?.status == 200
+            }
+            return client
+        }
+        #expect(next.count == Self.most)
+    }
+
+    /// They read, but so slowly that each byte is progress to a time-out that counts from the last.
+    @Test func viewersThatReadTooSlowly_areLetGo() throws {
+        // Five times as long as HTML: a page of 2 MB.
+        let text = String(repeating: "'", count: 290)
+        let members = (0..<13).map { #""m\#($0)":"\#(text)""# }.joined(separator: ",")
+        let detail = #","kind":"gap","source":"s","detail":{\#(members)}"#
+        let ids = (0..<100).map { "e\($0)" }
+        #expect(try receiver.send(ids: ids, padding: detail) == 200)
+        #expect(try browser.page("/device/d1", with: "&#39;").utf8.count > 1_500_000)
+        let clients = try full("/device/d1", window: 4096)
+        try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
+        try receiver.expectService()
+        try waitUntil("a place", limit: .seconds(120)) {
+            for client in clients { _ = client.sip(100) }
+            usleep(100_000)
+            return try browser.live().answer()?.status == 200
+        }
+        try receiver.expectService()
+    }
+}
