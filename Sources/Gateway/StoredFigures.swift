@@ -26,6 +26,6 @@ struct StoredFigures: Sendable {
         cardProblems = CardReport.Problems.read(in: configuration.runtimeDirectory).all
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
-        freeBytes = FileSpace.free(configuration.stateDirectory)
+        freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
     }
 }

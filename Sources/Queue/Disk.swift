@@ -35,8 +35,8 @@ package protocol QueueDisk: Sendable {
     func extend(_ path: String, to bytes: Int64) throws
     /// Makes a file that takes up so much room; false, and no file, where there is not so much.
     func reserve(_ path: String, bytes: Int64) -> Bool
-    /// Bytes of a folder's file system that may still be used.
-    func free(_ folder: String) -> Int64
+    /// Bytes of a folder's file system that may still be used; nil where that cannot be told.
+    func free(_ folder: String) -> Int64?
 }
 
 /// The system's own files.
@@ -117,5 +117,5 @@ package struct SystemDisk: QueueDisk {
         return true
     }
 
-    package func free(_ folder: String) -> Int64 { FileSpace.free(folder) }
+    package func free(_ folder: String) -> Int64? { FileSpace.free(folder) }
 }

@@ -60,7 +60,7 @@ package struct QueueSettings: Sendable {
     /// The folder of the database.
     var folder: String { Host.folder(ofPath: path) }
 
-    func free() -> Int64 { freeSpace?(folder) ?? disk.free(folder) }
+    func free() -> Int64? { freeSpace?(folder) ?? disk.free(folder) }
 
     /// Opens the database, or another one beside it.
     func connect(_ path: String? = nil, _ access: Connection.Access) throws -> Connection {

@@ -30,6 +30,8 @@ struct Quota {
     private var holder: JournalHolder?
     /// The size that SQLite was told.
     private var limited: Int64 = 0
+    /// What the file system had when it could last be told; a terabyte before.
+    private var lastFree: Int64 = 1 << 40
 
     init(_ settings: QueueSettings) {
         self.settings = settings
@@ -148,12 +150,14 @@ struct Quota {
 
     // MARK: The file
 
-    private func measure(_ writer: Writer) throws -> StorageRoom {
+    private mutating func measure(_ writer: Writer) throws -> StorageRoom {
         var room = StorageRoom()
         room.fileBytes = disk.size(path)
         room.journalBytes = disk.size(path + "-wal")
         room.reusableBytes = try writer.reusableBytes()
-        room.fileSystemFree = settings.free()
+        // A folder that is away for a moment is no full disk: nothing is evicted for it.
+        lastFree = settings.free() ?? lastFree
+        room.fileSystemFree = lastFree
         return room
     }
 

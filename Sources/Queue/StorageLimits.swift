@@ -76,10 +76,10 @@ package struct StorageReport: Sendable, Equatable {
 
 /// Room on a file system.
 package enum FileSpace {
-    /// Bytes that the process may still use; 0 where that cannot be told.
-    package static func free(_ path: String) -> Int64 {
+    /// Bytes that the process may still use; nil where that cannot be told.
+    package static func free(_ path: String) -> Int64? {
         var figures = statvfs()
-        guard statvfs(path, &figures) == 0 else { return 0 }
+        guard statvfs(path, &figures) == 0 else { return nil }
         return Int64(figures.f_bavail) * Int64(figures.f_frsize)
     }
 

@@ -20,7 +20,7 @@ package enum Snapshot {
             let kept = try? DeviceID.kept(in: configuration.stateDirectory)
             report.deviceId = kept ?? ""
             report.storage.databaseBytes = FileSpace.size(configuration.databasePath)
-            report.storage.freeBytes = FileSpace.free(configuration.stateDirectory)
+            report.storage.freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
         }
         report.daemon.running = refusal.isRunning
         if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }

@@ -38,7 +38,7 @@ struct DiskCheck {
                 next: "check the card: `dmesg | grep -i error`, then `mount -o remount,rw`"
             )
         }
-        let free = FileSpace.free(directory)
+        let free = FileSpace.free(directory) ?? 0
         let message = "\(roughSize(free)) free at \(directory)"
         let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"

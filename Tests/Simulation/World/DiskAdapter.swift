@@ -69,5 +69,5 @@ struct DiskAdapter: QueueDisk {
         }
     }
 
-    func free(_ folder: String) -> Int64 { min(1 << 40, disk.freeBytes) }
+    func free(_ folder: String) -> Int64? { min(1 << 40, disk.freeBytes) }
 }
