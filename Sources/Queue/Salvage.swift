@@ -63,7 +63,9 @@ struct Salvage: Sendable {
         }
         vetting = nil
         let known = try perform { try $0.olderDatabases() }
-        for older in known where older.state != .finished {
+        // Looked for here first: the writer's thread is not to list a folder for each.
+        for older in known
+        where older.state != .finished && DatabaseFile.isGone(older.name, settings) {
             if try perform({ try $0.giveUpIfGone(older.id) }) { return true }
         }
         // The newest first: it knows how far those before it were.

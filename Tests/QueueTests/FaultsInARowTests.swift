@@ -254,11 +254,8 @@ import Testing
         try queue.flushed()
         for (name, value) in [("zeta", 1), ("alpha", 2)] {
             let stream = try #require(queue.streams[name: name]?.stream)
-            var range = try #require(queue.pending(stream))
-            if range.database > 0 {
-                _ = try drain(queue, stream)
-                range = try #require(queue.pending(stream))
-            }
+            // On a busy machine the transaction may have been committed before the damage: then it is in the older one.
+            let range = try #require(queue.pending(stream))
             #expect(try members(queue, range) == ["\"n\":\(value)"])
         }
         queue.close()

@@ -70,6 +70,16 @@ private let start: Int64 = 1_800_000_000_000
         )
     }
 
+    /// A device that was well at first, and of which it was told that it is late.
+    private func lateDevice() throws -> (now: Locked<DeviceState>, desk: AlertDesk) {
+        let now = Locked(state(heard: 0))
+        let desk = try self.desk { _ in [now.value] }
+        _ = try look(desk)
+        now.update { $0 = state(heard: 0, late: true) }
+        #expect(try look(desk) == ["late d1"])
+        return (now, desk)
+    }
+
     // MARK: When
 
     @Test func firstSight_tellsNothing_andAChangeIsToldOnce() throws {
@@ -90,11 +100,7 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     @Test func lateDevice_isBackWhenItCameTwice() throws {
-        let now = Locked(state(heard: 0))
-        let desk = try self.desk { _ in [now.value] }
-        _ = try look(desk)
-        now.update { $0 = state(heard: 0, late: true) }
-        #expect(try look(desk) == ["late d1"])
+        let (now, desk) = try lateDevice()
         now.update { $0 = state(heard: 60) }
         #expect(try look(desk, times: 5).isEmpty)
         // A second batch of the same sync is no second sync.
@@ -107,11 +113,7 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     @Test func deviceThatCameOnce_isBackAfterAnHour_unlessItFallsSilentAgain() throws {
-        let now = Locked(state(heard: 0))
-        let desk = try self.desk { _ in [now.value] }
-        _ = try look(desk)
-        now.update { $0 = state(heard: 0, late: true) }
-        #expect(try look(desk) == ["late d1"])
+        let (now, desk) = try lateDevice()
         for heard in [5, 25, 45] as [Int64] {
             now.update { $0 = state(heard: heard) }
             #expect(try look(desk, times: 10, each: .seconds(60)).isEmpty)

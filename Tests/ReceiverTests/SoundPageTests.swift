@@ -83,13 +83,18 @@ enum Sound {
         #expect(try browser.get("/device/d1/\(Self.day)/sound/05").status == 404)
     }
 
+    /// The folder and the name of the only chunk that was sent.
+    private func oneChunk(_ receiver: ReceiverProcess, length: Double) throws -> (String, String) {
+        try Sound.send(receiver, [("d1", 3600, length)], on: Self.day)
+        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        return (folder, try #require(names.first { $0.hasSuffix(".wav") }))
+    }
+
     @Test(.enabled(if: access("/usr/bin/ffmpeg", X_OK) == 0))
     func spectrogram_isMadeOnce_andOnlyOfSound() throws {
         let receiver = try ReceiverProcess()
-        try Sound.send(receiver, [("d1", 3600, 2.0)], on: Self.day)
-        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
-        let name = try #require(names.first { $0.hasSuffix(".wav") })
+        let (folder, name) = try oneChunk(receiver, length: 2)
         let browser = try PageClient(receiver, viewer: "anna")
         let path = "/device/d1/\(Self.day)/sound/\(name).png"
         let hour = try browser.page("/device/d1/\(Self.day)/sound/01", with: "<details>")
@@ -118,10 +123,7 @@ enum Sound {
 
     @Test func file_isServedWhole_andInParts() throws {
         let receiver = try ReceiverProcess()
-        try Sound.send(receiver, [("d1", 3600, 0.5)], on: Self.day)
-        let folder = receiver.folder + "/stream=sound/date=\(Self.day)/device=d1"
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
-        let name = try #require(names.first { $0.hasSuffix(".wav") })
+        let (folder, name) = try oneChunk(receiver, length: 0.5)
         let path = "/device/d1/\(Self.day)/sound/\(name)"
         let sound = Sound.wav(seconds: 0.5)
         let browser = try PageClient(receiver, viewer: "anna")

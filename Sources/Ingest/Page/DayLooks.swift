@@ -30,7 +30,7 @@ extension FleetLooks {
     }
 
     private func page(_ day: Day, of id: String, at now: Int64) throws -> HTML {
-        let (reader, note) = openIndex()
+        let (reader, note) = fleet.openIndex()
         let days = try reader?.days(of: id).map(\.name) ?? []
         let slots = try reader?.slots(of: id, on: day) ?? [:]
         let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)

@@ -43,7 +43,7 @@ struct FleetLooks: Sendable {
         let contact = try Contacts.read(directory: directory, device: id)
         let token = try enrolments.devices()[id]
         guard contact != nil || token != nil else { throw Self.nothing }
-        let (reader, note) = openIndex()
+        let (reader, note) = fleet.openIndex()
         let facts = try reader?.facts(of: id, at: now)[id]
         let most = DevicePage.eventsOnAPage + 1
         return DevicePage(
@@ -56,6 +56,4 @@ struct FleetLooks: Sendable {
             note: note
         ).html()
     }
-
-    func openIndex() -> (FleetReader?, String?) { fleet.openIndex() }
 }

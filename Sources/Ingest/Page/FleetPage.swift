@@ -67,9 +67,7 @@ final class FleetPage: Sendable {
             guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
             try head.expect("GET")
             try expectViewers()
-            guard session(head).map(isLoggedIn) == true else {
-                return .answer(HTTPAnswer(seeOther: "/login"))
-            }
+            guard viewer(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
             return .body(limit: 0)
         }
     }
@@ -78,9 +76,7 @@ final class FleetPage: Sendable {
     private func stream(_ head: RequestHead) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
-        guard let session = session(head), isLoggedIn(session) else {
-            throw Refusal(status: 401, reason: "log in")
-        }
+        guard let session = viewer(head) else { throw Refusal(status: 401, reason: "log in") }
         let path = String(head.path.dropFirst(Self.live.utf8.count))
         guard let page = LivePage(path: path) else { throw FleetLooks.nothing }
         // To HEAD, too, libmicrohttpd 0.9.75 sends what has no length.
@@ -109,8 +105,9 @@ final class FleetPage: Sendable {
         )
     }
 
-    private func isLoggedIn(_ session: GivenSecret) -> Bool {
-        viewers.isLoggedIn(session, at: Date())
+    /// The session of who is logged in.
+    private func viewer(_ head: RequestHead) -> GivenSecret? {
+        session(head).flatMap { viewers.isLoggedIn($0, at: Date()) ? $0 : nil }
     }
 
     private func session(_ head: RequestHead) -> GivenSecret? {
@@ -130,7 +127,7 @@ final class FleetPage: Sendable {
         case "/logout": return try logOut(head)
         default: break
         }
-        guard session(head).map(isLoggedIn) == true else { return HTTPAnswer(seeOther: "/login") }
+        guard viewer(head) != nil else { return HTTPAnswer(seeOther: "/login") }
         let isFree = lookers.withLock { lookers in
             guard lookers < Self.mostLooks else { return false }
             lookers += 1

@@ -45,6 +45,7 @@ struct SoundPage {
     let hour: Int
     let chunks: [SoundChunk]
     let now: Int64
+    private let hasSpectrograms = Spectrograms.canBeMade
 
     func html() -> HTML {
         .page("\(device), \(day.name) \(hour) h – Waypost fleet", now: now) { html in
@@ -110,7 +111,7 @@ struct SoundPage {
                     html.text("Download")
                     html.element("span", [("class", "hidden")], " \(name)")
                 }
-                if Spectrograms.canBeMade { spectrogram(address, name, &html) }
+                if hasSpectrograms { spectrogram(address, name, &html) }
             }
         }
     }

@@ -39,12 +39,15 @@ final class Spectrograms: Sendable {
         return try kept.withLock { kept in
             if let known = try Self.read(picture) { return known }
             mkdir(folder, 0o755)
-            if try kept ?? counted() > Self.mostBytes {
+            var bytes = try kept ?? counted()
+            if bytes > Self.mostBytes {
                 for name in names(inFolder: folder) { unlink("\(folder)/\(name)") }
+                bytes = 0
             }
+            kept = bytes
             try make(picture, of: path)
             guard let made = try Self.read(picture) else { throw Self.none }
-            kept = try counted()
+            kept = bytes + made.count
             return made
         }
     }

@@ -36,6 +36,8 @@ struct Account {
     var acknowledged: Set<Int> = []
     /// Records of which the device may not know that the server has them.
     var ambiguous: Set<Int> = []
+    /// How many of those are not looked for any more.
+    var silent: [Int: Int] = [:]
     /// The database was changed from outside: what is lost cannot all be known.
     var isDamaged = false
     /// Bytes of it were changed: what a record says may be anything, for SQLite has no checksums.

@@ -55,7 +55,8 @@ extension World {
         let missing = taken.filter {
             !presence.records.contains($0) && !server.serials.contains($0)
         }
-        let silent = taken.count {
+        var silent = device.account.silent[number] ?? 0
+        silent += taken.count {
             server.serials.contains($0) && !presence.records.contains($0)
                 && (!device.account.acknowledged.contains($0)
                     || device.account.ambiguous.contains($0))

@@ -57,13 +57,14 @@ extension World {
 }
 
 extension Account {
-    /// What has arrived, as the device was told, is not looked for any more.
+    /// What arrived long ago is not looked for any more.
     mutating func forget(_ server: Server) {
-        for stream in taken.keys {
-            guard let serials = taken[stream], serials.count > 2000 else { continue }
-            taken[stream] = serials.filter {
-                !server.serials.contains($0) || !acknowledged.contains($0) || ambiguous.contains($0)
-            }
+        for (stream, serials) in taken where serials.count > 2000 {
+            let old = serials.dropLast(2000)
+            let kept = old.filter { !server.serials.contains($0) || !acknowledged.contains($0) }
+            silent[stream, default: 0] +=
+                old.count { ambiguous.contains($0) } - kept.count { ambiguous.contains($0) }
+            taken[stream] = kept + serials.suffix(2000)
         }
     }
 }
