@@ -9,9 +9,24 @@ extension Reader {
     /// ones hold more.
     private static let leastOnAPage = 880
 
-    /// A journal that was cut takes pages back, and not the others: a table may have a page of another one.
-    private static let isOfAnotherTable =
-        "typeof(boot) || typeof(boottime) || typeof(wall) <> 'integerintegerinteger'"
+    /// A journal that was cut takes pages back, and not the others: a table may have a page of another one, whose
+    /// values are of other types.
+    private static func isOfAnotherTable(_ columns: [(name: String, types: String)]) -> String {
+        let stamp = ["boot", "boottime", "wall"].map { (name: $0, types: "'integer'") }
+        return (stamp + columns).map { "typeof(\($0.name)) NOT IN (\($0.types))" }
+            .joined(separator: " OR ")
+    }
+
+    /// The types of what stands in a column of plain records.
+    private static func types(_ column: Column) -> [(name: String, types: String)] {
+        let types =
+            switch column.type {
+            case "INTEGER": "'integer', 'null'"
+            case "TEXT": "'text', 'null'"
+            default: "'blob', 'text', 'null'"
+            }
+        return column.stored.map { ($0, types) }
+    }
 
     /// Reads every record of a range to its last byte; throws where one is not there.
     package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
@@ -23,14 +38,21 @@ extension Reader {
             try rows(kind, range) { _ in }
             // Text all of it, and in text there is no zero.
             let zeros = columns.flatMap(\.stored).map { Self.zeros(1, in: $0) }
-            try refuse(kind.table, zeros + [Self.isOfAnotherTable], range, stream)
+            let foreign = Self.isOfAnotherTable(columns.flatMap(Self.types))
+            try refuse(kind.table, zeros + [foreign], range, stream)
         case .sightings:
             try sightings(range) { _ in }
             let zeros = Self.zeros(Self.leastOnAPage, in: "payload")
             let rssi = "rssi NOT BETWEEN -128 AND 127"
-            try refuse(kind.table, [zeros, rssi, Self.isOfAnotherTable], range, stream)
+            let foreign = Self.isOfAnotherTable([
+                ("beacon", "'integer'"), ("rssi", "'integer', 'null'"),
+                ("payload", "'blob', 'null'"),
+            ])
+            try refuse(kind.table, [zeros, rssi, foreign], range, stream)
         case .sound:
-            try refuse(kind.table, [Self.isOfAnotherTable], range, stream)
+            let counts = ["run", "first_segment", "segments", "frames", "overlap_frames", "bytes"]
+            let foreign = Self.isOfAnotherTable(counts.map { ($0, "'integer'") })
+            try refuse(kind.table, [foreign], range, stream)
             try chunks(range) { try checkSound($0) }
         }
     }
@@ -50,7 +72,10 @@ extension Reader {
         // A muted microphone gives zeros, too.
         let sound = "CASE WHEN mean_square>0 THEN data END"
         let zeros = Self.zeros(Self.leastOnAPage, in: sound)
-        try refuse("segments", [zeros, Self.isOfAnotherTable], segments, .audio, stored.sequence)
+        let foreign = Self.isOfAnotherTable([
+            ("run", "'integer'"), ("frames", "'integer'"), ("data", "'blob'"),
+        ])
+        try refuse("segments", [zeros, foreign], segments, .audio, stored.sequence)
     }
 
     /// So many zeros in a row that a page must be missing.
