@@ -23,7 +23,7 @@ struct StoredFigures: Sendable {
         losses = (try? queue.losses()) ?? []
         setAside = queue.setAside
         process = ProcessFigures()
-        cardProblems = CardReport.Problems.read(in: configuration.runtimeDirectory).all
+        cardProblems = CardReport.Problems.read(in: configuration.runtimeDirectory).all(at: now)
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
         freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0

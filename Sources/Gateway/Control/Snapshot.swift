@@ -24,7 +24,8 @@ package enum Snapshot {
         }
         report.daemon.running = refusal.isRunning
         if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }
-        let card = CardReport.Problems.read(in: configuration.runtimeDirectory).all
+        let told = CardReport.Problems.read(in: configuration.runtimeDirectory)
+        let card = told.all(at: SystemClock().now())
         (report.state, report.reasons) = HealthRules.judge(report, HealthRules.Notes(card: card))
         switch refusal {
         case .gone: break

@@ -17,7 +17,8 @@ struct BoardCheck {
 
     private var bootFiles: [Finding] {
         let part = "boot files"
-        let problems = CardReport.Problems.read(in: input.configuration.runtimeDirectory).all
+        let told = CardReport.Problems.read(in: input.configuration.runtimeDirectory)
+        let problems = told.all(at: clock.now())
         guard problems.isEmpty else {
             return problems.map { problem in
                 let place = problem.file.isEmpty ? "the card" : problem.file

@@ -18,7 +18,7 @@ package struct ImportOutcome: Sendable, Equatable {
 /// It waits for no network, and changes nothing where the card is as it was.
 package struct CardImport {
     /// What a folder lies on.
-    package enum Medium: Sendable {
+    package enum Medium: String, Sendable, CaseIterable {
         /// The card that the device boots from: what it holds counts again when it changes.
         case card
         /// Plugged in to be taken over: it counts unless that is in force already.
@@ -29,6 +29,7 @@ package struct CardImport {
     private let medium: Medium
     private let places: ImportPlaces
     private let files: StepFiles
+    var clock: any HostClock = SystemClock()
 
     /// `path`: the folder on a card; where a stick is mounted, whose folder `waypost` it is then.
     package init(_ path: String, on medium: Medium = .card, into places: ImportPlaces) {
@@ -49,8 +50,13 @@ package struct CardImport {
             let what = "the device cannot store what it holds: \(error)"
             let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
             let problem = CardProblem(file: "", what, remedy)
-            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
+            return ImportOutcome(problems: try tell(report, [problem]))
         }
+    }
+
+    /// Tells in `status` alone, and that the look is over.
+    private func tell(_ report: CardReport, _ problems: [CardProblem]?) throws -> [CardProblem] {
+        try report.tell(card: problems, ended: medium, on: nil)
     }
 
     private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
@@ -58,14 +64,17 @@ package struct CardImport {
         try files.makeFolder(places.journal, mode: 0o700)
         let lock = try Self.lock(places.journal)
         defer { withExtendedLifetime(lock) {} }
+        report.begin(medium, at: clock.now())
         try journal.finish()
         do {
-            // A stick without the folder is somebody else's: nothing is told about it.
-            let nothing = { medium == .card ? try report.tell(card: [], on: nil) : [] }
-            guard let card = try open() else { return ImportOutcome(problems: try nothing()) }
+            guard let card = try open() else {
+                // A stick without the folder is somebody else's: nothing is told about it.
+                let told = try tell(report, medium == .card ? [] : nil)
+                return ImportOutcome(problems: medium == .card ? told : [])
+            }
             return try look(card, journal, report)
         } catch let problem as CardProblem {
-            return ImportOutcome(problems: try report.tell(card: [problem], on: nil))
+            return ImportOutcome(problems: try tell(report, [problem]))
         }
     }
 
@@ -122,7 +131,12 @@ package struct CardImport {
         let left = try overwrite(card, fresh, isImported: errors.isEmpty)
         let told = errors + notes + left
         let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
-        outcome.problems = try report.tell(card: told, server: server, on: card.path)
+        outcome.problems = try report.tell(
+            card: told,
+            server: server,
+            ended: medium,
+            on: card.path
+        )
         return outcome
     }
 

@@ -12,8 +12,22 @@ struct CardReport {
     struct Problems: Codable, Sendable, Equatable {
         var card: [CardProblem] = []
         var server: [CardProblem] = []
+        /// The looks at a card or a stick that have begun and not ended: when, in ms since the boot.
+        var begun: [String: Int64]?
 
-        var all: [CardProblem] { card + server }
+        /// What is told of a card or a stick, but for a look that did not end.
+        fileprivate var found: [CardProblem] { card + server }
+
+        /// All that `status` tells at a moment.
+        func all(at now: BootInstant) -> [CardProblem] {
+            let looks = begun ?? [:]
+            let late = CardImport.Medium.allCases.filter { medium in
+                looks[medium.rawValue].map { now.milliseconds - $0 >= medium.patience } ?? false
+            }
+            return found + late.map(\.notEnded)
+        }
+
+        fileprivate var isEmpty: Bool { found.isEmpty && (begun ?? [:]).isEmpty }
 
         static func read(in runtime: String) -> Problems {
             let text = SmallText.read("\(runtime)/\(CardReport.fileName)", limit: 1 << 18)
@@ -26,30 +40,40 @@ struct CardReport {
     let files: StepFiles
     let owner: ServiceOwner
 
+    /// Notes that a look has begun: where it is killed, or hangs in a read, nobody else would tell.
+    func begin(_ medium: CardImport.Medium, at now: BootInstant) {
+        var problems = Problems.read(in: places.runtime)
+        problems.begun = (problems.begun ?? [:]).merging([medium.rawValue: now.milliseconds]) { $1 }
+        // Without the note the card is taken over all the same.
+        try? writeForStatus(problems)
+    }
+
     static func isOurs(_ name: String) -> Bool {
         name.lowercased() == Self.name
     }
 
     /// Tells of problems in place of those of before; nil leaves them.
     ///
-    /// `card`: a folder, where it can be told on the card. Returns all that is told now: what the card itself refuses comes with it.
+    /// `ended`: the look that is over with this. `card`: a folder, where it can be told on the card. Returns all that is told now: what the card itself refuses comes with it.
     func tell(
         card new: [CardProblem]? = nil,
         server: [CardProblem]? = nil,
+        ended: CardImport.Medium? = nil,
         on card: String?
     ) throws -> [CardProblem] {
         var problems = Problems.read(in: places.runtime)
         problems.card = new ?? problems.card
         problems.server = server ?? problems.server
+        if let ended { problems.begun?[ended.rawValue] = nil }
         if let card {
             do {
-                try write(Self.text(problems.all), to: "\(card)/\(Self.name)")
+                try write(Self.text(problems.found), to: "\(card)/\(Self.name)")
             } catch let error as SystemError {
                 problems.card.append(Self.refusal(error))
             }
         }
         try writeForStatus(problems)
-        return problems.all
+        return problems.found
     }
 
     private static func refusal(_ error: SystemError) -> CardProblem {
@@ -74,7 +98,7 @@ struct CardReport {
 
     private func writeForStatus(_ problems: Problems) throws {
         let path = "\(places.runtime)/\(Self.fileName)"
-        guard !problems.all.isEmpty else { return try files.remove(path) }
+        guard !problems.isEmpty else { return try files.remove(path) }
         if mkdir(places.runtime, 0o755) == 0 { owner.own(places.runtime) }
         // It is gone with the power, and made anew at each boot.
         try SmallFile.replace(path, encodedJSON(problems), mode: 0o644, isSynced: false)
@@ -100,5 +124,30 @@ struct CardReport {
             "", "\(place)\(line)", "  what is wrong: \(problem.what)",
             "  what to do:    \(problem.remedy)",
         ]
+    }
+}
+
+extension CardImport.Medium {
+    /// How long a look may take until it is told, in ms.
+    ///
+    /// The gateway waits for that of the card at a boot, and a look at a stick ends within the limit of its unit
+    /// (`waypost-stick@.service`).
+    fileprivate var patience: Int64 {
+        switch self {
+        case .card: 0
+        case .stick: 90_000
+        }
+    }
+
+    fileprivate var notEnded: CardProblem {
+        let what = "the look at it did not end: it was stopped, or waits for a read"
+        switch self {
+        case .card:
+            let remedy = "it is tried again by itself; `journalctl -u waypost-import` says why"
+            return CardProblem(file: "", what, remedy)
+        case .stick:
+            let remedy = "plug it in again, or check it on a computer"
+            return CardProblem(file: "the stick", what, remedy)
+        }
     }
 }

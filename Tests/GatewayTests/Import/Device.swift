@@ -1,5 +1,6 @@
 // A device that imports: its folders, and a card beside them.
 import Foundation
+import Host
 import Support
 
 @testable import Gateway
@@ -56,5 +57,10 @@ final class Device {
     var errors: String? { text("card/waypost-errors.txt") }
 
     /// What `status` is told.
-    var problems: [CardProblem] { CardReport.Problems.read(in: places.runtime).all }
+    var problems: [CardProblem] { problems(after: .zero) }
+
+    /// What it is told so much later.
+    func problems(after time: Duration) -> [CardProblem] {
+        CardReport.Problems.read(in: places.runtime).all(at: SystemClock().now() + time)
+    }
 }

@@ -28,7 +28,12 @@ import Testing
     }
 
     /// Runs until the power fails after so many steps; false when all were done before.
-    private func start(_ device: Device, cutAfter limit: Int) throws -> Bool {
+    private func start(
+        _ device: Device,
+        _ medium: CardImport.Medium = .card,
+        from path: String? = nil,
+        cutAfter limit: Int
+    ) throws -> Bool {
         let steps = Locked(0)
         var files = StepFiles()
         files.onStep = { _, _ in
@@ -39,7 +44,7 @@ import Testing
             if step == limit { throw PowerCut() }
         }
         do {
-            try device.start(.card, from: nil, files)
+            try device.start(medium, from: path, files)
             return false
         } catch is PowerCut {
             return true
@@ -67,6 +72,38 @@ import Testing
             #expect(try device.folder.files(in: "card") == ["waypost.token", "waypost.toml"])
         }
         #expect(cuts > 20)
+    }
+
+    /// On a starved board the limit of the unit ended it, and `status` said healthy.
+    @Test func importThatIsKilled_isTold_untilOneEnds() throws {
+        let limit = try #require(
+            try (1...).first { try !start(device(secret: "waypost.token", "new\n"), cutAfter: $0) }
+        )
+        // In its last two steps it takes the note away.
+        for step in 1..<(limit - 2) {
+            let device = try device(secret: "waypost.token", "new-token\n")
+            #expect(try start(device, cutAfter: step))
+            let told = device.problems.map(\.description)
+            #expect(told.count == 1, "step \(step) of \(limit)")
+            #expect(told.first?.contains("the look at it did not end") == true)
+            try device.start()
+            #expect(device.problems == [])
+        }
+    }
+
+    /// A stick may be looked at while `status` is asked.
+    @Test func lookAtAStick_isToldWhenItShouldHaveEnded_evenThatOfSomebodyElse() throws {
+        let device = try device(secret: "waypost.token", "new-token\n")
+        let stick = TemporaryFolder("waypost")
+        try stick.write(Self.new, to: "waypost/waypost.toml")
+        try stick.write("new-token\n", to: "waypost/waypost.token")
+        #expect(try start(device, .stick, from: stick.path, cutAfter: 3))
+        #expect(device.problems == [])
+        let told = device.problems(after: .seconds(95)).map(\.file)
+        #expect(told == ["the stick"])
+        let other = TemporaryFolder("photos")
+        try device.start(.stick, from: other.path)
+        #expect(device.problems(after: .seconds(95)) == [])
     }
 
     /// A code ends the token of before: it would be shown to the server that the code is for.
