@@ -174,11 +174,13 @@ struct Presence {
             } ?? """
                 s.run=(SELECT max(id) FROM runs) AND s.id>(SELECT chunked FROM runs WHERE id=s.run)
                 """
+        // Without the index: what of it was changed is found by the question that needs it, which need not have come.
         let rows = try connection.prepare(
             """
             SELECT s.data FROM segments s WHERE
             EXISTS (SELECT 1 FROM chunks c WHERE s.run=c.run AND s.id>=c.first_segment
-                AND s.id<c.first_segment+c.segments AND c.id<\(mark?.next["audio"] ?? .max) AND NOT EXISTS (SELECT 1 FROM batches b
+                AND s.id<c.first_segment+c.segments AND c.id<\(mark?.next["audio"] ?? .max)
+                AND NOT EXISTS (SELECT 1 FROM batches b NOT INDEXED
                 WHERE b.state=1 AND b.database=0 AND b.stream=2 AND c.id BETWEEN b.first AND b.last))
             OR (\(tail))
             """
