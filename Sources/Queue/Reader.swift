@@ -188,7 +188,10 @@ package final class Reader {
             return RecordDates(map: try loadClockMap(connection, through: last), boots: nil)
         }
         guard last >= 0 else {
-            return RecordDates(map: try loadClockMap(connection, through: -last), boots: nil)
+            // Its own map, which in the first version has no column for who vouched.
+            var map = ClockMap()
+            for entry in try clockEntries() where entry.id <= -last { map.add(entry) }
+            return RecordDates(map: map, boots: nil)
         }
         let map = try live.read { try loadClockMap($0, through: last) }
         return RecordDates(map: map, boots: liveBoots)
