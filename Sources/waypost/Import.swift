@@ -7,8 +7,8 @@ struct Import: ParsableCommand {
         commandName: "import",
         abstract: "Take over the configuration from a folder of a card or a stick.",
         discussion: """
-            Exit status: 0 nothing is wrong, 1 something on the card is, 2 failed; with --online 1 to try again, \
-            2 where the server refuses this device.
+            Exit status: 0 nothing is wrong, 1 something on the card is, 2 failed or no card is there yet; with --online \
+            1 to try again, 2 where the server refuses this device.
             """,
         shouldDisplay: false
     )
@@ -39,6 +39,7 @@ struct Import: ParsableCommand {
         for name in outcome.imported { Output.write("\(name): in force\n") }
         for problem in outcome.problems { Output.error("\(problem)") }
         if !outcome.imported.isEmpty { restartService() }
+        if outcome.isLater { return 2 }
         return outcome.problems.isEmpty ? 0 : 1
     }
 

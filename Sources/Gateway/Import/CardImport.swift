@@ -11,6 +11,8 @@ package struct ImportOutcome: Sendable, Equatable {
     package var imported: [String] = []
     /// What is wrong, as it is told on the card and by `status`.
     package var problems: [CardProblem] = []
+    /// The card's file system is not there: a slow or busy device may have it in a moment.
+    package var isLater = false
 }
 
 /// One look at a card, at a boot or when a stick is plugged in.
@@ -23,6 +25,9 @@ package struct CardImport {
         case card
         /// Plugged in to be taken over: it counts unless that is in force already.
         case stick
+
+        /// What `CardProblem.file` says of it.
+        var name: String { self == .card ? "" : "the stick" }
     }
 
     private let path: String
@@ -67,6 +72,13 @@ package struct CardImport {
         report.begin(medium, at: clock.now())
         try journal.finish()
         do {
+            guard isThere else {
+                let what = "its file system is not there or cannot be read"
+                let remedy = "check it on a computer, or write it anew"
+                let problem = CardProblem(file: medium.name, what, remedy)
+                let told = try tell(report, [problem])
+                return ImportOutcome(problems: told, isLater: medium == .card)
+            }
             guard let card = try open() else {
                 // A stick without the folder is somebody else's: nothing is told about it.
                 let told = try tell(report, medium == .card ? [] : nil)
@@ -85,14 +97,13 @@ package struct CardImport {
         return lock
     }
 
+    /// Whether the medium is, where one is expected.
+    private var isThere: Bool {
+        medium == .card && !places.isListed(path) || places.isMountPoint(path)
+    }
+
     /// What is there for this device; nil where nothing is.
     private func open() throws(CardProblem) -> CardFolder? {
-        let name = medium == .card ? "" : "the stick"
-        let isExpected = medium == .card ? places.isListed(path) : true
-        guard !isExpected || places.isMountPoint(path) else {
-            let what = "its file system is not there or cannot be read"
-            throw CardProblem(file: name, what, "check it on a computer, or write it anew")
-        }
         do throws(SystemError) {
             if medium == .card {
                 return access(path, F_OK) == 0 || errno != ENOENT ? try CardFolder(path) : nil
@@ -102,7 +113,7 @@ package struct CardImport {
             return try CardFolder("\(path)/\(folder)")
         } catch {
             let what = "cannot be read: \(error.reason)"
-            throw CardProblem(file: name, what, "check it on a computer")
+            throw CardProblem(file: medium.name, what, "check it on a computer")
         }
     }
 

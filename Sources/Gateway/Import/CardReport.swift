@@ -140,14 +140,12 @@ extension CardImport.Medium {
     }
 
     fileprivate var notEnded: CardProblem {
+        let remedy =
+            switch self {
+            case .card: "it is tried again by itself; `journalctl -u waypost-import` says why"
+            case .stick: "plug it in again, or check it on a computer"
+            }
         let what = "the look at it did not end: it was stopped, or waits for a read"
-        switch self {
-        case .card:
-            let remedy = "it is tried again by itself; `journalctl -u waypost-import` says why"
-            return CardProblem(file: "", what, remedy)
-        case .stick:
-            let remedy = "plug it in again, or check it on a computer"
-            return CardProblem(file: "the stick", what, remedy)
-        }
+        return CardProblem(file: name, what, remedy)
     }
 }

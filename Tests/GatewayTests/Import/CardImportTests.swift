@@ -73,7 +73,7 @@ import Upload
             #expect(
                 outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
             )
-            #expect(device.problems == outcome.problems)
+            #expect(device.problems == outcome.problems && !outcome.isLater)
             device.isMounted = true
             let gone = try device.start(.stick, from: stick.path + "/gone")
             #expect(gone.problems.first?.what.hasPrefix("cannot be read: ") == true)
@@ -98,7 +98,7 @@ import Upload
         #expect(
             outcome.problems.map(\.what) == ["its file system is not there or cannot be read"]
         )
-        #expect(device.problems == outcome.problems)
+        #expect(device.problems == outcome.problems && outcome.isLater)
         // The folder that it would be mounted on is there.
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         #expect(try CardImport(path, into: places).run().problems.count == 1)
