@@ -1,7 +1,8 @@
 """Looks at pages in a headless Chromium, as a person on a phone and at a desk, by day, by night and on paper.
 
 browser.py FOLDER COOKIE NAME=URL ... writes a picture of each into FOLDER, and prints a JSON array: what the console complained
-of, which addresses were asked, what is wider than the window, what is hard to read, what the Tab key reaches first.
+of, which addresses were asked, what is wider than the window, what is hard to read, what axe-core finds where deploy/test
+has installed it, what the Tab key reaches first.
 browser.py --desk FOLDER COOKIE NAME=URL ... only NAME.png, at a desk by day.
 browser.py --ask COOKIE URL opens one, and prints what each line of standard input comes to in it, as JSON.
 """
@@ -9,6 +10,7 @@ import base64
 import itertools
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,11 @@ CHECK = """(() => {
   return found;
 })()"""
 
+TOOLS = pathlib.Path(__file__).parents[2] / ".build/tools/lib"
+AXE = list(TOOLS.glob("python3*/site-packages/axe_playwright_python/axe.min.js"))
+# Every rule, best practices too: what breaks one, and where.
+BARRIERS = """axe.run(document, { resultTypes: ["violations"] }).then(found => found.violations.map(one =>
+  one.id + ": " + one.nodes.slice(0, 3).map(node => node.html.slice(0, 120)).join(" ")))"""
 
 # How long each sound on the page says that it is, once its player has looked; -1 where it cannot be played.
 SOUNDS = """Promise.all([...document.querySelectorAll("audio")].slice(0, 5).map(player => new Promise(done => {
@@ -144,6 +151,14 @@ def addresses(events):
     return [url for url in found if not url.startswith("data:image/svg+xml")]
 
 
+def barriers(browser):
+    """What axe-core finds; None where it is not installed."""
+    if not AXE:
+        return None
+    browser.run(AXE[0].read_text())
+    return browser.run(BARRIERS)
+
+
 def look(browser, folder, name, url, size, scheme):
     width, height, mobile = SIZES[size]
     medium, colours = SCHEMES[scheme]
@@ -153,7 +168,7 @@ def look(browser, folder, name, url, size, scheme):
     browser.picture(f"{folder}/{name}-{size}-{scheme}.png")
     return {
         "name": f"{name}-{size}-{scheme}", "title": browser.run("document.title"),
-        "text": browser.run("document.body.innerText"), "marks": browser.run(CHECK),
+        "text": browser.run("document.body.innerText"), "marks": browser.run(CHECK), "barriers": barriers(browser),
         "overflow": browser.run("document.documentElement.scrollWidth - innerWidth"),
         "tab": browser.tab(), "sounds": browser.run(SOUNDS), "complaints": list(complaints(browser.events)), "addresses": addresses(browser.events)}
 

@@ -10,6 +10,8 @@ import Testing
         var text: String
         /// What is hard to read or has no name.
         var marks: [String]
+        /// What axe-core finds, where `deploy/test` has installed it.
+        var barriers: [String]?
         /// Pixels that are wider than the window.
         var overflow: Int
         /// What the Tab key reaches first.
@@ -168,6 +170,7 @@ import Testing
         for look in looks {
             #expect(look.overflow <= 0, "\(look.name)")
             #expect(look.marks == [], "\(look.name)")
+            #expect(look.barriers ?? [] == [], "\(look.name)")
             #expect(look.complaints == [], "\(look.name)")
             #expect(look.addresses.allSatisfy { $0.hasPrefix("http://127.0.0.1:") }, "\(look.name)")
             let first = look.name.hasPrefix("login") ? "Log in" : "To the content"

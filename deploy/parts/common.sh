@@ -27,6 +27,8 @@ lake=(duckdb==2.0.0 boto3==1.44.5)
 spark=(pyspark==4.1.4)
 # Other people's decoders, to compare ours with.
 decoders=(bthome-ble==3.25.0 ruuvitag-sensor==4.1.0 ibeacon-ble==1.2.0)
+# Deque's axe-core 4.12.1 (MPL-2.0) as a package; nothing else of it is used.
+axe="axe-playwright-python==0.1.8"
 
 say() { printf '== %s\n' "$*"; }
 
@@ -78,6 +80,13 @@ install_store() {
     .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
+}
+
+# What looks for barriers on the page, into the same place.
+install_axe() {
+    compgen -G '.build/tools/lib/python3*/site-packages/axe_playwright_python/axe.min.js' >/dev/null && return 0
+    say "installing $axe into .build/tools"
+    .build/tools/bin/python3 -m pip install -q --no-deps "$axe"
 }
 
 # The decoders that the tests compare ours with, into the same place.
