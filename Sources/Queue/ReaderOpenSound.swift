@@ -10,10 +10,19 @@ extension Reader {
     /// The last segments of the last run that are in no chunk, as a chunk; nil where all are in one.
     func soundWithoutChunk() throws -> Stored<Chunk>? {
         guard let run = try unchunkedRun() else { return nil }
+        do {
+            return try segments(of: run, try unchunked(run))
+        } catch let error as SQLiteError where error.isDamage && mark == nil && version >= 5 {
+            // The page that is damaged may be of a run before it: all those have their chunks.
+            return try segments(of: run, "id>(SELECT max(chunked) FROM runs)")
+        }
+    }
+
+    private func segments(of run: AudioRun, _ condition: String) throws -> Stored<Chunk>? {
         let rows = try query(
             """
             SELECT id, boot, boottime, wall, frames, mean_square FROM segments
-            WHERE \(try unchunked(run)) AND run=\(run.id) ORDER BY id LIMIT \(Self.longest + 1)
+            WHERE \(condition) AND run=\(run.id) ORDER BY id LIMIT \(Self.longest + 1)
             """
         )
         var tail: Stored<Chunk>?
