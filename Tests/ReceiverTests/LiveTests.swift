@@ -119,7 +119,8 @@ import Testing
         try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
         try receiver.expectService()
         try waitUntil("a place", limit: .seconds(120)) {
-            for client in clients { _ = client.sip(100) }
+            // Ten kilobytes a second: never silent, and too slow.
+            for client in clients { _ = client.sip(1000) }
             usleep(100_000)
             return try browser.live().answer()?.status == 200
         }

@@ -24,7 +24,12 @@ final class RawClient: @unchecked Sendable {
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
         setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
         var window = window
-        if window > 0 { setsockopt(number, SOL_SOCKET, SO_RCVBUF, &window, 4) }
+        if window > 0 {
+            setsockopt(number, SOL_SOCKET, SO_RCVBUF, &window, 4)
+            // Segments as on a real network: with those of loopback the other end would send a megabyte ahead.
+            var segment: Int32 = 1000
+            setsockopt(number, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, 4)
+        }
         guard Self.with(address, 0, { Glibc.bind(number, $0, $1) }) == 0,
             Self.with("127.0.0.1", port, { connect(number, $0, $1) }) == 0
         else { throw NeverHappened(what: "a connection from \(address)") }
