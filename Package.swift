@@ -41,8 +41,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// A test as everything else is; with WAYPOST_FUZZ set (deploy/fuzz), a program under libFuzzer.
 let fuzzing: [Target] = {
     let fuzzed: [Target.Dependency] = [
-        "Beacons", "Location", "Containers", "Upload", "Gateway", "Queue", "Streams", "Board",
-        "Configuration", "Host", "Ingest",
+        "Beacons", "Location", "Containers", "Upload", "Requests", "Gateway", "Queue", "Streams",
+        "Board", "Configuration", "Host", "Ingest",
         "Support",
     ]
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
@@ -149,18 +149,19 @@ let package = Package(
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),
+        module("Requests", ["Host", "Board", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"]),
         module(
             "Upload",
             [
                 "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Containers",
-                "CCurl", "CCrypto", "CZlib", "CZstd",
+                "Requests", "CCurl",
             ]
         ),
         module(
             "Gateway",
             [
                 "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Location",
-                "Audio", "Upload", "Containers", "CLinux",
+                "Audio", "Upload", "Requests", "Containers", "CLinux",
             ]
         ),
         module(
@@ -189,7 +190,7 @@ let package = Package(
             name: "waypost-bench",
             dependencies: [
                 "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Audio", "Beacons",
-                "Upload", "Gateway", "CLinux", "CBaseline",
+                "Upload", "Requests", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
@@ -215,8 +216,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedDisk", "Configuration", "Upload", "Queue", "Streams", "SQLite", "Host",
-                "Board",
+                "SimulatedDisk", "Configuration", "Upload", "Requests", "Queue", "Streams",
+                "SQLite", "Host", "Board",
             ],
             path: "Tests/Simulation/World",
             swiftSettings: strict
@@ -252,23 +253,22 @@ let package = Package(
         tests(
             "Upload",
             [
-                "Upload", "Configuration", "Queue", "Streams", "Host", "Board", "CZlib", "CZstd",
-                "CLinux",
+                "Upload", "Requests", "Configuration", "Queue", "Streams", "Host", "Board", "CZlib",
+                "CZstd", "CLinux",
             ]
         ),
         tests(
             "Gateway",
             [
-                "Gateway", "Configuration", "Upload", "Queue", "Streams", "Beacons", "Location",
-                "Audio", "Host",
-                "Board", "CLinux",
+                "Gateway", "Configuration", "Upload", "Requests", "Queue", "Streams", "Beacons",
+                "Location", "Audio", "Host", "Board", "CLinux",
             ]
         ),
         tests(
             "Receiver",
             [
-                "waypost-receiver", "Ingest", "Configuration", "Upload", "Queue", "Streams", "Host",
-                "Board", "CZlib", "CZstd",
+                "waypost-receiver", "Ingest", "Configuration", "Upload", "Requests", "Queue",
+                "Streams", "Host", "Board", "CZlib", "CZstd",
             ]
         ),
         tests(

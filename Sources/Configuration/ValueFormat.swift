@@ -1,17 +1,10 @@
 // How a kind of value is read from the file or the environment, and written back as TOML.
-internal import Host
+package import Host
 
-/// Why a value was refused.
-package struct Mismatch: Error, Equatable {
-    package var message: String
-
-    package init(_ message: String) {
-        self.message = message
-    }
-
+extension Mismatch {
     /// A value of the wrong type.
     package init(found literal: Literal) {
-        message = "found \(literal.found)"
+        self.init("found \(literal.found)")
     }
 }
 

@@ -1,6 +1,7 @@
 // From the configuration to what each part needs to know.
 internal import Host
 internal import Queue
+internal import Requests
 internal import Streams
 internal import Upload
 

@@ -3,23 +3,6 @@ internal import SQLite
 internal import Streams
 package import Host
 
-/// Bytes that HTTP sent and received, headers and retries included.
-package struct Traffic: Sendable, Equatable {
-    package var sent: Int64
-    package var received: Int64
-
-    package init(sent: Int64 = 0, received: Int64 = 0) {
-        self.sent = sent
-        self.received = received
-    }
-
-    package var total: Int64 { sent + received }
-
-    package static func + (left: Self, right: Self) -> Self {
-        Self(sent: left.sent + right.sent, received: left.received + right.received)
-    }
-}
-
 /// The bytes of one day, counted in days since 1970-01-01 UTC.
 package struct DayTraffic: Sendable, Equatable {
     package var day: Int64

@@ -1,4 +1,5 @@
 // Where uploads go, and as whom.
+package import Requests
 package import Streams
 
 /// What is special to a bucket as the place that uploads go to.

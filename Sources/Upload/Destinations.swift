@@ -1,6 +1,6 @@
 // The destinations there are.
 package import Host
-package import Queue
+internal import Queue
 internal import Streams
 
 extension DestinationSettings {

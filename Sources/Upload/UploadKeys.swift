@@ -1,6 +1,7 @@
 // The keys of `[upload]`, and what they may be together.
 package import Configuration
 internal import Host
+internal import Requests
 
 extension UploadSettings: Configurable {
     package static var keys: [Key<Self>] {

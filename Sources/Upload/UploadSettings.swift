@@ -1,4 +1,5 @@
 // What the configuration says of uploads.
+package import Requests
 
 /// `[upload]`: where data goes, how often and how much at a time.
 package struct UploadSettings: Sendable, Equatable {
@@ -19,7 +20,7 @@ package struct UploadSettings: Sendable, Equatable {
     /// Of the grid whose ticks call for syncs.
     package var interval = Duration.seconds(300)
     /// No progress for this long ends a request.
-    package var timeout = Duration.seconds(30)
+    package var timeout = TransportSettings.usualTimeout
     /// Of a body before compression.
     package var maxBatchBytes = 8 << 20
     package var compression = Compression.gzip

@@ -2,6 +2,7 @@
 import Glibc
 import Host
 import Queue
+import Requests
 import Streams
 import Upload
 

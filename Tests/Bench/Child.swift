@@ -3,6 +3,7 @@ import CLinux
 import Glibc
 import Host
 import Queue
+import Requests
 import Streams
 import Upload
 

@@ -5,6 +5,7 @@ import Configuration
 import Glibc
 import Host
 import Queue
+import Requests
 import SQLite
 import Streams
 import Synchronization

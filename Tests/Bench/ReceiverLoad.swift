@@ -2,6 +2,7 @@
 import CLinux
 import Glibc
 import Host
+import Requests
 import Synchronization
 import Upload
 

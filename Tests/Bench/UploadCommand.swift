@@ -2,6 +2,7 @@
 import ArgumentParser
 import Glibc
 import Queue
+import Requests
 import Streams
 import Upload
 

@@ -1,5 +1,6 @@
 // What `waypost-bench upload` found: a table for people, an object for programs.
 import Queue
+import Requests
 import Streams
 import Upload
 

@@ -4,6 +4,7 @@ import Configuration
 import Glibc
 import Host
 import Queue
+import Requests
 import Streams
 import Synchronization
 import Upload

@@ -1,6 +1,7 @@
 // `waypost-bench worker`: one side of one case, in a process of its own; started by the bench.
 import ArgumentParser
 import Queue
+import Requests
 import Streams
 import Upload
 

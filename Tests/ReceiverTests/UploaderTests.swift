@@ -4,6 +4,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import Requests
 import Streams
 import Support
 import Testing

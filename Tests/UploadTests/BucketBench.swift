@@ -8,6 +8,7 @@ import Streams
 import Support
 import Testing
 
+@testable import Requests
 @testable import Upload
 
 /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.

@@ -8,6 +8,7 @@ import Streams
 import Support
 import Testing
 
+@testable import Requests
 @testable import Upload
 
 // One store at a time: each is a Python process of some 100 MB.

@@ -1,5 +1,6 @@
 import Host
 import Queue
+import Requests
 import Testing
 
 @testable import Upload

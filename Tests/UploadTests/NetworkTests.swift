@@ -7,6 +7,7 @@ import Queue
 import Streams
 import Support
 import Testing
+@testable import Requests
 @testable import Upload
 
 @Suite struct NetworkTests {

@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import Host
 import Queue
+import Requests
 import Streams
 import Support
 import Testing

@@ -3,6 +3,7 @@ import Board
 import Foundation
 import Host
 import Queue
+import Requests
 import Streams
 import Testing
 import Upload

@@ -1,6 +1,7 @@
 import Board
 import Host
 import Queue
+import Requests
 import Streams
 import Testing
 import Upload

@@ -1,6 +1,6 @@
 // What the beacon source is told.
 package import Configuration
-internal import Host
+package import Host
 package import Streams
 
 /// What the beacon source needs to know (`[beacons]`).

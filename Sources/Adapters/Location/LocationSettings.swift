@@ -1,5 +1,6 @@
 // What the location source is told.
 package import Configuration
+package import Host
 
 /// What the location source needs to know (`[location]`).
 package struct LocationSettings: Configurable {

@@ -1,6 +1,7 @@
 // What the checks of the doctor are told.
 internal import Glibc
 internal import Host
+internal import Requests
 
 /// What the checks are told.
 package struct DoctorInput: Sendable {

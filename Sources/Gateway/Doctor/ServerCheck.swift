@@ -2,6 +2,7 @@
 internal import Board
 internal import Configuration
 internal import Host
+internal import Requests
 internal import Upload
 
 struct ServerCheck {

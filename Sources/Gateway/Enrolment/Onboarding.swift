@@ -4,6 +4,7 @@ internal import CLinux
 internal import Configuration
 internal import Glibc
 internal import Host
+internal import Requests
 internal import Upload
 
 /// Enrols this device, and writes down what the gateway needs for it.

@@ -3,6 +3,7 @@ internal import Board
 internal import Configuration
 internal import Glibc
 package import Host
+internal import Requests
 internal import Upload
 
 /// Asks the server that a card named, once; the unit that runs it tries again.

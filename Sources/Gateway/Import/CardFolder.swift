@@ -2,6 +2,7 @@
 internal import CLinux
 internal import Glibc
 internal import Host
+internal import Requests
 internal import Upload
 
 /// A file of a card that can be used.

@@ -3,6 +3,7 @@ internal import CLinux
 internal import Configuration
 internal import Glibc
 internal import Host
+internal import Requests
 internal import Upload
 
 /// What an import did.

@@ -1,6 +1,7 @@
 // A secret on a card: one line of a text file, and what stands there once the device has it.
 internal import Board
 internal import Host
+internal import Requests
 
 enum CardSecret {
     /// The secret in the text of a file, as it is kept; nil where there is none (any more).

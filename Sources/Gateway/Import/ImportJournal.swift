@@ -1,6 +1,7 @@
 // How a card's files come into force together: a power cut leaves all of them, or none.
 internal import Glibc
 internal import Host
+internal import Requests
 
 /// Gathers files in a folder, and puts them into their places once the folder has its final name.
 ///

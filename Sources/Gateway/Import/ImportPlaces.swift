@@ -3,6 +3,7 @@ internal import CLinux
 internal import Configuration
 internal import Glibc
 internal import Host
+internal import Requests
 
 /// The paths of an import.
 package struct ImportPlaces: Sendable {

@@ -1,6 +1,7 @@
 // What the device has for its server, where a configuration names another one.
 internal import Configuration
 internal import Host
+internal import Requests
 internal import Upload
 
 /// A secret that a new configuration cannot use.

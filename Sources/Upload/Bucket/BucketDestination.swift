@@ -2,6 +2,7 @@
 internal import Board
 internal import Host
 internal import Queue
+internal import Requests
 internal import Streams
 
 /// Stores batches; lives on the sync's thread.

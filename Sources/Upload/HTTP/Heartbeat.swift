@@ -1,6 +1,7 @@
 // A call to a watcher that all is well: who misses it for long tells a person.
 internal import Host
 internal import Queue
+internal import Requests
 
 /// Fetches an address at most once a minute; lives on the uploader's thread.
 ///

@@ -1,6 +1,7 @@
 // The line to an endpoint: its connection, and the cap on bytes a second over all requests.
 internal import Host
 internal import Queue
+internal import Requests
 
 /// Owns the transport of a destination; used by its thread only.
 final class Line {

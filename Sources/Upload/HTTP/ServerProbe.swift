@@ -3,6 +3,7 @@ internal import Board
 internal import CCurl
 internal import Glibc
 package import Host
+package import Requests
 
 /// Tries name, connection and TLS, each with words of its own; sends no request.
 package enum ServerProbe {

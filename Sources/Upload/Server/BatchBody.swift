@@ -1,6 +1,7 @@
 // The body of a batch: the same bytes each time it is produced.
 internal import Host
 package import Queue
+package import Requests
 internal import Streams
 
 /// What stands around the records of every body.

@@ -1,6 +1,7 @@
 // The body of a batch that is not frozen yet: made once, while it is found out how much fits.
 internal import Host
 package import Queue
+package import Requests
 internal import Streams
 
 /// Goes through a pending range once: finds the last record that fits, and compresses the body on the way.

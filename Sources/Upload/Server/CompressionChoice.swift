@@ -1,4 +1,5 @@
 // Which compression a server takes: the one configured until it answers 415.
+package import Requests
 
 /// The compression in use; a server's refusal is remembered as long as this value lives.
 package struct CompressionChoice: Sendable {

@@ -1,7 +1,8 @@
 // Asking a server whether it knows this device, before anything is collected for it.
 internal import Board
 package import Host
-package import Queue
+internal import Queue
+package import Requests
 internal import Streams
 
 /// Checks URL, TLS and token against the server in one request; or has it give a token for a code.

@@ -1,6 +1,7 @@
 // An ingest server as the destination: one request a batch (contract, section 3).
 internal import Host
 internal import Queue
+internal import Requests
 internal import Streams
 
 /// Posts batches; lives on the sync's thread.

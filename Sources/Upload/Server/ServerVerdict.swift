@@ -1,6 +1,7 @@
 // What a server's answer means (contract, section 3).
 internal import Board
 internal import Host
+package import Requests
 
 extension Verdict {
     /// The table of the contract, row by row.

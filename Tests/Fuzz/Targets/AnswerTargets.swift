@@ -5,6 +5,7 @@ import Host
 import Support
 import Synchronization
 
+@testable import Requests
 @testable import Upload
 
 enum AnswerTargets {

@@ -1,6 +1,7 @@
 // The keys of an object store: both forms of the file, who may read it, and that no error shows them.
 import Board
 import Foundation
+import Requests
 import Support
 import Testing
 

@@ -1,5 +1,6 @@
 // The server of a simulated world: behaves well or badly, forgets nothing, and checks what it gets.
 internal import Host
+internal import Requests
 internal import Streams
 internal import Upload
 

@@ -2,6 +2,7 @@
 internal import Board
 internal import Host
 internal import Queue
+internal import Requests
 internal import SimulatedDisk
 internal import Streams
 internal import Upload

@@ -1,41 +1,39 @@
 // A real object store (moto) in a process of its own, and what an analyst reads from it.
-import Foundation
-import Glibc
-import Support
-import Testing
+package import Foundation
+internal import Glibc
 
 /// `Tests/Peers/store.py`: checks each signature, and does to objects what it is told.
-final class ObjectStore {
-    static let root = Tree.root
-    static var python: String {
+package final class ObjectStore {
+    package static let root = Tree.root
+    package static var python: String {
         ProcessInfo.processInfo.environment["WAYPOST_TEST_PYTHON"]
             ?? root.appendingPathComponent(".build/tools/bin/python3").path
     }
 
-    struct Access: Decodable {
-        var endpoint: String
-        var bucket: String
-        var id: String
-        var secret: String
+    package struct Access: Decodable {
+        package var endpoint: String
+        package var bucket: String
+        package var id: String
+        package var secret: String
 
-        var url: String { "\(endpoint)/\(bucket)" }
-        var keys: String { "\(id):\(secret)" }
+        package var url: String { "\(endpoint)/\(bucket)" }
+        package var keys: String { "\(id):\(secret)" }
     }
 
-    struct Failed: Error {
-        var what: String
+    package struct Failed: Error {
+        package var what: String
     }
 
     /// What one query over the whole bucket gave.
-    struct Contents: Decodable {
-        struct Row: Decodable, Equatable {
-            var stream: String
-            var date: String
-            var device: String
-            var records: Int
-            var ids: Int
+    package struct Contents: Decodable {
+        package struct Row: Decodable, Equatable {
+            package var stream: String
+            package var date: String
+            package var device: String
+            package var records: Int
+            package var ids: Int
 
-            init(from decoder: any Decoder) throws {
+            package init(from decoder: any Decoder) throws {
                 var cells = try decoder.unkeyedContainer()
                 stream = try cells.decode(String.self)
                 date = try cells.decode(String.self)
@@ -45,19 +43,19 @@ final class ObjectStore {
             }
         }
 
-        var rows: [Row]
+        package var rows: [Row]
         /// Media types by key.
-        var objects: [String: String]
+        package var objects: [String: String]
         /// The first four bytes of each file that a record of sound names.
-        var sound: [String: String]
+        package var sound: [String: String]
     }
 
-    let access: Access
+    package let access: Access
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
 
-    init(faults: [String] = []) throws {
+    package init(faults: [String] = []) throws {
         process.executableURL = URL(fileURLWithPath: Self.python)
         process.arguments =
             [Self.root.appendingPathComponent("Tests/Peers/store.py").path] + faults
@@ -78,7 +76,7 @@ final class ObjectStore {
     }
 
     /// The next object that was put, as `FAULT KEY`; waits for it.
-    func nextPut() -> String {
+    package func nextPut() -> String {
         let line = Self.line(from: output)
         return line.replacingOccurrences(of: "PUT ", with: "")
             .replacingOccurrences(of: "/\(access.bucket)/", with: "")
@@ -93,7 +91,7 @@ final class ObjectStore {
     }
 
     /// Reads all objects back and asks DuckDB what is in them.
-    func contents() throws -> Contents {
+    package func contents() throws -> Contents {
         let folder = NSTemporaryDirectory() + "waypost-lake-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let reader = Process()

@@ -2,8 +2,6 @@
 package import Board
 internal import CCurl
 package import Host
-internal import Queue
-internal import Streams
 
 /// What became of a request.
 package enum Exchange: Sendable, Equatable {
@@ -21,10 +19,10 @@ package struct Transport: ~Copyable {
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
     /// Bytes of all requests until it is cleared.
-    let meter: WireMeter
+    package let meter: WireMeter
 
     /// Once a process, before other threads use libcurl (curl_global_init(3)).
-    static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    package static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     package init(_ settings: TransportSettings) throws {
         guard Self.isInitialised, let multi = curl_multi_init(), let easy = curl_easy_init() else {
@@ -65,12 +63,12 @@ package struct Transport: ~Copyable {
     }
 
     /// Fetches an address; returns when it is answered, has failed, or `stop` is raised.
-    borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
+    package borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
         send(MemoryBody([]), headers: [], to: url, isGet: true, until: stop)
     }
 
     /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
-    borrowing func put(
+    package borrowing func put(
         _ body: any RequestBody,
         headers: [String],
         to url: String,
@@ -293,10 +291,10 @@ package struct Transport: ~Copyable {
 }
 
 /// Adds up bytes on the wire; used by the transport's thread only.
-final class WireMeter {
-    private(set) var traffic = Traffic()
+package final class WireMeter {
+    package private(set) var traffic = Traffic()
 
     func add(_ more: Traffic) { traffic = traffic + more }
 
-    func clear() { traffic = Traffic() }
+    package func clear() { traffic = Traffic() }
 }

@@ -39,7 +39,7 @@ package struct Answer: Sendable, Equatable {
     }
 
     /// The server's message for people: one line, at most 200 characters.
-    var message: String {
+    package var message: String {
         let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)
         return cut.isEmpty ? "HTTP \(status)" : "HTTP \(status): \(cut)"
     }

@@ -1,7 +1,5 @@
 // Where objects lie in a bucket: the Hive layout that query engines read as it stands.
 package import Host
-internal import Queue
-internal import Streams
 
 /// The names of objects, as they are before percent-encoding.
 package struct BucketFolder: Sendable, Equatable {
@@ -23,12 +21,12 @@ package struct BucketFolder: Sendable, Equatable {
 }
 
 /// What a signed request to a bucket is made of.
-enum BucketURL {
+package enum BucketURL {
     /// The address of an object; `bucket` is the configured URL.
     ///
     /// Percent-encoded as signatures want it, because libcurl 7.88 signs a path as it is given: a store
     /// would sign `=` as `%3D`. Keys hold no other character that needs it.
-    static func object(_ key: String, in bucket: String) -> String {
+    package static func object(_ key: String, in bucket: String) -> String {
         let base = bucket.hasSuffix("/") ? String(bucket.dropLast()) : bucket
         var path = ""
         for character in key {
@@ -38,14 +36,9 @@ enum BucketURL {
     }
 }
 
-/// The name of a chunk's file: when it begins, and which record it is.
-func soundName(_ start: WallTime, id: String, codec: AudioCodec) -> String {
-    "\(start.rfc3339.filter { $0.isNumber || $0.isLetter })_\(id).\(codec.format)"
-}
-
 extension Compression {
     /// What engines know a compressed file by.
-    var fileSuffix: String {
+    package var fileSuffix: String {
         switch self {
         case .gzip: ".gz"
         case .zstd: ".zst"
@@ -56,23 +49,11 @@ extension Compression {
     /// The media type of newline-delimited JSON in this encoding.
     ///
     /// No `Content-Encoding`: a client would then undo what the object's name promises.
-    var objectType: String {
+    package var objectType: String {
         switch self {
         case .gzip: "application/gzip"
         case .zstd: "application/zstd"
         case .none: "application/x-ndjson"
-        }
-    }
-}
-
-extension AudioCodec {
-    /// The media type of its files.
-    var mediaType: String {
-        switch self {
-        case .opus: "audio/ogg"
-        case .wav: "audio/wav"
-        case .flac: "audio/flac"
-        case .aac: "audio/aac"
         }
     }
 }

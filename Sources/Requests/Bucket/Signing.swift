@@ -2,12 +2,18 @@
 internal import CCurl
 
 /// What turns a request into a signed PUT of an object.
-struct RequestSigning {
+package struct RequestSigning {
     var region: String
     /// `ID:SECRET`.
     var keys: String
     /// The body's SHA-256 in hex.
     var digest: String
+
+    package init(region: String, keys: String, digest: String) {
+        self.region = region
+        self.keys = keys
+        self.digest = digest
+    }
 
     /// A store refuses to keep other bytes than these, and the signature covers them by it.
     ///

@@ -1,11 +1,11 @@
 // Files with secrets: only their owner may use them, or systemd has put them there.
-internal import Board
+package import Board
 internal import CLinux
 internal import Glibc
 internal import Host
 
 /// One kind of file with a secret, and how its errors speak of it.
-struct SecretFile: Sendable {
+package struct SecretFile: Sendable {
     /// As messages begin: `token file`.
     var name: String
     /// What it holds: `device token`.
@@ -19,10 +19,26 @@ struct SecretFile: Sendable {
     /// What to do when it is missing.
     var advice: String
 
+    package init(
+        name: String,
+        secret: String,
+        key: String,
+        credential: String,
+        limit: Int,
+        advice: String
+    ) {
+        self.name = name
+        self.secret = secret
+        self.key = key
+        self.credential = credential
+        self.limit = limit
+        self.advice = advice
+    }
+
     /// The bytes of the configured file, else of the credential; more than the limit where there are more.
     ///
     /// `target`: the URL that they will be sent to. Throws a `Failure` that names the file, what is wrong and what to do.
-    func read(
+    package func read(
         _ file: String?,
         _ environment: [String: String],
         for target: String?

@@ -30,8 +30,8 @@ package final class MemoryBody: RequestBody {
 }
 
 /// A body that is all there, in pieces as they were made.
-final class PiecesBody: RequestBody {
-    let length: Int
+package final class PiecesBody: RequestBody {
+    package let length: Int
     private let pieces: [[UInt8]]
     private var next = 0
     private var piece: ArraySlice<UInt8> = []
@@ -41,12 +41,12 @@ final class PiecesBody: RequestBody {
         self.length = length
     }
 
-    func rewind() {
+    package func rewind() {
         next = 0
         piece = []
     }
 
-    func read(atMost limit: Int) -> ArraySlice<UInt8> {
+    package func read(atMost limit: Int) -> ArraySlice<UInt8> {
         if piece.isEmpty, next < pieces.count {
             piece = pieces[next][...]
             next += 1
@@ -58,14 +58,16 @@ final class PiecesBody: RequestBody {
 }
 
 /// The pieces of a body while they are few; their length in any case.
-struct KeptPieces {
+package struct KeptPieces {
     /// Up to here a finished body is kept in memory; a larger one is produced once more as it is sent.
-    static let limit = 1 << 20
+    package static let limit = 1 << 20
 
-    private(set) var length = 0
+    package private(set) var length = 0
     private var pieces: [[UInt8]]? = []
 
-    mutating func append(_ piece: [UInt8]) {
+    package init() {}
+
+    package mutating func append(_ piece: [UInt8]) {
         guard !piece.isEmpty else { return }
         length += piece.count
         if length > Self.limit { pieces = nil }
@@ -73,5 +75,5 @@ struct KeptPieces {
     }
 
     /// The whole body; nil when it was too large.
-    var body: PiecesBody? { pieces.map { PiecesBody($0, length: length) } }
+    package var body: PiecesBody? { pieces.map { PiecesBody($0, length: length) } }
 }

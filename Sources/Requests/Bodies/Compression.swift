@@ -20,16 +20,16 @@ package enum Compression: String, Sendable, CaseIterable {
 }
 
 /// Compresses a body's pieces, or passes them on as they are.
-struct PieceCompressor {
-    let compression: Compression
+package struct PieceCompressor {
+    package let compression: Compression
     private var compressor: (any BodyCompressor)?
 
-    init(_ compression: Compression) {
+    package init(_ compression: Compression) {
         self.compression = compression
     }
 
     /// What comes out for a piece, which may be nothing; with the last piece, all that is left.
-    mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
+    package mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
         compressor = try compressor ?? compression.compressor()
         guard let compressor else { return piece }
         var output: [UInt8] = []

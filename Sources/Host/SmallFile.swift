@@ -1,18 +1,17 @@
 // Small files that hold a setting, a token or an id: read whole, written so that they last.
-internal import CLinux
+package import CLinux
 internal import Glibc
-internal import Host
 
 /// A file that was read whole.
-struct SmallFile {
+package struct SmallFile {
     /// At most one byte more than the limit asked for: that many means it is larger.
-    var bytes: [UInt8]
-    var mode: mode_t
+    package var bytes: [UInt8]
+    package var mode: mode_t
 
-    var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    package var isRegular: Bool { mode & S_IFMT == S_IFREG }
 
     /// Reads a file; a pipe is read to its end only if it may `wait` for the other side.
-    static func read(
+    package static func read(
         _ path: String,
         limit: Int,
         wait: Bool = false
@@ -30,7 +29,7 @@ struct SmallFile {
     /// Makes `name` in `directory` at once, whole and durable: after a power cut it is there or it is not.
     ///
     /// False, and nothing is changed, when there is one already.
-    static func create(
+    package static func create(
         _ name: String,
         in directory: String,
         _ bytes: [UInt8]
@@ -54,7 +53,7 @@ struct SmallFile {
     ///
     /// `keepsOwner`: it keeps the mode and the owner of the one that it replaces; `isSynced`: a power cut may not
     /// take it.
-    static func replace(
+    package static func replace(
         _ path: String,
         _ bytes: [UInt8],
         mode: mode_t,

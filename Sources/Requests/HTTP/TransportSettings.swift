@@ -2,6 +2,8 @@
 
 /// Where requests go and how.
 package struct TransportSettings: Sendable {
+    package static let usualTimeout = Duration.seconds(30)
+
     package var endpoint: String
     /// No progress for this long ends a request.
     package var timeout: Duration
@@ -14,7 +16,7 @@ package struct TransportSettings: Sendable {
 
     package init(
         endpoint: String,
-        timeout: Duration = UploadSettings().timeout,
+        timeout: Duration = usualTimeout,
         userAgent: String,
         certificateFile: String? = nil,
         pinnedPublicKey: String? = nil,
@@ -34,7 +36,7 @@ extension TransportSettings {
     var patience: Duration { timeout + .seconds(maxRate.map { (128 << 10) / max(1, $0) } ?? 0) }
 
     /// An address in the clear of this machine itself.
-    var staysOnThisMachine: Bool {
+    package var staysOnThisMachine: Bool {
         guard case .success(let place) = Endpoint.parse(endpoint) else { return false }
         return !place.isEncrypted && place.isLoopback
     }

@@ -1,7 +1,7 @@
 // SHA-256 from libcrypto, which object stores check a body by, and by which a changed file is known.
 internal import Board
 internal import CCrypto
-internal import Streams
+internal import Host
 
 /// Digests bytes that come in pieces of any length; owns libcrypto's context.
 package struct SHA256: ~Copyable {
@@ -27,7 +27,7 @@ package struct SHA256: ~Copyable {
     package consuming func finish() throws -> String {
         var bytes = [UInt8](repeating: 0, count: Self.length)
         try Self.check(EVP_DigestFinal_ex(context, &bytes, nil), "EVP_DigestFinal_ex")
-        return Hex.text(bytes)
+        return hex(bytes)
     }
 
     private static func check(_ code: Int32, _ function: String) throws {

@@ -1,6 +1,5 @@
 // The keys of an object store: read from a file that only its owner can read, and shown to nobody.
 package import Board
-internal import Configuration
 internal import Host
 
 /// Reads the keys of an S3-compatible store; no error shows any of its text.
@@ -39,7 +38,7 @@ package enum StoreKeys {
     }
 
     /// Why a text holds no keys; nil where it does.
-    static func problem(in text: String) -> String? {
+    package static func problem(in text: String) -> String? {
         if case .failure(let problem) = keys(in: text) { problem.message } else { nil }
     }
 

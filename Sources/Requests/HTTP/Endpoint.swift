@@ -1,7 +1,6 @@
 // The upload URL, taken apart far enough to refuse what must not be sent to (RFC 3986, section 3).
-package import Configuration
 internal import Glibc
-internal import Host
+package import Host
 
 /// What the rules of the configuration need to know of the upload URL.
 package struct Endpoint: Equatable {

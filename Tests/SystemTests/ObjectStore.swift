@@ -1,1 +1,0 @@
-../UploadTests/ObjectStore.swift
