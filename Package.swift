@@ -166,7 +166,10 @@ let package = Package(
         ),
         module(
             "Ingest",
-            ["Host", "SQLite", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd", "CCrypto"]
+            [
+                "Host", "Board", "SQLite", "Requests", "CLinux", "CMicrohttpd", "CCurl", "CZlib",
+                "CZstd", "CCrypto",
+            ]
         ),
         .executableTarget(
             name: "waypost",
@@ -181,7 +184,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Ingest", "Host",
+                "Ingest", "Requests", "Host",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

@@ -2,24 +2,23 @@
 import Foundation
 
 /// Answers ingest requests.
-package struct IngestServer: HTTPApplication {
+package struct IngestServer: ReceiverApplication {
     /// Most bytes of a request for a token.
     private static let enrolmentLimit = 4096
 
     private let archive: Archive
     private let follower: IndexFollower
-    /// What inflating and checking costs in memory, it costs so many times at most; storing costs little.
-    private let checking = DispatchSemaphore(value: 2)
+    private let requests: BatchRequests
     private let tokens: TokenList
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
     private let page: FleetPage
     private let alerts: Alerts
-    private let maxBody: Int
     private let log: ServerLog
     private let version: String
     private let isBehindProxy: Bool
-    package let spoolFolder: String
+
+    package var spoolFolder: String { requests.spoolFolder }
 
     /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `isBehindProxy`: clients are told apart
     /// by what a proxy says of them.
@@ -42,25 +41,24 @@ package struct IngestServer: HTTPApplication {
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
         page = try FleetPage(directory: directory, enrolments: enrolments, fleet: fleet)
         alerts = try Alerts(directory: directory, settings: settings, fleet: fleet, log: log)
-        spoolFolder = directory
+        requests = BatchRequests(maxBody: maxBody, spoolFolder: directory)
         self.tokens = tokens
-        self.maxBody = maxBody
         self.version = version
         self.isBehindProxy = isBehindProxy
         self.log = log
     }
 
-    /// It serves no more; what it does beside that ends soon.
+    package func windDown() {}
+
     package func finish() {
         follower.finish()
         page.finish()
         alerts.finish()
     }
 
-    /// It serves now, so devices can be late.
-    package func startAlerts() throws { try alerts.start() }
+    /// Now devices can be late.
+    package func begin() throws { try alerts.start() }
 
-    /// Whether any token is taken.
     package func isOpen() -> Bool { tokens.isOpen && !enrolments.isInUse() }
 
     // MARK: By the header
@@ -69,7 +67,7 @@ package struct IngestServer: HTTPApplication {
         do {
             return try route(head)
         } catch {
-            return .answer(refused(error))
+            return .answer(log.refused(error))
         }
     }
 
@@ -83,32 +81,16 @@ package struct IngestServer: HTTPApplication {
             return .answer(try verify(head))
         case "/api/device/enroll":
             try head.expect("POST")
-            return try body(head, limit: Self.enrolmentLimit)
+            return try requests.body(head, limit: Self.enrolmentLimit)
         case "/api/ingest":
             try head.expect("POST")
             _ = try authorize(head)
-            _ = try key(head)
-            return try ingestBody(head)
+            _ = try requests.key(head)
+            return try requests.plan(head)
         default:
             if let plan = try page.plan(head) { return plan }
             throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
         }
-    }
-
-    private func ingestBody(_ head: RequestHead) throws -> RequestPlan {
-        guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
-            throw Refusal(status: 415, reason: "Content-Type must be application/json")
-        }
-        guard head.isChunked || head.length != nil else {
-            throw Refusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
-        }
-        try Inflater.check(head.fields[.contentEncoding] ?? "")
-        return try body(head, limit: maxBody)
-    }
-
-    private func body(_ head: RequestHead, limit: Int) throws -> RequestPlan {
-        guard head.length ?? 0 <= limit else { throw Refusal.tooLarge(limit) }
-        return .body(limit: limit)
     }
 
     /// The device that the request's token is bound to, "" for any.
@@ -139,16 +121,6 @@ package struct IngestServer: HTTPApplication {
         Refusal(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
     }
 
-    /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
-    private func key(_ head: RequestHead) throws -> String {
-        let text = head.fields[.idempotencyKey] ?? ""
-        let key = String(text.dropFirst().dropLast())
-        guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), isName(key) else {
-            throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
-        }
-        return key
-    }
-
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {
         let device = try authorize(head)
         guard try enrolments.refresh(waits: false) else { throw Self.changing }
@@ -163,15 +135,6 @@ package struct IngestServer: HTTPApplication {
         )
     }
 
-    private func refused(_ error: any Error) -> HTTPAnswer {
-        guard let refusal = error as? Refusal else {
-            log.write("error: \(error)")
-            return HTTPAnswer(Refusal(status: 500, reason: "\(error)"))
-        }
-        log.write("refused \(refusal.status): \(refusal.reason)")
-        return HTTPAnswer(refusal)
-    }
-
     // MARK: With the body
 
     package func answer(_ head: RequestHead, _ body: Spool) -> HTTPAnswer {
@@ -182,7 +145,7 @@ package struct IngestServer: HTTPApplication {
             default: return try page.answer(head, body, client: client(head))
             }
         } catch {
-            return refused(error)
+            return log.refused(error)
         }
     }
 
@@ -202,33 +165,14 @@ package struct IngestServer: HTTPApplication {
         return last.map { String($0.prefix(64)) } ?? head.address
     }
 
-    private func checked(_ wire: Spool, _ encoding: String) throws -> (Spool, IncomingBatch) {
-        checking.wait()
-        defer { checking.signal() }
-        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
-        return (body, try body.withView { try IncomingBatch(checking: $0) })
-    }
-
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {
         let started = ContinuousClock.now
-        let (device, key, size) = (try authorize(head, waits: true), try key(head), wire.count)
-        let encoding = head.fields[.contentEncoding] ?? ""
-        let (body, batch) = try checked(wire, encoding)
-        guard device.isEmpty || device == batch.device else {
-            throw Refusal(status: 403, reason: "the token belongs to another device_id")
-        }
+        let (device, key) = (try authorize(head, waits: true), try requests.key(head))
+        let size = wire.count
+        let (body, batch) = try requests.checked(head, wire, from: device)
         try expectGood(batch.device)
         let receipt = try body.withView { try archive.store(batch, key: key, body: $0) }
-        let milliseconds = (ContinuousClock.now - started) / .milliseconds(1)
-        log.write(
-            "\(batch.device) \(batch.stream): \(receipt.accepted) records, \(receipt.duplicates) duplicates, \(size) bytes, \(Int(milliseconds)) ms"
-        )
-        return HTTPAnswer(
-            200,
-            [
-                "accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": 0,
-                "batch_id": key,
-            ]
-        )
+        log.stored(batch, receipt, bytes: size, since: started)
+        return HTTPAnswer(receipt, key: key)
     }
 }

@@ -99,7 +99,7 @@ extension ValueFormat where Value == String {
         "https://host/bucket or https://bucket.host/",
         isDiscreet: true,
         parse: { text in
-            if let problem = bucketProblem(text) { return .failure(Mismatch(problem)) }
+            if let problem = BucketURL.problem(text) { return .failure(Mismatch(problem)) }
             return Endpoint.parse(text).map { _ in text }
         },
         written: { $0 }
@@ -123,22 +123,4 @@ private func isPublicKeyPin(_ pin: Substring) -> Bool {
         $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
     }
     return digest.count == 44 && digest.last == UInt8(ascii: "=") && isBase64
-}
-
-/// Why a URL is none for a bucket; some characters would be signed differently from how a store reads them.
-private func bucketProblem(_ text: String) -> String? {
-    if text.contains("@") { return "names a user: keys belong in upload.credentials_file" }
-    if text.contains("?") { return "has a ?query, which no bucket has" }
-    guard let host = text.firstRange(of: "://") else { return nil }
-    let path = text[host.upperBound...].drop { $0 != "/" }
-    let plain = path.utf8.allSatisfy { byte in
-        byte.isLetter || byte.isDigit || "-._~/".utf8.contains(byte)
-    }
-    guard plain else { return "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /" }
-    let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    let last = path.split(separator: "/").last ?? ""
-    guard !parts.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }), last != ".",
-        last != ".."
-    else { return "has an empty part, . or .. in its path" }
-    return nil
 }

@@ -8,6 +8,14 @@ import Ingest
 struct Place: ParsableArguments {
     @Option(help: "The receiver's data.") var data = "./waypost-data"
 
+    func validate() throws {
+        guard BucketOptions.isBucket(data) else { return }
+        throw ValidationError(
+            "a receiver before a bucket keeps no codes, devices, viewers or index: "
+                + "this command needs --data of a folder"
+        )
+    }
+
     /// A failure in words, exit status 1.
     func perform<Value>(_ body: (Enrolments) throws -> Value) throws -> Value {
         try orFail { try body(try Enrolments(directory: data)) }

@@ -14,7 +14,11 @@ struct Serve: ParsableCommand {
     )
 
     @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
-    @Option(help: "Where the files go.") var data = "./waypost-data"
+    @Option(
+        help: "Where records go: a folder, or s3://BUCKET/PREFIX; then nothing is kept here."
+    )
+    var data = "./waypost-data"
+    @OptionGroup(title: "Options of a bucket") var bucket: BucketOptions
     @Option(help: "A file of device tokens, one a line; without it and without codes any is taken.")
     var tokens: String?
     @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
@@ -41,6 +45,13 @@ struct Serve: ParsableCommand {
         guard ListenAddress(listen) != nil else {
             throw ValidationError(
                 "--listen takes IPV4-ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
+            )
+        }
+        try bucket.check(data)
+        guard !BucketOptions.isBucket(data) || !summary && alertCommand ?? alertURL == nil else {
+            throw ValidationError(
+                "--alert-command, --alert-url and --summary need what is kept in a folder; "
+                    + "with --data s3://… nothing is kept"
             )
         }
         guard maxBody.bytes <= 1 << 30 else {
@@ -96,30 +107,47 @@ struct Serve: ParsableCommand {
         let signals = StopSignals()
         let list = try TokenList(file: tokens)
         if let note = list.note { complain(note) }
-        let application = try IngestServer(
+        let application = try application(list)
+        let socket = try address.listen()
+        var bounds = HTTPBounds()
+        if behindProxy { bounds.perAddress = 0 }
+        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        try application.begin()
+        try announce(socket, isOpen: application.isOpen())
+        signals.wait()
+        // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
+        exitAfter(seconds: 4)
+        application.windDown()
+        daemon.windDown()
+        application.finish()
+    }
+
+    private func application(_ list: TokenList) throws -> any ReceiverApplication {
+        let log = ServerLog(isQuiet: quiet)
+        if let place = try bucket.place(data) {
+            return try BucketServer(
+                place,
+                // Not /tmp, which may be memory.
+                spoolFolder: ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp",
+                tokens: list,
+                maxBody: maxBody.bytes,
+                version: Receiver.currentVersion,
+                log: log
+            )
+        }
+        return try IngestServer(
             directory: data,
             tokens: list,
             maxBody: maxBody.bytes,
             version: Receiver.currentVersion,
             isBehindProxy: behindProxy,
             alerts: alerts,
-            log: ServerLog(isQuiet: quiet)
+            log: log
         )
-        let socket = try address.listen()
-        var bounds = HTTPBounds()
-        if behindProxy { bounds.perAddress = 0 }
-        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
-        try application.startAlerts()
-        try announce(socket, isOpen: application.isOpen())
-        signals.wait()
-        // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
-        exitAfter(seconds: 4)
-        daemon.windDown()
-        application.finish()
     }
 
     private func announce(_ socket: Int32, isOpen: Bool) throws {
-        let path = URL(fileURLWithPath: data).path
+        let path = BucketOptions.isBucket(data) ? data : URL(fileURLWithPath: data).path
         let place = try ListenAddress.text(of: socket)
         FileHandle.standardOutput.write(
             Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)

@@ -10,7 +10,10 @@ cut     hung up on before anything is stored
 stored  stored, then hung up on: the answer is lost
 hang    stored, and never answered
 503     answered with SlowDown
+500     answered with InternalError
 403     answered with AccessDenied
+301     answered with PermanentRedirect to another region
+portal  answered with 200 by somebody who is no store
 """
 
 import json
@@ -25,7 +28,10 @@ from werkzeug.wsgi import get_input_stream
 
 BUCKET = "field-data"
 ERRORS = {"503": ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
-          "403": ("403 Forbidden", "AccessDenied", "Access Denied")}
+          "500": ("500 Internal Server Error", "InternalError", "We encountered an internal error."),
+          "403": ("403 Forbidden", "AccessDenied", "Access Denied"),
+          "301": ("301 Moved Permanently", "PermanentRedirect", "Use another endpoint."),
+          "portal": ("200 OK", "Welcome", "Log in here.")}
 
 
 class Quiet(WSGIRequestHandler):

@@ -13,8 +13,12 @@ final class ManyClients: Sendable {
     private let isOver = Locked(false)
     private let running: Locked<Int>
 
-    init(_ count: Int, of receiver: ReceiverProcess) {
-        port = Locked(receiver.port)
+    convenience init(_ count: Int, of receiver: ReceiverProcess) {
+        self.init(count, at: receiver.port)
+    }
+
+    init(_ count: Int, at port: UInt16) {
+        self.port = Locked(port)
         running = Locked(count)
         for number in 0..<count {
             Thread.detachNewThread { [self] in

@@ -39,27 +39,6 @@ import Upload
         )
     }
 
-    /// One sync; whether nothing was left.
-    private func sync(_ queue: Queue, _ destination: DestinationSettings) throws -> Bool {
-        let uploader = Uploader(
-            settings: UploadSettings {
-                $0.maxBatchBytes = 50_000
-                $0.clockPatience = .zero
-            },
-            queue: queue,
-            board: Publisher<UploadReport>()
-        ) { try destination.open() }
-        let stop = try StopSignal()
-        let thread = try OwnThread("uploader") { uploader.run(until: stop) }
-        let isDone = Locked<Bool?>(nil)
-        uploader.sync { outcome in isDone.update { $0 = outcome.isDone } }
-        try waitUntil("the sync") { isDone.value != nil }
-        uploader.stop()
-        stop.raise()
-        thread.join()
-        return try #require(isDone.value as Bool?)
-    }
-
     @Test(arguments: Compression.allCases)
     func eachCompression_bringsEachRecordOnce(compression: Compression) throws {
         let receiver = try ReceiverProcess()
@@ -71,7 +50,7 @@ import Upload
                 compression: compression,
                 token: { "secret" }
             )
-            let isDone = try sync(queue, settings)
+            let isDone = try syncOnce(queue, settings)
             #expect(isDone)
         }
         let records = try receiver.records("places")
@@ -99,4 +78,29 @@ import Upload
         #expect(hasFallenBack)
         #expect(choice.current == .gzip)
     }
+}
+
+/// One sync; whether nothing was left.
+func syncOnce(
+    _ queue: Queue,
+    _ destination: DestinationSettings,
+    maxBatchBytes: Int = 50_000
+) throws -> Bool {
+    let uploader = Uploader(
+        settings: UploadSettings {
+            $0.maxBatchBytes = maxBatchBytes
+            $0.clockPatience = .zero
+        },
+        queue: queue,
+        board: Publisher<UploadReport>()
+    ) { try destination.open() }
+    let stop = try StopSignal()
+    let thread = try OwnThread("uploader") { uploader.run(until: stop) }
+    let isDone = Locked<Bool?>(nil)
+    uploader.sync { outcome in isDone.update { $0 = outcome.isDone } }
+    try waitUntil("the sync") { isDone.value != nil }
+    uploader.stop()
+    stop.raise()
+    thread.join()
+    return try #require(isDone.value as Bool?)
 }

@@ -46,6 +46,8 @@ package final class ObjectStore {
         package var rows: [Row]
         /// Media types by key.
         package var objects: [String: String]
+        /// SHA-256 in hex by key.
+        package var digests: [String: String]
         /// The first four bytes of each file that a record of sound names.
         package var sound: [String: String]
     }

@@ -45,13 +45,10 @@ final class BatchFiles {
 
     /// A record's line; sound goes into a file of its own, which the line names.
     func append(_ record: IncomingRecord, of body: ByteView, to folder: String) throws {
-        if let audio = record.audio {
-            let name = "\(record.time.compact)_\(record.id).\(audio.format)"
+        if let audio = record.audio, let name = record.soundName {
             try writeSound(audio, to: name, folder, body)
-            try appendMembers(of: record, body, folder, soundName: name)
-        } else {
-            try appendLine(body, record.extent, folder)
         }
+        try record.writeLine(of: body) { try add($0, folder) }
         try add([10], folder)
     }
 
@@ -78,42 +75,6 @@ final class BatchFiles {
     }
 
     // MARK: Lines
-
-    /// The members one by one, the sound's replaced by its file's name.
-    private func appendMembers(
-        of record: IncomingRecord,
-        _ body: ByteView,
-        _ folder: String,
-        soundName: String
-    ) throws {
-        var separator = UInt8(ascii: "{")
-        var text = JSONText(body, at: record.extent.lowerBound)
-        try text.object { text, name in
-            let value = try text.value()
-            try add([separator], folder)
-            separator = UInt8(ascii: ",")
-            if JSONString.read(body, name) == "audio_data" {
-                try add(Array("\"audio_file\":\"\(soundName)\"".utf8), folder)
-            } else {
-                try appendLine(body, name, folder)
-                try add([UInt8(ascii: ":")], folder)
-                try appendLine(body, value, folder)
-            }
-        }
-        try add([UInt8(ascii: "}")], folder)
-    }
-
-    /// In correct JSON line ends stand only between values, so they can be left out.
-    private func appendLine(_ body: ByteView, _ range: Range<Int>, _ folder: String) throws {
-        var start = range.lowerBound
-        while start < range.upperBound {
-            let end = body.lineEnd(from: start, to: min(range.upperBound, start + (64 << 10)))
-            try add(body[start..<end], folder)
-            body.release(start..<end)
-            start = end
-            while start < range.upperBound, body[start] == 10 || body[start] == 13 { start += 1 }
-        }
-    }
 
     private func add(_ bytes: some Collection<UInt8>, _ folder: String) throws {
         files[folder]?.waiting += bytes

@@ -46,6 +46,16 @@ package final class Spool {
         return try body(ByteView(bytes, isMapped: true))
     }
 
+    /// Some of the bytes; none behind the end.
+    func bytes(from place: Int, atMost limit: Int) throws -> [UInt8] {
+        guard file >= 0 else { return Array(memory.dropFirst(place).prefix(limit)) }
+        var bytes = [UInt8](repeating: 0, count: max(0, min(limit, count - place)))
+        guard pread(file, &bytes, bytes.count, place) == bytes.count else {
+            throw Trouble("read", "a body in \(folder)")
+        }
+        return bytes
+    }
+
     private func moveToFile() throws {
         var name = Array("\(folder)/\(Self.prefix)XXXXXX".utf8CString)
         file = mkstemp(&name)

@@ -82,6 +82,18 @@ package enum RequestPlan: Sendable {
     case stream(AnswerStream)
 }
 
+/// What a receiver is, wherever it keeps its batches.
+package protocol ReceiverApplication: HTTPApplication {
+    /// Whether any token is taken.
+    func isOpen() -> Bool
+    /// It serves now.
+    func begin() throws
+    /// It is to end: what workers have is still answered.
+    func windDown()
+    /// It serves no more; what it does beside that ends soon.
+    func finish()
+}
+
 /// The routes behind a server.
 package protocol HTTPApplication: Sendable {
     /// Judges a request by its header; called on the one thread that serves all, so it waits for nothing.

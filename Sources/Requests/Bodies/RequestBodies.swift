@@ -63,14 +63,15 @@ package struct KeptPieces {
     package static let limit = 1 << 20
 
     package private(set) var length = 0
+    private let bound: Int
     private var pieces: [[UInt8]]? = []
 
-    package init() {}
+    package init(limit: Int = Self.limit) { bound = limit }
 
     package mutating func append(_ piece: [UInt8]) {
         guard !piece.isEmpty else { return }
         length += piece.count
-        if length > Self.limit { pieces = nil }
+        if length > bound { pieces = nil }
         pieces?.append(piece)
     }
 

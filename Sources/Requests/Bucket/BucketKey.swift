@@ -11,6 +11,8 @@ package struct BucketFolder: Sendable, Equatable {
         path = "stream=\(stream)/date=\(date.rfc3339.prefix(10))/device=\(device)"
     }
 
+    package init(path: String) { self.path = path }
+
     /// The object of a batch: its name is the batch's id, so each try writes the same one.
     package func key(_ batch: String, _ compression: Compression) -> String {
         "\(path)/\(batch).ndjson\(compression.fileSuffix)"
@@ -33,6 +35,25 @@ package enum BucketURL {
             if character == "=" { path += "%3D" } else { path.append(character) }
         }
         return "\(base)/\(path)"
+    }
+
+    /// Why a URL is none for a bucket; some characters would be signed differently from how a store reads them.
+    package static func problem(_ text: String, _ names: SettingNames = SettingNames()) -> String? {
+        if text.contains("@") { return "names a user: keys belong in \(names.keys)" }
+        if text.contains("?") { return "has a ?query, which no bucket has" }
+        guard let host = text.firstRange(of: "://") else { return nil }
+        let path = text[host.upperBound...].drop { $0 != "/" }
+        let plain = path.utf8.allSatisfy { byte in
+            byte.isLetter || byte.isDigit || "-._~/".utf8.contains(byte)
+        }
+        guard plain else { return "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /" }
+        let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+            .dropLast()
+        let last = path.split(separator: "/").last ?? ""
+        guard !parts.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }), last != ".",
+            last != ".."
+        else { return "has an empty part, . or .. in its path" }
+        return nil
     }
 }
 

@@ -13,8 +13,15 @@ package struct BucketObject {
     package var digest: String
 
     /// Produces the object once to measure it; `start` begins the same bytes anew.
-    package init(key: String, type: String, _ start: @escaping () -> PieceSupply) throws {
-        var kept = KeptPieces()
+    ///
+    /// `keeps`: so many bytes are kept in memory; what is larger is produced again as it is sent.
+    package init(
+        key: String,
+        type: String,
+        keeps limit: Int = KeptPieces.limit,
+        _ start: @escaping () -> PieceSupply
+    ) throws {
+        var kept = KeptPieces(limit: limit)
         var digest = try SHA256()
         let next = start()
         while let piece = try next() {

@@ -4,6 +4,8 @@
 package struct StoreWords {
     package enum Meaning {
         case stored
+        /// It said yes and did not name what it stored: a captive portal.
+        case stranger
         case clock
         case size
         case address
@@ -40,7 +42,7 @@ package struct StoreWords {
     /// A store's own code says more than the status, which differs from store to store.
     package var meaning: Meaning {
         let status = answer.status
-        if (200...299).contains(status) { return .stored }
+        if (200...299).contains(status) { return answer.etag.isEmpty ? .stranger : .stored }
         if Self.clockCodes.contains(code) { return .clock }
         if status == 413 || code == "EntityTooLarge" { return .size }
         if [404, 405].contains(status) || (300...399).contains(status) { return .address }
@@ -54,12 +56,27 @@ package struct StoreWords {
         return "HTTP \(answer.status) \(code)" + (message.isEmpty ? "" : ": \(message)")
     }
 
-    package var addressAdvice: String {
-        let advice =
-            region.isEmpty
-            ? "check upload.bucket_url and upload.region"
-            : "the bucket is in region \(region): set upload.region, and the host in upload.bucket_url"
-        return "no bucket answers at the address (\(text)); \(advice)"
+    /// What is wrong, and what a person can do about it.
+    package func advice(_ names: SettingNames = SettingNames()) -> String {
+        switch meaning {
+        case .stored, .size: text
+        case .stranger:
+            "the answer is not from an object store (\(answer.contentType), a captive portal?)"
+        case .clock:
+            "the store says that the clock of this machine is wrong (\(text)); it is tried again, "
+                + "and works once NTP or a person has set the clock"
+        case .address: "no bucket answers at the address (\(text)); \(addressAdvice(names))"
+        case .keys:
+            "the store refused the keys (\(text)); check \(names.keys), and that its key may put "
+                + "objects into the bucket"
+        case .other: "store error: \(text)"
+        }
+    }
+
+    private func addressAdvice(_ names: SettingNames) -> String {
+        region.isEmpty
+            ? "check \(names.bucket) and \(names.region)"
+            : "the bucket is in region \(region): set \(names.region), and the host in \(names.bucket)"
     }
 
     /// The text between two tags, one line of at most 200 printable characters.

@@ -68,12 +68,15 @@ package struct Transport: ~Copyable {
     }
 
     /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
+    ///
+    /// `limit`: all of it may take so long, however it gets on.
     package borrowing func put(
         _ body: any RequestBody,
         headers: [String],
         to url: String,
         signing: RequestSigning,
         isFresh: Bool = false,
+        limit: Duration? = nil,
         until stop: StopSignal
     ) -> Exchange {
         // No empty Expect: libcurl 7.88 signs it and does not send it.
@@ -83,6 +86,7 @@ package struct Transport: ~Copyable {
             to: url,
             signing: signing,
             isFresh: isFresh,
+            limit: limit,
             until: stop
         )
     }
@@ -94,6 +98,7 @@ package struct Transport: ~Copyable {
         signing: RequestSigning? = nil,
         isGet: Bool = false,
         isFresh: Bool = false,
+        limit: Duration? = nil,
         until stop: StopSignal
     ) -> Exchange {
         var list: UnsafeMutablePointer<curl_slist>?
@@ -105,6 +110,9 @@ package struct Transport: ~Copyable {
         if isFresh {
             waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
             waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
+        }
+        if let limit {
+            waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(limit.milliseconds)))
         }
         waypost_curl_set_string(easy, CURLOPT_URL, url)
         signing?.apply(to: easy)
@@ -258,7 +266,7 @@ package struct Transport: ~Copyable {
     private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
         guard !exchange.isHeaderTooLong else {
             return Failure(
-                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check upload.endpoint",
+                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
                 code: .server
             )
         }
@@ -271,20 +279,21 @@ package struct Transport: ~Copyable {
         }
         // The text may quote a certificate, which the other side made.
         return Failure(
-            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(Self.advice(code))",
+            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(advice(code))",
             code: .network
         )
     }
 
     /// The next step, where one is likely.
-    private static func advice(_ code: CURLcode) -> String {
-        switch code {
+    private func advice(_ code: CURLcode) -> String {
+        let names = settings.names
+        return switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
-            "; check the network, its name server and upload.endpoint"
+            "; check the network, its name server and \(names.endpoint)"
         case CURLE_PEER_FAILED_VERIFICATION:
-            "; check this device's clock, the server's certificate and upload.ca_file"
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "; check upload.pinned_public_key"
-        case CURLE_SSL_CACERT_BADFILE: "; check upload.ca_file"
+            "; check this device's clock, the server's certificate and \(names.certificates)"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "; check \(names.pin)"
+        case CURLE_SSL_CACERT_BADFILE: "; check \(names.certificates)"
         default: ""
         }
     }

@@ -13,6 +13,7 @@ package struct TransportSettings: Sendable {
     package var pinnedPublicKey: String?
     /// Bytes a second; nil for no limit.
     package var maxRate: Int?
+    package var names = SettingNames()
 
     package init(
         endpoint: String,
@@ -39,5 +40,32 @@ extension TransportSettings {
     package var staysOnThisMachine: Bool {
         guard case .success(let place) = Endpoint.parse(endpoint) else { return false }
         return !place.isEncrypted && place.isLoopback
+    }
+}
+
+/// What people know settings by, for what a failure tells them to look at.
+package struct SettingNames: Sendable {
+    package var endpoint: String
+    package var bucket: String
+    package var region: String
+    package var keys: String
+    package var certificates: String
+    package var pin: String
+
+    /// Those of the gateway.
+    package init(
+        endpoint: String = "upload.endpoint",
+        bucket: String = "upload.bucket_url",
+        region: String = "upload.region",
+        keys: String = "upload.credentials_file",
+        certificates: String = "upload.ca_file",
+        pin: String = "upload.pinned_public_key"
+    ) {
+        self.endpoint = endpoint
+        self.bucket = bucket
+        self.region = region
+        self.keys = keys
+        self.certificates = certificates
+        self.pin = pin
     }
 }

@@ -8,24 +8,25 @@ package enum StoreKeys {
     package static let credential = "waypost.s3"
 
     private static let limit = 4096
-    private static let file = SecretFile(
-        name: "credentials file",
-        secret: "keys for the bucket",
-        key: "upload.credentials_file",
-        credential: credential,
-        limit: limit,
-        advice: "put ID:SECRET there with mode 0600"
-    )
 
-    /// The keys as `ID:SECRET`, from `upload.credentials_file`, else from the systemd credential.
+    /// The keys as `ID:SECRET`, from a file, else from the systemd credential.
     ///
-    /// `bucket`: its URL. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `bucket`: its URL; `key`: the setting that names the file. Throws a `Failure` that names the file, what is wrong and what to do.
     package static func read(
         file: String?,
         environment: [String: String],
-        for bucket: String?
+        for bucket: String?,
+        key: String = SettingNames().keys
     ) throws(Failure) -> String {
-        let (bytes, path) = try Self.file.read(file, environment, for: bucket)
+        let secret = SecretFile(
+            name: "credentials file",
+            secret: "keys for the bucket",
+            key: key,
+            credential: credential,
+            limit: limit,
+            advice: "put ID:SECRET there with mode 0600"
+        )
+        let (bytes, path) = try secret.read(file, environment, for: bucket)
         guard bytes.count <= limit else {
             throw Failure(
                 "credentials file \(path): is larger than \(limit) bytes, so it holds no keys"

@@ -1,0 +1,93 @@
+// A store, receivers before it that keep nothing, and a balancer before those.
+import Foundation
+import Support
+
+/// A store of a test's own (moto, which checks signatures), and what a receiver needs to write there.
+final class BucketSite {
+    let store: ObjectStore
+    let folder = TemporaryFolder("bodies")
+    private let keys: String
+
+    struct Counts: Equatable {
+        var records: Int
+        var ids: Int
+
+        /// Each of so many records once.
+        static func once(_ count: Int) -> Counts { Counts(records: count, ids: count) }
+    }
+
+    /// `faults`: what becomes of the first objects, in turn (see Tests/Peers/store.py).
+    init(faults: [String] = []) throws {
+        store = try ObjectStore(faults: faults)
+        keys = try folder.write(store.access.keys, to: "keys")
+    }
+
+    /// A receiver whose objects lie below `via/`; `url`: a bucket in the place of the store's.
+    func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess {
+        try ReceiverProcess(
+            ["--bucket-url", url ?? store.access.url, "--credentials-file", keys] + arguments,
+            environment: ["TMPDIR": folder.path + "/bodies"],
+            in: "s3://\(store.access.bucket)/via"
+        )
+    }
+
+    /// What an engine counts in all of the bucket: records, and how many ids are among them.
+    func counts() throws -> Counts {
+        let rows = try store.contents().rows
+        return Counts(
+            records: rows.reduce(0) { $0 + $1.records },
+            ids: rows.reduce(0) { $0 + $1.ids }
+        )
+    }
+}
+
+extension ReceiverProcess {
+    /// Sends a batch under a key, from an address of its own.
+    func post(_ key: String, _ body: [UInt8], token: String = "t") throws -> RawClient.Answer {
+        try request(RawRequest.head(key, length: body.count, token: token), body)
+    }
+}
+
+/// Spreads connections over ports in turn, and passes over those where nobody listens, as a balancer does.
+final class Balancer {
+    private static let script = """
+        import asyncio, itertools, sys
+        ports = [int(port) for port in sys.argv[1].split(",")]
+        turn = itertools.count()
+        async def pump(reader, writer):
+            try:
+                while data := await reader.read(65536):
+                    writer.write(data)
+                    await writer.drain()
+                writer.write_eof()
+            except OSError:
+                writer.close()
+        async def serve(reader, writer):
+            for _ in ports:
+                try:
+                    there = await asyncio.open_connection("127.0.0.1", ports[next(turn) % len(ports)])
+                except OSError:
+                    continue
+                await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+                there[1].close()
+                break
+            writer.close()
+        async def main():
+            server = await asyncio.start_server(serve, "127.0.0.1", 0)
+            print(server.sockets[0].getsockname()[1], flush=True)
+            await server.serve_forever()
+        asyncio.run(main())
+        """
+    private let server: StubServer
+
+    init(_ receivers: [ReceiverProcess]) throws {
+        server = try StubServer(
+            Self.script,
+            receivers.map { "\($0.port)" }.joined(separator: ",")
+        )
+    }
+
+    deinit { server.stop() }
+
+    var port: UInt16 { UInt16(server.port) ?? 0 }
+}
