@@ -64,17 +64,34 @@ class LakeTests(unittest.TestCase):
     def parquet(self, query, stream="linux_gpsd_location"):
         return duckdb.sql(query.format(f"read_parquet('{self.lake}/stream={stream}/*/*.parquet')")).fetchall()
 
-    @unittest.skipUnless(built("waypost-receiver"), "waypost-receiver is not built")
-    def test_receiver_asItWritesThem(self):
-        """All streams through the real receiver, once more under another key, and late; counted beside the lake."""
-        process = subprocess.Popen([built("waypost-receiver"), "--listen", "127.0.0.1:0", "--data", str(self.data)], stdout=subprocess.PIPE,
+    def start_store(self):
+        """An object store, what it said of itself, and a file with its keys; the lake reads from it."""
+        store = subprocess.Popen([sys.executable, str(ROOT / "Tests/Peers/store.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(store.communicate)
+        access = json.loads(store.stdout.readline())
+        keys = self.folder / "s3"
+        keys.touch(0o600)
+        keys.write_text(f"{access['id']}:{access['secret']}\n")
+        os.environ.update(AWS_ENDPOINT_URL=access["endpoint"], AWS_ACCESS_KEY_ID=access["id"],
+                          AWS_SECRET_ACCESS_KEY=access["secret"], AWS_DEFAULT_REGION="us-east-1")
+        return store, access, keys
+
+    def start_receiver(self, *arguments):
+        """A receiver of the test's own; a connection to it."""
+        process = subprocess.Popen([built("waypost-receiver"), "--listen", "127.0.0.1:0", *map(str, arguments)], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         line = next(line for line in process.stdout if "listening on" in line)
-        port = int(line.split("127.0.0.1:")[1].split(",")[0].split()[0])
-        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection = http.client.HTTPConnection("127.0.0.1", int(line.split("127.0.0.1:")[1].split(",")[0].split()[0]))
+        self.addCleanup(connection.close)
+        return connection
+
+    @unittest.skipUnless(built("waypost-receiver"), "waypost-receiver is not built")
+    def test_receiver_asItWritesThem(self):
+        """All streams through the real receiver, once more under another key, and late; counted beside the lake."""
+        connection = self.start_receiver("--data", self.data)
         weather = ['{"id":"w-%d","timestamp":"%sT01:02:%02d.000Z","clock":"synced","temperature_c":21.50,"raining":true,"where":"lake"}'
                    % (number, DAY, number) for number in range(20)]
         for number in range(2):
@@ -87,7 +104,6 @@ class LakeTests(unittest.TestCase):
             if number == 0:
                 self.convert()
             site.post(connection, device.name, site.BEACONS, "late", late)
-        connection.close()
         self.assertIn("linux_bluez_beacons", self.convert())
         told = self.check(*(("duckdb", "spark") if has_spark() else ("duckdb",)))
         self.assertIn("all agree", told)
@@ -105,12 +121,7 @@ class LakeTests(unittest.TestCase):
     @unittest.skipUnless(built("waypost") and importlib.util.find_spec("moto"), "waypost is not built, or moto is missing")
     def test_bucket_asTheGatewayWritesIt(self):
         """The gateway replays a capture into an object store, and the lake is made from there."""
-        store = subprocess.Popen([sys.executable, str(ROOT / "Tests/Peers/store.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(store.communicate)
-        access = json.loads(store.stdout.readline())
-        keys = self.folder / "s3"
-        keys.touch(0o600)
-        keys.write_text(f"{access['id']}:{access['secret']}\n")
+        store, access, keys = self.start_store()
         configuration = self.folder / "waypost.toml"
         configuration.write_text(f"""
             device_id = "pi-1"
@@ -137,11 +148,28 @@ class LakeTests(unittest.TestCase):
         gateway.terminate()
         gateway.wait()
         sent = json.loads(status.stdout)["streams"]["linux_bluez_beacons"]["uploaded"]
-        os.environ.update(AWS_ENDPOINT_URL=access["endpoint"], AWS_ACCESS_KEY_ID=access["id"],
-                          AWS_SECRET_ACCESS_KEY=access["secret"], AWS_DEFAULT_REGION="us-east-1")
         self.data = f"s3://{access['bucket']}"
         self.convert()
         self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT id) FROM {}", "linux_bluez_beacons"), [(sent, sent)])
+        self.assertIn("all agree", self.check())
+
+    @unittest.skipUnless(built("waypost-receiver") and importlib.util.find_spec("moto"), "waypost-receiver is not built, or moto is missing")
+    def test_bucket_asReceiversBeforeItWriteIt(self):
+        """A batch at one receiver, again at the other, and its records under another key: each record is once in the lake."""
+        store, access, keys = self.start_store()
+        self.data = f"s3://{access['bucket']}/site"
+        device = site.Device(0, DAY)
+        batches = {**device.sync(0), site.BEACONS: list(device.sightings(86400 - 60, 1, 120))}
+        for number in range(2):
+            connection = self.start_receiver("--data", self.data, "--bucket-url", f"{access['endpoint']}/{access['bucket']}",
+                                             "--credentials-file", keys)
+            for stream, lines in batches.items():
+                site.post(connection, device.name, stream, f"{stream}-1", lines)
+        site.post(connection, device.name, site.BEACONS, "again", batches[site.BEACONS])
+        self.convert()
+        self.assertEqual(self.parquet("SELECT date::VARCHAR, count(*), count(DISTINCT id) FROM {} GROUP BY 1 ORDER BY 1", site.BEACONS),
+                         [(DAY, 60, 60), (NEXT, 60, 60)])
+        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT audio_file) FROM {}", site.SOUND), [(11, 11)])
         self.assertIn("all agree", self.check())
 
     def test_overlappingObjects_brokenLines_emptyOnes_eachRecordOnceAndTold(self):

@@ -12,6 +12,7 @@ hang    stored, and never answered
 503     answered with SlowDown
 500     answered with InternalError
 403     answered with AccessDenied
+413     answered with EntityTooLarge
 301     answered with PermanentRedirect to another region
 portal  answered with 200 by somebody who is no store
 """
@@ -30,6 +31,7 @@ BUCKET = "field-data"
 ERRORS = {"503": ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
           "500": ("500 Internal Server Error", "InternalError", "We encountered an internal error."),
           "403": ("403 Forbidden", "AccessDenied", "Access Denied"),
+          "413": ("400 Bad Request", "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size"),
           "301": ("301 Moved Permanently", "PermanentRedirect", "Use another endpoint."),
           "portal": ("200 OK", "Welcome", "Log in here.")}
 

@@ -122,10 +122,10 @@ import Upload
 
     // MARK: Days
 
-    /// Records of two days, in turns.
+    /// Records of two days in turns, fewer of the second.
     private let twoDays: [UInt8] = {
         let records = (0..<6).map {
-            #"{"id":"r\#($0)","timestamp":"2026-11-2\#(1 + $0 % 2)T23:59:59.000Z","n":\#($0)}"#
+            #"{"id":"r\#($0)","timestamp":"2026-11-2\#($0 % 3 == 2 ? 2 : 1)T23:59:59.000Z","n":\#($0)}"#
         }
         return Array(
             """
@@ -146,7 +146,7 @@ import Upload
         let before = try site.store.contents()
         #expect(Set(before.objects.keys) == [firstDay, secondDay])
         #expect(Set(before.objects.values) == ["application/gzip"])
-        #expect(before.rows.map(\.records) == [3, 3])
+        #expect(before.rows.map(\.records) == [4, 2])
         #expect(try second.post("k", twoDays).body == answer.body)
         #expect(try site.store.contents().digests == before.digests)
         #expect(
@@ -190,6 +190,27 @@ import Upload
         #expect(!refused.body.contains(site.store.access.secret))
         #expect(try receiver.post("k", twoDays).status == 200)
         #expect(try site.counts() == .once(6))
+    }
+
+    /// The larger object goes first, so nothing is there twice under the ids of the halves.
+    @Test func whatIsTooLargeForTheStore_isHalvedByTheGateway() throws {
+        let site = try BucketSite(faults: ["413"])
+        let receiver = try site.receiver()
+        #expect(try receiver.post("k", twoDays).status == 413)
+        #expect(site.store.nextPut() == "413 \(firstDay)")
+        #expect(try site.store.contents().objects.isEmpty)
+    }
+
+    @Test func stopWhileTheStoreIsSilent_comesInTime_andIsNoYes() throws {
+        let site = try BucketSite(faults: ["hang"])
+        let receiver = try site.receiver()
+        let client = try RawClient(receiver)
+        client.send(RawRequest.head("k", length: twoDays.count))
+        client.send(twoDays)
+        _ = site.store.nextPut()
+        #expect(receiver.terminate() == 0)
+        // A machine that is busy may have it cut off instead.
+        #expect([503, nil].contains(client.answer()?.status))
     }
 
     @Test func bucketThatIsAway_andWrongKeys_keepTheRecordsAtTheGateway() throws {

@@ -28,9 +28,9 @@ struct DayObjects {
         hasSound = found
     }
 
-    /// The lines of each day, the first day first.
+    /// The lines of each day, the largest first: what is too large for the store is told off before anything is there.
     var inOrder: [(date: String, lines: Spool)] {
-        days.sorted { $0.key < $1.key }.map { ($0.key, $0.value.lines) }
+        days.map { ($0.key, $0.value.lines) }.sorted { ($1.1.count, $0.0) < ($0.1.count, $1.0) }
     }
 }
 
