@@ -14,6 +14,7 @@ package struct IngestServer: ReceiverApplication {
     private let enrolRoute: EnrolRoute
     private let page: FleetPage
     private let alerts: Alerts
+    private let forwarder: InfluxForwarder?
     private let log: ServerLog
     private let version: String
     private let isBehindProxy: Bool
@@ -21,7 +22,7 @@ package struct IngestServer: ReceiverApplication {
     package var spoolFolder: String { requests.spoolFolder }
 
     /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `isBehindProxy`: clients are told apart
-    /// by what a proxy says of them.
+    /// by what a proxy says of them; `influx`: where points go.
     package init(
         directory: String,
         tokens: TokenList,
@@ -29,13 +30,23 @@ package struct IngestServer: ReceiverApplication {
         version: String,
         isBehindProxy: Bool = false,
         alerts settings: AlertSettings = AlertSettings(),
+        influx target: InfluxTarget? = nil,
         log: ServerLog
     ) throws {
         let follower = try IndexFollower(directory: directory, log: log)
-        archive = try Archive(directory: directory) { follower.note($0) }
+        let forwarder = try target.map {
+            let sender = InfluxSender(target: $0, userAgent: "waypost-receiver/\(version)")
+            return try InfluxForwarder(directory: directory, sender: sender, log: log)
+        }
+        archive = try Archive(directory: directory) {
+            follower.note($0)
+            forwarder?.note($0)
+        }
         // Not before the archive is sound, and this process the one that has it.
         try follower.start()
+        try forwarder?.start()
         self.follower = follower
+        self.forwarder = forwarder
         enrolments = try Enrolments(directory: directory)
         enrolRoute = EnrolRoute(enrolments)
         let fleet = try Fleet(directory: directory, enrolments: enrolments, follower: follower)
@@ -54,6 +65,7 @@ package struct IngestServer: ReceiverApplication {
         follower.finish()
         page.finish()
         alerts.finish()
+        forwarder?.finish()
     }
 
     /// Now devices can be late.
@@ -129,10 +141,11 @@ package struct IngestServer: ReceiverApplication {
 
     private func health() -> HTTPAnswer {
         let totals = archive.totals
-        return HTTPAnswer(
-            200,
-            ["ok": true, "version": version, "records": totals.records, "batches": totals.batches]
-        )
+        var facts: [String: Any] = [
+            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
+        ]
+        facts["influx"] = forwarder?.health
+        return HTTPAnswer(200, facts)
     }
 
     // MARK: With the body

@@ -37,6 +37,22 @@ struct Serve: ParsableCommand {
         help: "An address that gets the same as JSON, by POST."
     )
     var alertURL: String?
+    @Option(
+        help: ArgumentHelp(
+            "An InfluxDB that gets readings, fixes and streams of your own.",
+            discussion: "http://HOST:8086/write?db=NAME or …/api/v2/write?org=NAME&bucket=NAME.",
+            valueName: "url"
+        )
+    )
+    var influx: String?
+    @Option(
+        help: ArgumentHelp(
+            "A file with what opens it: USER:PASSWORD, or a token for version 2.",
+            discussion: "Without it the environment's \(InfluxTarget.variable).",
+            valueName: "file"
+        )
+    )
+    var influxTokenFile: String?
     @Flag(help: "No line a batch.") var quiet = false
     @Flag(help: "Print what the directory holds, and end.") var summary = false
     @Flag(help: "With --summary: one JSON object.") var json = false
@@ -48,9 +64,10 @@ struct Serve: ParsableCommand {
             )
         }
         try bucket.check(data)
-        guard !BucketOptions.isBucket(data) || !summary && alertCommand ?? alertURL == nil else {
+        let needsFolder = summary || alertCommand ?? alertURL ?? influx != nil
+        guard !BucketOptions.isBucket(data) || !needsFolder else {
             throw ValidationError(
-                "--alert-command, --alert-url and --summary need what is kept in a folder; "
+                "--alert-command, --alert-url, --influx and --summary need what is kept in a folder; "
                     + "with --data s3://… nothing is kept"
             )
         }
@@ -65,6 +82,11 @@ struct Serve: ParsableCommand {
         if let address = alertURL, !Self.isWeb(address) {
             throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
         }
+        do {
+            _ = try influxTarget()
+        } catch {
+            throw ValidationError("--influx takes \(error)")
+        }
     }
 
     private static func canRun(_ path: String) -> Bool {
@@ -78,6 +100,10 @@ struct Serve: ParsableCommand {
             return false
         }
         return ["http", "https"].contains(scheme) && url.host?.isEmpty == false
+    }
+
+    private func influxTarget() throws -> InfluxTarget? {
+        try influx.map { try InfluxTarget(url: $0, tokenFile: influxTokenFile) }
     }
 
     private var alerts: AlertSettings {
@@ -142,6 +168,7 @@ struct Serve: ParsableCommand {
             version: Receiver.currentVersion,
             isBehindProxy: behindProxy,
             alerts: alerts,
+            influx: try influxTarget(),
             log: log
         )
     }

@@ -17,4 +17,25 @@ enum ArchiveFiles {
         }
         return files.sorted { $0.date > $1.date }
     }
+
+    /// Up to so many files by their paths, behind one path; "": from the first on.
+    static func page(of count: Int64, after path: String, in directory: String) throws
+        -> [ArchiveFile]
+    {
+        let archive = Archive.database(in: directory)
+        guard fileSize(archive) != nil else { return [] }
+        let database = try Connection(path: archive, access: .readOnly)
+        let row = try database.prepare(
+            "SELECT path, length FROM files WHERE path>? AND length>0 ORDER BY path LIMIT ?"
+        )
+        try row.bind(path, at: 1)
+        try row.bind(count, at: 2)
+        var files: [ArchiveFile] = []
+        while try row.step() {
+            if let file = ArchiveFile(path: row.text(0), length: row.required(1)) {
+                files.append(file)
+            }
+        }
+        return files
+    }
 }

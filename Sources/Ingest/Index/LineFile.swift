@@ -64,7 +64,7 @@ struct LineFile: ~Copyable {
         var isPassing = false
         while position < end, position - start < Int64(budget) || isPassing {
             let next = position + Int64(bytes.count)
-            let block = try read(min(Self.block, Int(end - next)), at: next)
+            let block = try read(min(Self.block, max(budget, 4096), Int(end - next)), at: next)
             guard !block.isEmpty else { throw Trouble("\(path) has become shorter") }
             bytes += block
             let used = try giveLines(of: bytes, &isPassing, take)

@@ -1,0 +1,217 @@
+// Points on their way to a server that misbehaves, from files that grow.
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Ingest
+
+@Suite struct InfluxForwarderTests {
+    private static let path = "stream=weather/date=2026-11-21/device=d1/records.ndjson"
+    private let folder = TemporaryFolder("stream=weather/date=2026-11-21/device=d1")
+
+    /// Adds records, all of one millisecond; their names begin with `prefix`.
+    private func store(_ prefix: String, _ count: Int, for forwarder: InfluxForwarder? = nil) throws
+    {
+        let known = (try? folder.read(Self.path)) ?? ""
+        let lines = (0..<count).map {
+            #"{"id":"\#(prefix)\#($0)","timestamp":"2026-11-21T04:30:07.123Z","n":"\#(prefix)\#($0)"}\#n"#
+        }
+        let text = known + lines.joined()
+        try folder.write(text, to: Self.path)
+        forwarder?.note([Self.path: Int64(text.utf8.count)])
+    }
+
+    /// One that has begun; there is no archive whose files it could find by itself.
+    private func start(_ url: String, limit: Duration = .seconds(60)) throws -> InfluxForwarder {
+        let target = try InfluxTarget(url: url)
+        let forwarder = try InfluxForwarder(
+            directory: folder.path,
+            sender: InfluxSender(target: target, userAgent: "test", limit: limit),
+            waits: [.milliseconds(10)],
+            log: ServerLog(isQuiet: true)
+        )
+        try forwarder.start()
+        try waitUntilDone(forwarder)
+        return forwarder
+    }
+
+    private func waitUntilDone(_ forwarder: InfluxForwarder) throws {
+        try waitUntil("all forwarded") { forwarder.health["state"] as? String == "up_to_date" }
+    }
+
+    private func counts(_ forwarder: InfluxForwarder) -> [Int64?] {
+        ["points", "refused", "left_out"].map { forwarder.health[$0] as? Int64 }
+    }
+
+    @Test func serverThatMisbehaves_getsEachPointOnce() throws {
+        let words = "refuse 500 garbage moved 503 401 404 hang cut 429 half ok"
+        let influx = try InfluxStub(words)
+        defer { influx.stop() }
+        let forwarder = try start(influx.url, limit: .seconds(5))
+        defer { forwarder.finish() }
+        try store("a", 2500, for: forwarder)
+        try waitUntilDone(forwarder)
+        try store("b", 10, for: forwarder)
+        try waitUntilDone(forwarder)
+        let stored = try influx.stored()
+        #expect(stored.count == 2510)
+        #expect(Set(stored.values).count == 2510)
+        #expect(counts(forwarder) == [2510, 0, 0])
+        // What was kept and not answered is sent again, and nothing else is.
+        #expect(influx.points.count > 2510)
+        #expect(Set(influx.points).count == 2510)
+        let said = influx.requests.map { String($0.prefix { $0 != " " }) }
+        #expect(Set(said) == Set(words.split(separator: " ").map(String.init)))
+    }
+
+    /// InfluxDB 1 keeps the others of a request and 2 none of them.
+    @Test(arguments: ["partial", "whole"])
+    func pointThatIsRefused_isCounted_andStopsNoOther(word: String) throws {
+        let influx = try InfluxStub(word)
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        for (prefix, count) in [("a", 300), ("bad", 2), ("b", 300), ("bad", 1), ("c", 1)] {
+            try store(prefix, count, for: forwarder)
+        }
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [601, 3, 0])
+        #expect(try influx.stored().count == 601)
+        #expect(influx.requests.count < 100)
+        // Alone, where nothing shows that the server takes anything.
+        try store("bad", 1, for: forwarder)
+        try store("d", 1, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [602, 4, 0])
+    }
+
+    @Test func pointsThatAreAllTooOld_costOneRequest() throws {
+        let influx = try InfluxStub("expired")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        try store("a", 200)
+        defer { forwarder.finish() }
+        try store("b", 1, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [0, 201, 0])
+        #expect(influx.requests.count == 1)
+    }
+
+    @Test func requestThatIsTooLarge_isHalved() throws {
+        let influx = try InfluxStub("small")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        try store("a", 50, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(try influx.stored().count == 50)
+        #expect(counts(forwarder) == [50, 0, 0])
+    }
+
+    /// A proxy's 400, or a wrong organisation: no word of it is about a point.
+    @Test func serverThatRefusesAll_costsNoPoint() throws {
+        let influx = try InfluxStub("400")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        try store("a", 3, for: forwarder)
+        try waitUntil("tries") { influx.requests.count > 20 }
+        #expect(forwarder.health["state"] as? String == "waiting")
+        #expect(counts(forwarder) == [0, 0, 0])
+        try influx.does("ok")
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [3, 0, 0])
+        #expect(try influx.stored().count == 3)
+    }
+
+    @Test func anotherFileInItsPlace_isReadFromItsBeginning_andOneThatIsGoneIsNone() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        try store("a", 2, for: forwarder)
+        try waitUntilDone(forwarder)
+        try folder.write("", to: Self.path)
+        try store("c", 9, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(influx.points.filter { $0.contains("\"c") }.count == 9)
+        try FileManager.default.removeItem(atPath: folder.path + "/" + Self.path)
+        forwarder.note([Self.path: 10_000])
+        try waitUntilDone(forwarder)
+        #expect(influx.points.count == 11)
+    }
+
+    /// A last line that is too long to be looked at, and one that is no record.
+    @Test func linesThatAreNoRecords_areCounted() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        let long = String(repeating: "x", count: LineFile.longest + 10)
+        let known = "no record\n{\"id\":\"\(long)\"}\n"
+        try folder.write(known, to: Self.path)
+        try store("a", 3, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [3, 0, 2])
+    }
+
+    @Test func stop_endsARequest() throws {
+        let influx = try InfluxStub("hang")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url, limit: .seconds(600))
+        try store("a", 1, for: forwarder)
+        try waitUntil("a request") { influx.requests.count == 1 }
+        forwarder.finish()
+        try influx.does("ok")
+        let next = try start(influx.url)
+        defer { next.finish() }
+        next.note([Self.path: try #require(fileSize(folder.path + "/" + Self.path))])
+        try waitUntilDone(next)
+        #expect(try influx.stored().count == 1)
+    }
+
+    // MARK: Whom it asks
+
+    @Test func token_opensIt_asEachVersionWantsIt() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let file = try folder.write(" anna:s3cret\n", to: "token")
+        for (url, header) in [
+            (influx.url, "Authorization: Basic YW5uYTpzM2NyZXQ="),
+            (influx.url2, "Authorization: Token anna:s3cret"),
+        ] {
+            let target = try InfluxTarget(url: url, tokenFile: file)
+            #expect(try target.authorization() == header)
+            let sender = InfluxSender(target: target, userAgent: "test")
+            let verdict = try sender.send(["m v=1 1"], until: try StopSignal())
+            #expect(verdict.taken == 1)
+        }
+        #expect(
+            influx.requests == [
+                "ok /write?db=w 1 Basic YW5uYTpzM2NyZXQ=",
+                "ok /api/v2/write?org=o&bucket=b 1 Token anna:s3cret",
+            ]
+        )
+        // One that is changed holds from the next request on, and none is a second header.
+        let target = try InfluxTarget(url: influx.url2, tokenFile: file)
+        try folder.write("new", to: "token")
+        #expect(try target.authorization() == "Authorization: Token new")
+        try folder.write("a\r\nX: b", to: "token")
+        #expect(throws: Trouble.self) { try target.authorization() }
+    }
+
+    @Test func wrongAddresses_areNamed() throws {
+        for url in [
+            "ftp://h/write?db=w", "h:8086", "http://h/", "http://h/write",
+            "http://h/api/v2/write?db=w",
+            "http://u:p@h/write?db=w", "http://h/write?db=w&p=secret",
+            "http://h/write?db=w&precision=s",
+        ] {
+            #expect(throws: Trouble.self, "\(url)") { try InfluxTarget(url: url) }
+        }
+        #expect(throws: Trouble.self) {
+            try InfluxTarget(url: "http://h/write?db=w", tokenFile: "/none")
+        }
+    }
+}

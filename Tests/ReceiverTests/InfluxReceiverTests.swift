@@ -1,0 +1,122 @@
+// The whole receiver with an InfluxDB: killed, held up, and with Debian's own.
+import Foundation
+import Glibc
+import Support
+import Testing
+
+@testable import Ingest
+
+@Suite struct InfluxReceiverTests {
+    private func health(_ receiver: ReceiverProcess) throws -> [String: Any] {
+        let answer = try receiver.request(RawRequest.health)
+        let json = try JSONSerialization.jsonObject(with: Data(answer.body.utf8))
+        return try #require((json as? [String: Any])?["influx"] as? [String: Any])
+    }
+
+    private func waitUntilDone(_ receiver: ReceiverProcess) throws {
+        try waitUntil("all forwarded", limit: .seconds(300)) {
+            try health(receiver)["state"] as? String == "up_to_date"
+        }
+    }
+
+    /// A batch of records, each of which has its id in a field.
+    private func send(_ receiver: ReceiverProcess, _ ids: [String], device: String = "d1") throws {
+        let body = RawRequest.batch(
+            ids,
+            device: device,
+            padding: #","n":"ID""#,
+            numbersSources: true
+        )
+        #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
+    }
+
+    @Test func receiverThatIsKilledAnywhere_givesEachRecordOnce() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let receiver = try ReceiverProcess(["--influx", influx.url])
+        var sent = 0
+        // While points are under way; after they were kept and before that was noted; while nothing is taken.
+        for (round, words) in ["hang", "cut", "503", "hang ok", "cut ok"].enumerated() {
+            try influx.does(words)
+            let (points, requests) = (influx.points.count, influx.requests.count)
+            for batch in 0..<4 {
+                let ids = (0..<50).map { "r\(round)-\(batch)-\($0)" }
+                try send(receiver, ids, device: "d\(batch % 2)")
+                sent += ids.count
+            }
+            let word = words.prefix { $0 != " " }
+            try waitUntil("\(words)") {
+                influx.requests.count > requests && (word != "cut" || influx.points.count > points)
+            }
+            receiver.kill()
+            try receiver.start()
+        }
+        try influx.does("ok")
+        try waitUntilDone(receiver)
+        let stored = try influx.stored()
+        #expect(stored.count == sent)
+        #expect(Set(stored.values).count == sent)
+        #expect(try health(receiver)["points"] as? Int == sent)
+        // What is forwarded is noted: another start sends nothing of it again.
+        let before = influx.points.count
+        receiver.kill()
+        try receiver.start()
+        try send(receiver, ["last"])
+        try waitUntil("the last") { influx.points.count > before }
+        try waitUntilDone(receiver)
+        #expect(influx.points.count == before + 1)
+        #expect(receiver.terminate() == 0)
+    }
+
+    @Test func serverThatHangs_holdsUpNoGateway_andNoStop_andFillsNoMemory() throws {
+        let influx = try InfluxStub("hang")
+        defer { influx.stop() }
+        let receiver = try ReceiverProcess(["--influx", influx.url])
+        let text = String(repeating: "y", count: 900)
+        let padding = (0..<20).map { ",\"x\($0)\":\"\(text)\"" }.joined()
+        for batch in 0..<10 {
+            let ids = (0..<100).map { "b\(batch)-\($0)" }
+            #expect(try receiver.send(ids: ids, padding: padding) == 200)
+        }
+        try waitUntil("a request") { !influx.requests.isEmpty }
+        try receiver.expectService()
+        #expect(receiver.terminate() == 0)
+        // Another address, by a receiver that may take its time: it gets all of them.
+        let next = try InfluxStub("ok")
+        defer { next.stop() }
+        let second = try ReceiverProcess(["--influx", next.url], in: receiver.folder)
+        try waitUntilDone(second)
+        #expect(next.points.count == 1000)
+        #expect(try second.residentPeak() < ReceiverProcess.residentLimit)
+    }
+
+    @Test func damagedMarks_areMadeAnew() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let receiver = try ReceiverProcess(["--influx", influx.url])
+        try send(receiver, ["a", "b"])
+        try waitUntilDone(receiver)
+        #expect(receiver.terminate() == 0)
+        let book = InfluxBook.path(in: receiver.folder)
+        for end in ["-wal", "-shm"] { unlink(book + end) }
+        try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: book))
+        try receiver.start()
+        try send(receiver, ["c"])
+        try waitUntil("all once more") { influx.points.count == 5 }
+        #expect(try influx.stored().count == 3)
+    }
+
+    @Test func wrongOptions_areToldAtTheStart() throws {
+        for arguments in [
+            ["--influx", "http://h/"], ["--influx", "http://anna:x@h/write?db=w"],
+            ["--influx", "http://h/write?db=w", "--influx-token-file", "/none"],
+        ] {
+            let outcome = try Process.run(
+                Tree.program("waypost-receiver"),
+                arguments + ["--summary"]
+            )
+            #expect(outcome.status == 64, "\(arguments)")
+            #expect(outcome.error.contains("--influx takes"), "\(outcome.error)")
+        }
+    }
+}
