@@ -73,7 +73,7 @@ import Testing
         defer { influx.stop() }
         let receiver = try ReceiverProcess(["--influx", influx.url])
         let text = String(repeating: "y", count: 900)
-        let padding = (0..<20).map { ",\"x\($0)\":\"\(text)\"" }.joined()
+        let padding = (0..<10).map { ",\"x\($0)\":\"\(text)\"" }.joined()
         for batch in 0..<10 {
             let ids = (0..<100).map { "b\(batch)-\($0)" }
             #expect(try receiver.send(ids: ids, padding: padding) == 200)
