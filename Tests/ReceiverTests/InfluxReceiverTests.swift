@@ -90,6 +90,36 @@ import Testing
         #expect(try second.residentPeak() < ReceiverProcess.residentLimit)
     }
 
+    /// A proxy's 400, or a wrong organisation: no word of it is about a point.
+    @Test func serverThatRefusesAll_costsNoPoint_beforeItHasTakenOne_andAfter() throws {
+        let influx = try InfluxStub("400")
+        defer { influx.stop() }
+        let receiver = try ReceiverProcess(["--influx", influx.url])
+        for ids in [["a", "b", "c"], ["d"]] {
+            try influx.does("400")
+            let before = influx.requests.count
+            try send(receiver, ids)
+            try waitUntil("tries") { influx.requests.count > before + 2 }
+            try influx.does("ok")
+            try waitUntilDone(receiver)
+        }
+        #expect(try influx.stored().count == 4)
+        #expect(try health(receiver)["refused"] as? Int == 0)
+    }
+
+    /// The first of all: nothing shows yet that the server takes anything.
+    @Test func firstPointThatIsRefused_stopsTheRestNoLonger() throws {
+        let influx = try InfluxStub("odd")
+        defer { influx.stop() }
+        let receiver = try ReceiverProcess(["--influx", influx.url])
+        try send(receiver, ["bad"])
+        try waitUntil("a try") { try health(receiver)["state"] as? String == "waiting" }
+        try send(receiver, ["good"])
+        try waitUntilDone(receiver)
+        #expect(try influx.stored().count == 1)
+        #expect(try health(receiver)["refused"] as? Int == 1)
+    }
+
     @Test func damagedMarks_areMadeAnew() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }

@@ -26,6 +26,8 @@ struct InfluxStub {
                 return refused(400, b'{"error":"partial write: field type conflict dropped=%d"}' % len(bad))
             if word == "whole" and bad:
                 return refused(400, b'{"code":"invalid","message":"unable to parse \\'bad\\'"}')
+            if word == "odd" and bad:
+                return refused(422, b"no")
             if word == "expired":
                 return refused(400, b'{"error":"partial write: points beyond retention policy dropped=%d"}' % len(lines))
             if word == "small" and len(lines) > 3:

@@ -28,7 +28,7 @@ final class InfluxBook {
         CREATE TABLE IF NOT EXISTS marks(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
         head BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS target(url TEXT NOT NULL, points INTEGER NOT NULL, refused INTEGER NOT NULL,
-        left_out INTEGER NOT NULL);
+        left_out INTEGER NOT NULL, witness TEXT);
         """
 
     private let database: Connection
@@ -44,7 +44,7 @@ final class InfluxBook {
         guard try target() != url else { return }
         try change {
             try database.execute("DELETE FROM marks; DELETE FROM target")
-            let row = try database.prepare("INSERT INTO target VALUES (?,0,0,0)")
+            let row = try database.prepare("INSERT INTO target VALUES (?,0,0,0,NULL)")
             try row.bind(url, at: 1)
             try row.run()
         }
@@ -77,14 +77,25 @@ final class InfluxBook {
         return InfluxMark(offset: row.required(0), lines: row.required(1), head: row.data(2))
     }
 
+    /// A point that InfluxDB has taken; nil before the first.
+    func witness() throws -> String? {
+        let row = try database.prepare("SELECT witness FROM target WHERE witness IS NOT NULL")
+        return try row.step() ? row.text(0) : nil
+    }
+
     /// InfluxDB has these points, or has refused them for ever; what is counted is added.
-    func note(_ marks: [String: InfluxMark], _ added: InfluxCounts) throws {
+    func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
         try change {
             for (path, mark) in marks {
                 let row = try database.prepare("INSERT OR REPLACE INTO marks VALUES (?,?,?,?)")
                 try row.bind(path, at: 1)
                 try row.bind([mark.offset, mark.lines], from: 2)
                 try row.bind(mark.head, at: 4)
+                try row.run()
+            }
+            if let witness {
+                let row = try database.prepare("UPDATE target SET witness=?")
+                try row.bind(witness, at: 1)
                 try row.run()
             }
             try database.run(

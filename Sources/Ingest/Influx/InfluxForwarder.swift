@@ -148,9 +148,14 @@ final class InfluxForwarder: Sendable {
     private func deliver(_ batch: InfluxBatch, _ book: InfluxBook, _ retry: inout Retry) throws {
         while !stop.isRaised {
             do {
-                let verdict = try sender.send(batch.lines, until: stop)
+                let verdict = try sender.send(
+                    batch.lines,
+                    witness: try book.witness(),
+                    until: stop
+                )
                 try book.note(
                     batch.marks,
+                    verdict.witness,
                     InfluxCounts(
                         points: verdict.taken,
                         refused: verdict.refused,
@@ -158,6 +163,9 @@ final class InfluxForwarder: Sendable {
                     )
                 )
                 return succeed(verdict, try book.counts(), &retry)
+            } catch let error as InfluxRefusesAll {
+                // With what comes meanwhile it may turn out whose fault it is: all is gathered anew.
+                throw error
             } catch let error as SQLiteError where error.isDamage {
                 throw error
             } catch {

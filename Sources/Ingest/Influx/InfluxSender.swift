@@ -7,8 +7,17 @@ struct InfluxVerdict {
     var refused: Int64 = 0
     /// Of the last refusal.
     var words = ""
-    /// The server has shown that it judges points, not whatever is sent to it.
-    fileprivate var isSure = false
+    /// A point that was taken; sent again, it changes nothing.
+    var witness: String?
+    /// Refused, without a word about points.
+    fileprivate var doubtful: [String] = []
+}
+
+/// The server takes nothing and does not say why: that is no judgement on points.
+struct InfluxRefusesAll: Error, CustomStringConvertible {
+    var words: String
+
+    var description: String { "InfluxDB refuses all: \(words)" }
 }
 
 /// Used by one thread.
@@ -21,13 +30,14 @@ struct InfluxSender: Sendable {
     /// Returns when each point is taken, or is refused by itself.
     ///
     /// InfluxDB takes the others of a request, or takes none, and not always says so: halves are sent until a refused
-    /// point stands alone. Points that it has already are the same in it. Throws Trouble where they may not have
-    /// arrived, and where the server refuses all without speaking of points.
-    func send(_ lines: [String], until stop: StopSignal) throws -> InfluxVerdict {
-        var verdict = InfluxVerdict()
+    /// point stands alone. Where the answer does not speak of points, the refusal counts if it comes again and
+    /// `witness`, a point that was taken before, is taken after it. Throws `InfluxRefusesAll` where it is not, and
+    /// Trouble where the points may not have arrived.
+    func send(_ lines: [String], witness: String?, until stop: StopSignal) throws -> InfluxVerdict {
+        var verdict = InfluxVerdict(witness: witness)
         guard !lines.isEmpty else { return verdict }
         try send(lines[...], &verdict, until: stop)
-        guard verdict.isSure else { throw Trouble("InfluxDB refuses all: \(verdict.words)") }
+        for line in verdict.doubtful { try settle(line, &verdict, until: stop) }
         return verdict
     }
 
@@ -36,6 +46,47 @@ struct InfluxSender: Sendable {
         _ verdict: inout InfluxVerdict,
         until stop: StopSignal
     ) throws {
+        guard let refusal = try refusal(lines, until: stop) else {
+            verdict.taken += Int64(lines.count)
+            verdict.witness = lines.last
+            return
+        }
+        guard lines.count > 1, Self.dropped(refusal.text) != lines.count else {
+            verdict.words = Self.words(refusal)
+            guard refusal.status == 413 || Self.isAboutPoints(refusal.text) else {
+                return verdict.doubtful.append(contentsOf: lines)
+            }
+            verdict.refused += Int64(lines.count)
+            return
+        }
+        let middle = lines.startIndex + lines.count / 2
+        try send(lines[..<middle], &verdict, until: stop)
+        try send(lines[middle...], &verdict, until: stop)
+    }
+
+    private func settle(
+        _ line: String,
+        _ verdict: inout InfluxVerdict,
+        until stop: StopSignal
+    ) throws {
+        guard let witness = verdict.witness else { throw InfluxRefusesAll(words: verdict.words) }
+        if let refusal = try refusal([line], until: stop) {
+            verdict.words = Self.words(refusal)
+            guard try self.refusal([witness], until: stop) == nil else {
+                throw InfluxRefusesAll(words: verdict.words)
+            }
+            verdict.refused += 1
+        } else {
+            verdict.taken += 1
+        }
+    }
+
+    /// The answer that refuses these points; nil where they are taken.
+    ///
+    /// Throws Trouble for one that does neither.
+    private func refusal(_ lines: ArraySlice<String>, until stop: StopSignal) throws
+        -> WebPost.Answer?
+    {
         let answer = try WebPost.exchange(
             lines.joined(separator: "\n"),
             headers: ["Content-Type: text/plain; charset=utf-8"]
@@ -46,25 +97,15 @@ struct InfluxSender: Sendable {
             until: stop,
             name: "InfluxDB"
         )
-        let words = printable(answer.text, limit: 300)
         switch answer.status {
-        case 200...299:
-            verdict.taken += Int64(lines.count)
-            verdict.isSure = true
-        case 400, 413, 422:
-            guard lines.count > 1, Self.dropped(answer.text) != lines.count else {
-                verdict.refused += Int64(lines.count)
-                verdict.words = "\(answer.status) \(words)"
-                verdict.isSure =
-                    verdict.isSure || answer.status == 413 || Self.isAboutPoints(answer.text)
-                return
-            }
-            let middle = lines.startIndex + lines.count / 2
-            try send(lines[..<middle], &verdict, until: stop)
-            try send(lines[middle...], &verdict, until: stop)
-        default:
-            throw Trouble("InfluxDB answered \(answer.status) \(words)")
+        case 200...299: return nil
+        case 400, 413, 422: return answer
+        default: throw Trouble("InfluxDB answered \(Self.words(answer))")
         }
+    }
+
+    private static func words(_ answer: WebPost.Answer) -> String {
+        "\(answer.status) \(printable(answer.text, limit: 300))"
     }
 
     /// `partial write: … dropped=3`, as InfluxDB 1 and 2 say it.
