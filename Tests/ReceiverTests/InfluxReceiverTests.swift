@@ -65,6 +65,7 @@ import Testing
         try waitUntil("the last") { influx.points.count > before }
         try waitUntilDone(receiver)
         #expect(influx.points.count == before + 1)
+        #expect(try influx.stored().count == sent + 1)
         #expect(receiver.terminate() == 0)
     }
 
