@@ -5,7 +5,8 @@ import Testing
 
 /// An InfluxDB of a test's own, with a user and a password.
 private final class InfluxServer {
-    static let program = "/usr/bin/influxd"
+    /// As `deploy/test` has unpacked it.
+    static let program = Tree.path(".build/tools/influx/usr/bin/influxd")
 
     private let folder = TemporaryFolder()
     private let port = freePort()

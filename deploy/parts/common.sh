@@ -12,7 +12,6 @@ build_packages=(
 tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
     python3 python3-venv nginx-light caddy openssl curl mandoc gpsbabel python3-prometheus-client e2fsprogs
-    influxdb
 )
 # What a kernel in QEMU needs, and what is used on its Bluetooth and sound.
 # shellcheck disable=SC2034
@@ -81,6 +80,16 @@ install_store() {
     .build/tools/bin/python3 -c 'import moto.server, flask_cors, boto3, duckdb' 2>/dev/null && return 0
     say "installing ${store[*]} into .build/tools (a minute)"
     .build/tools/bin/python3 -m pip install -q "${store[@]}"
+}
+
+# Debian's InfluxDB, unpacked only: its package would start a service.
+install_influx() {
+    local folder=$PWD/.build/tools/influx
+    [ ! -x "$folder/usr/bin/influxd" ] || return 0
+    say "fetching influxdb into .build/tools"
+    mkdir -p "$folder"
+    (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root influxdb && dpkg -x ./influxdb_*.deb . &&
+        rm ./influxdb_*.deb) || say "there is no influxdb to fetch: the tests with it are left out"
 }
 
 # What looks for barriers on the page, into the same place.
