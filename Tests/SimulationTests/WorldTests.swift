@@ -38,7 +38,7 @@ import Testing
     @Test(
         arguments: [
             10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707, 2011844,
-            3016953,
+            3016953, 4056412,
         ] as [UInt64]
     )
     func foundHistoriesOfIslands_keepThePromise(seed: UInt64) {

@@ -11,6 +11,8 @@ final class Server {
         /// Of all but its dates.
         var content: UInt64
         var stream: String
+        /// The number of its device.
+        var device: Int
     }
 
     var mode = ServerMode.good
@@ -164,7 +166,13 @@ final class Server {
         if let entry = entries[record.id] {
             // A chunk of Opus begins with some of the segment before, which damage can take away.
             let isStranger = record.stream == "linux_alsa_audio" && record.segments.isEmpty
-            let mayDiffer = isStranger && device.account.isDamaged
+            // Where a device and its copy both lose their journals, each makes a chunk of its own of the sound that was
+            // in none, under the number that comes next.
+            let isEnd =
+                entry.device != device.number && !record.segments.isEmpty
+                && endsOfCopies.isSuperset(of: record.segments)
+            if isEnd, device.account.isDamaged { segments.formUnion(record.segments) }
+            let mayDiffer = (isStranger || isEnd) && device.account.isDamaged
             if entry.content != record.content.fingerprint && !mayDiffer
                 || entry.stream != record.stream
             {
@@ -177,7 +185,11 @@ final class Server {
             }
             return false
         }
-        entries[record.id] = Entry(content: record.content.fingerprint, stream: record.stream)
+        entries[record.id] = Entry(
+            content: record.content.fingerprint,
+            stream: record.stream,
+            device: device.number
+        )
         if let serial = record.serial {
             if let other = idOfSerial[serial] {
                 found =
