@@ -13,8 +13,9 @@ extension Reader {
         do {
             return try segments(of: run, try unchunked(run))
         } catch let error as SQLiteError where error.isDamage && mark == nil && version >= 5 {
-            // The page that is damaged may be of a run before it: all those have their chunks.
-            return try segments(of: run, "id>(SELECT max(chunked) FROM runs)")
+            // The page that is damaged may be of a run before it: all those have their chunks. With > in place of >= SQLite
+            // would look for the last of their segments first.
+            return try segments(of: run, "id>=1+(SELECT max(chunked) FROM runs)")
         }
     }
 
