@@ -14,8 +14,9 @@ struct BatchRequests: Sendable {
         self.spoolFolder = spoolFolder
     }
 
-    /// Whether the body is wanted; throws a Refusal.
+    /// Whether the body is wanted of a request whose token is good; throws a Refusal.
     func plan(_ head: RequestHead) throws -> RequestPlan {
+        _ = try key(head)
         guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
             throw Refusal(status: 415, reason: "Content-Type must be application/json")
         }
@@ -63,6 +64,19 @@ struct BatchRequests: Sendable {
 }
 
 extension HTTPAnswer {
+    /// To a device that asks whether its token is good; `device`: whose that is, "" for any.
+    init(verified device: String) {
+        self.init(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+    }
+
+    /// To who asks whether the server is well; `more`: what it tells besides.
+    init(health totals: Archive.Totals, version: String, more: [String: Any] = [:]) {
+        let facts: [String: Any] = [
+            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
+        ]
+        self.init(200, facts.merging(more) { $1 })
+    }
+
     /// To a batch that is stored.
     init(_ receipt: Receipt, key: String) {
         self.init(

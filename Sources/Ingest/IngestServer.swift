@@ -97,7 +97,6 @@ package struct IngestServer: ReceiverApplication {
         case "/api/ingest":
             try head.expect("POST")
             _ = try authorize(head)
-            _ = try requests.key(head)
             return try requests.plan(head)
         default:
             if let plan = try page.plan(head) { return plan }
@@ -136,16 +135,12 @@ package struct IngestServer: ReceiverApplication {
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {
         let device = try authorize(head)
         guard try enrolments.refresh(waits: false) else { throw Self.changing }
-        return HTTPAnswer(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
+        return HTTPAnswer(verified: device)
     }
 
     private func health() -> HTTPAnswer {
-        let totals = archive.totals
-        var facts: [String: Any] = [
-            "ok": true, "version": version, "records": totals.records, "batches": totals.batches,
-        ]
-        facts["influx"] = forwarder?.health
-        return HTTPAnswer(200, facts)
+        let more = forwarder.map { ["influx": $0.health] } ?? [:]
+        return HTTPAnswer(health: archive.totals, version: version, more: more)
     }
 
     // MARK: With the body

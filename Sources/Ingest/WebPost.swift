@@ -1,17 +1,15 @@
 // A body posted to an address, through libcurl.
 import CCurl
 import Host
+import Requests
 
 /// Owns libcurl's handles for one request; used by one thread.
 struct WebPost: ~Copyable {
-    /// Once a process (curl_global_init(3)).
-    private static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
-
     private let multi: UnsafeMutableRawPointer
     private let easy: UnsafeMutableRawPointer
 
     private init() throws {
-        guard Self.isInitialised, let multi = curl_multi_init() else {
+        guard Transport.isInitialised, let multi = curl_multi_init() else {
             throw Trouble("libcurl could not be started")
         }
         guard let easy = curl_easy_init() else {

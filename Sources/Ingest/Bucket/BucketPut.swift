@@ -1,8 +1,8 @@
 // One object after another to a bucket, and what its answers mean to a gateway.
 import Board
-import Foundation
 import Host
 import Requests
+import Synchronization
 
 /// A connection to the bucket, kept between batches; used by one thread at a time.
 final class BucketLine {
@@ -76,16 +76,14 @@ struct BucketPut {
 }
 
 /// Tells a person once that the bucket takes nothing, and once that it does again.
-final class BucketTrouble: @unchecked Sendable {
-    // Unchecked because what was told is used under `lock`.
-    private let lock = NSLock()
+final class BucketTrouble: Sendable {
     private let log: ServerLog
-    private var told: String?
+    private let told = Mutex<String?>(nil)
 
     init(_ log: ServerLog) { self.log = log }
 
     func began(_ refusal: Refusal) {
-        lock.withLock {
+        told.withLock { told in
             guard refusal.status == 503, refusal.reason != told else { return }
             told = refusal.reason
             log.warn("not stored: \(refusal.reason)")
@@ -93,7 +91,7 @@ final class BucketTrouble: @unchecked Sendable {
     }
 
     func ended() {
-        lock.withLock {
+        told.withLock { told in
             guard told != nil else { return }
             told = nil
             log.warn("the bucket takes batches again")

@@ -1,5 +1,5 @@
 // A receiver that keeps nothing: batches go on into a bucket, so any number of them can stand behind a balancer.
-import Foundation
+import Dispatch
 
 /// Answers ingest requests; what a receiver knows of its fleet it does not know.
 package struct BucketServer: ReceiverApplication {
@@ -47,17 +47,13 @@ package struct BucketServer: ReceiverApplication {
         switch head.path {
         case "/healthz":
             try head.expect("GET")
-            return .answer(health())
+            return .answer(HTTPAnswer(health: store.totals, version: version))
         case "/api/device/verify":
             try head.expect("POST")
-            let device = try authorize(head)
-            return .answer(
-                HTTPAnswer(200, device.isEmpty ? ["ok": true] : ["ok": true, "device_id": device])
-            )
+            return .answer(HTTPAnswer(verified: try authorize(head)))
         case "/api/ingest":
             try head.expect("POST")
             _ = try authorize(head)
-            _ = try requests.key(head)
             return try requests.plan(head)
         case "/api/device/enroll":
             let reason = "this server keeps nothing, so it has no codes: its tokens are in a file"
@@ -75,14 +71,6 @@ package struct BucketServer: ReceiverApplication {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return ""
-    }
-
-    private func health() -> HTTPAnswer {
-        let totals = store.totals
-        return HTTPAnswer(
-            200,
-            ["ok": true, "version": version, "records": totals.records, "batches": totals.batches]
-        )
     }
 
     package func answer(_ head: RequestHead, _ wire: Spool) -> HTTPAnswer {
