@@ -115,6 +115,9 @@ package final class SimulatedDisk: @unchecked Sendable {
     /// Some were set, and not cleared.
     package var hasFaults: Bool { waypost_disk_has_faults(disk) }
 
+    /// Whether what is written may be refused.
+    package var mayRefuse: Bool { hasFaults || isReadOnly || capacity != nil }
+
     package func clearFaults() {
         waypost_disk_clear_faults(disk)
     }

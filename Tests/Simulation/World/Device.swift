@@ -103,7 +103,7 @@ final class Device: AccountHolder {
         sound = nil
         account.vanish()
         if !disk.hasFaults { account.hasFailedWrite = false }
-        account.isLate = disk.hasFaults || disk.isReadOnly || disk.capacity != nil
+        account.isLate = disk.mayRefuse
     }
 
     /// Turns the writer and the maintenance until they have nothing to do.

@@ -82,8 +82,8 @@ extension World {
             try writer.pruneClockMap()
         }
         guard synced else { return }
-        // Where the disk refused, it may be there or not.
-        if isNoted != nil {
+        // Where the disk refuses, it may be there or not.
+        if isNoted != nil, !device.disk.mayRefuse {
             truth.boots[device.boot].syncs.append(stamp.boot.milliseconds)
         } else {
             truth.boots[device.boot].doubtful.append(stamp.boot.milliseconds)

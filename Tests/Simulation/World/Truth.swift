@@ -41,10 +41,11 @@ struct Boot {
     /// Those whose notes may be gone, or not.
     var doubtful: [Int64] = []
 
-    mutating func doubtSyncs() {
-        isVouchedFor = isVouchedFor || !syncs.isEmpty
-        doubtful += syncs
-        syncs = []
+    mutating func doubtSyncs(since boottime: Int64 = .min) {
+        let kept = syncs.prefix { $0 < boottime }
+        isVouchedFor = isVouchedFor || kept.count < syncs.count
+        doubtful += syncs[kept.endIndex...]
+        syncs = Array(kept)
     }
 }
 
