@@ -84,6 +84,54 @@ class Receiver:
         self.guest.run("rmmod", "g_serial")
 
 
+class Stick:
+    """A USB stick; this kernel is both ends of the cable (dummy_hcd). `files`: texts by their names in a folder Waypost."""
+
+    def __init__(self, guest, files):
+        self.guest, self.image = guest, guest.folder / "stick.img"
+        guest.run("modprobe", "dummy_hcd")
+        self.image.unlink(missing_ok=True)
+        guest.run("mkfs.vfat", "-C", "-F", "32", self.image, str(64 << 10))
+        guest.run("mmd", "-i", self.image, "::/Waypost")
+        for name, text in files.items():
+            (guest.folder / "file").write_text(text)
+            guest.run("mcopy", "-i", self.image, guest.folder / "file", f"::/Waypost/{name}")
+
+    def damage(self):
+        """Its root folder begins in a cluster that is not there: the kernel knows the format and cannot mount it."""
+        with open(self.image, "r+b") as image:
+            image.seek(0x2C)
+            image.write((0x0FFFFF00).to_bytes(4, "little"))
+
+    gadget = pathlib.Path("/sys/kernel/config/usb_gadget/stick")
+    disk = gadget / "functions/mass_storage.0"
+
+    def make_gadget(self):
+        self.guest.run("modprobe", "-a", "libcomposite", "usb_f_mass_storage")
+        self.guest.run("mount", "-t", "configfs", "none", "/sys/kernel/config", check=False)
+        for folder in (self.gadget, self.disk, self.gadget / "configs/c.1"):
+            folder.mkdir()
+        # The Linux Foundation's numbers for gadgets.
+        (self.gadget / "idVendor").write_text("0x1d6b")
+        (self.gadget / "idProduct").write_text("0x0104")
+        (self.disk / "lun.0/removable").write_text("1")
+        (self.gadget / "configs/c.1/disk").symlink_to(self.disk)
+
+    def plug(self):
+        if not self.gadget.exists():
+            self.make_gadget()
+        (self.disk / "lun.0/file").write_text(str(self.image))
+        port = next(pathlib.Path("/sys/class/udc").iterdir()).name
+        (self.gadget / "UDC").write_text(port)
+
+    def unplug(self):
+        (self.gadget / "UDC").write_text("\n")
+        (self.disk / "lun.0/file").write_text("\n")
+
+    def read(self, name):
+        return self.guest.run("mtype", "-i", self.image, f"::/Waypost/{name}", check=False)
+
+
 class Scenarios:
     def __init__(self, guest):
         self.guest = guest
@@ -106,7 +154,7 @@ class Scenarios:
 
     def all(self):
         for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "modem", "disabled",
-                     "killed", "aborted", "watchdog", "credential"):
+                     "killed", "aborted", "watchdog", "stick", "broken_stick", "credential"):
             yield name, getattr(self, name)
 
     def end(self):
@@ -254,6 +302,47 @@ class Scenarios:
                 row.see("collecting again")
             self.service.stop_service(row)
         self.air.ask("close")
+
+    def stick(self, row):
+        """a stick with a folder Waypost: in force at once, its token overwritten; another one after it: in force, too"""
+        imported, token = pathlib.Path("/etc/waypost/imported.toml"), pathlib.Path("/etc/credstore/waypost.token")
+        try:
+            for interval in ("1m", "2m"):
+                text = f'[upload]\r\nendpoint = "https://127.0.0.1:9/x"\r\ninterval = "{interval}"\r\n'
+                stick = Stick(self.guest, {"WAYPOST.TOML.txt": text, "waypost.token": f"token-of-{interval}\r\n"})
+                began = time.monotonic()
+                stick.plug()
+                seen = wait_for(lambda: imported.exists() and interval in imported.read_text(), 60)
+                row.check(seen is not None, f"{interval}: not in force")
+                row.recovered = row.recovered or time.monotonic() - began
+                row.check(wait_for(lambda: self.unit("ActiveState") == "inactive", 60) is not None, "the stick is still in use")
+                stick.unplug()
+                row.check(token.exists() and f"token-of-{interval}" in token.read_text(), f"{interval}: no token")
+                row.check("token-of" not in stick.read("waypost.token"), f"{interval}: the token is still on the stick")
+            row.see("in force twice")
+        finally:
+            self.guest.run("systemctl", "stop", "waypost-enroll")
+            for path in (imported, token, imported.parent / "import/unverified"):
+                path.unlink(missing_ok=True)
+
+    def broken_stick(self, row):
+        """a stick that cannot be mounted, plugged in twice: `status` tells it each time"""
+        told = pathlib.Path("/run/waypost/import-problems.json")
+        stick = Stick(self.guest, {})
+        stick.damage()
+        for time_ in ("first", "second"):
+            told.unlink(missing_ok=True)
+            stick.plug()
+            row.detected = wait_for(lambda: told.exists() and "the stick" in told.read_text(), 60)
+            row.check(row.detected is not None, f"not told the {time_} time: {self.unit('Result')}")
+            stick.unplug()
+            wait_for(lambda: self.unit("ActiveState") in ("inactive", "failed"), 60)
+        row.see(told.read_text() if told.exists() else "")
+        told.unlink(missing_ok=True)
+
+    def unit(self, name):
+        """A property of the stick's unit."""
+        return self.guest.run("systemctl", "show", "-P", name, "waypost-stick@sda").strip()
 
     def credential(self, row):
         """the token as the systemd credential waypost.token: uploads work"""

@@ -17,7 +17,7 @@ tool_packages=(
 # shellcheck disable=SC2034
 emulator_packages=(
     qemu-system-x86 busybox-static kmod python3 python3-venv
-    bluez dbus rfkill alsa-utils libcap2-bin systemd udev gpsd gpsd-clients
+    bluez dbus rfkill alsa-utils libcap2-bin systemd udev gpsd gpsd-clients dosfstools mtools
 )
 bumble="bumble==0.0.236"
 # An object store for the tests (moto's server, without the parts for other services), and what reads it back.
