@@ -128,7 +128,7 @@ let package = Package(
         module("Streams", ["Host"]),
         module(
             "Queue",
-            ["Host", "Board", "Configuration", "SQLite", "Streams", "CSQLite", "CLinux"]
+            ["Host", "Board", "Configuration", "SQLite", "Streams", "CSQLite", "CLinux", "CZlib"]
         ),
         module(
             "Beacons",

@@ -137,7 +137,7 @@ package final class Reader {
             FROM chunks c JOIN runs r ON r.id=c.run WHERE c.id BETWEEN ? AND ? ORDER BY c.id
             """
         )
-        segment = try connection.prepare("SELECT data, run FROM segments WHERE id=?")
+        segment = try connection.prepare("SELECT * FROM segments WHERE id=?")
     }
 
     private func loadUserNumbers() throws {
@@ -332,11 +332,22 @@ package final class Reader {
     }
 
     /// A segment's encoded sound and the run it belongs to; nil once it is purged.
+    ///
+    /// Throws damage where the bytes are not those that were recorded.
     package func segment(_ id: Int64) throws -> (data: [UInt8], run: Int64)? {
         try segment.bind(id, at: 1)
         defer { segment.reset() }
         guard try segment.step() else { return nil }
-        return (segment.data(0), segment.required(1))
+        let data = segment.data(7)
+        // The last column is not there in a database of a version before the sixth.
+        guard segment.integer(8).map({ $0 == SegmentSum.of(data) }) ?? true else {
+            throw SQLiteError(
+                code: 11,
+                message: "segment \(id) is not what was recorded",
+                statement: ""
+            )
+        }
+        return (data, segment.required(1))
     }
 
     /// Calls `body` with each row of a range, which must have one for each number, in order.

@@ -8,7 +8,7 @@ internal import Streams
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1, version2, version3, version4, version5]
+    static let steps = [version1, version2, version3, version4, version5, version6]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -211,6 +211,9 @@ enum Schema {
         CREATE INDEX batches_by_state ON
             batches(state, database, stream, done_boot, done_boottime);
         """
+
+    /// What a segment's bytes must add up to; NULL for those recorded before.
+    private static let version6 = "ALTER TABLE segments ADD COLUMN sum INTEGER;"
 }
 
 /// The database was written by a newer Waypost; it is left as it is.

@@ -103,7 +103,7 @@ package final class Writer {
             (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64($0 * 8)) }
         }
         insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?)")
-        insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?)")
+        insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?)")
         plainTables = PlainTables()
         identities = try IdentityCache(connection)
         try load(streams, numbers)

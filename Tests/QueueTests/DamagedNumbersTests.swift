@@ -111,6 +111,37 @@ import Testing
         )
     }
 
+    /// A segment may go on in a page that another table has by now, where the end of the journal was lost.
+    @Test func soundThatIsNotWhatWasRecorded_isNeverSent() throws {
+        let folder = TemporaryFolder()
+        let first = try folder.queue()
+        record(first, segments: 3)
+        first.close()
+        try overwriteTheEndOfASegment(folder)
+        let queue = try folder.queue()
+        #expect(throws: SQLiteError.self) {
+            let reader = try queue.reader()
+            for id in 1...3 as ClosedRange<Int64> { _ = try reader.segment(id) }
+        }
+        try damage(queue)
+        #expect(queue.pending(.audio) == nil)
+        #expect(try queue.losses().map(\.records) == [1])
+        queue.close()
+    }
+
+    private func overwriteTheEndOfASegment(_ folder: TemporaryFolder) throws {
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let page = try #require(
+            try database.integer(
+                "SELECT max(pageno) FROM dbstat WHERE name='segments' AND pagetype='overflow'"
+            )
+        )
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
+        // The first four are the number of the next page.
+        for index in 4..<400 { bytes[Int(page - 1) * 1024 + index] = 0xA5 }
+        try bytes.write(to: URL(fileURLWithPath: folder.database))
+    }
+
     /// A chunk may be ten minutes long, and what is recorded of it has no chunk until then.
     @Test func longSoundWithoutChunk_waits() throws {
         let folder = TemporaryFolder()

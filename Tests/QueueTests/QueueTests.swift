@@ -195,7 +195,7 @@ import Testing
         let folder = TemporaryFolder()
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite).execute("PRAGMA user_version=99")
-        #expect(throws: SchemaTooNew(version: 99, newest: 5)) { try folder.queue() }
+        #expect(throws: SchemaTooNew(version: 99, newest: 6)) { try folder.queue() }
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("PRAGMA user_version") == 99)
     }

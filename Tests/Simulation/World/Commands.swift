@@ -21,10 +21,10 @@ extension World {
         case .declare: declare(device, queue, &chance)
         case .stop:
             close(queue, of: device)
-            vanish(device)
+            device.vanish()
             try start(device)
         case .kill:
-            vanish(device)
+            device.vanish()
             device.disk.kill()
             try start(device)
         default: try reboot(device, queue, &chance)
@@ -76,7 +76,7 @@ extension World {
 
     private func reboot(_ device: Device, _ queue: Queue, _ chance: inout Chance) throws {
         if chance.isOne(in: 2) { close(queue, of: device) }
-        vanish(device)
+        device.vanish()
         device.disk.kill()
         restart(device, &chance)
         try start(device)

@@ -6,7 +6,6 @@ internal import Streams
 extension World {
     func takeFault(_ step: Step, _ device: Device, _ chance: inout Chance) throws {
         let disk = device.disk
-        doubtOpenNote(device)
         switch step.kind {
         case .powerCut: try cutPower(device, &chance)
         case .powerOff: disk.powerOff(after: chance.scale(1...300))
@@ -56,7 +55,7 @@ extension World {
     }
 
     private func cutPower(_ device: Device, _ chance: inout Chance) throws {
-        vanish(device)
+        device.vanish()
         device.disk.crash(using: &chance, chance.isOne(in: 2) ? .harsh : .mild)
         restart(device, &chance)
         try start(device)
@@ -65,7 +64,7 @@ extension World {
     /// The whole file system is again what it was, while the machine was off.
     private func rollBack(_ device: Device, _ chance: inout Chance) throws {
         guard let (snapshot, account) = snapshots[device.number] else { return }
-        vanish(device)
+        device.vanish()
         device.disk.restore(snapshot)
         // A fault of the disk goes on with what was rolled back.
         let was = device.account
@@ -107,7 +106,7 @@ extension World {
         let file = Device.path + (chance.isOne(in: 4) ? "-wal" : "")
         guard let size = disk.size(file), size > 0 else { return }
         // Its program is gone before, so that nobody writes the damage over by chance.
-        vanish(device)
+        device.vanish()
         disk.kill()
         device.account.isDamaged = true
         // A note of the clock may be gone: what is dated by it is as good as the next one.

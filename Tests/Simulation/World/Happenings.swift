@@ -82,8 +82,8 @@ extension World {
             try writer.pruneClockMap()
         }
         guard synced else { return }
-        // Where the disk refuses, it may be there or not.
-        if isNoted != nil, !device.disk.mayRefuse {
+        // Where the disk refused, it may be there or not.
+        if isNoted != nil {
             truth.boots[device.boot].syncs.append(stamp.boot.milliseconds)
         } else {
             truth.boots[device.boot].doubtful.append(stamp.boot.milliseconds)
@@ -210,7 +210,9 @@ extension World {
         guard let end = (try? queue.endSurvey())?.end else { return }
         let number = Stream.surveys.number
         var record = known(.surveys, device)
-        if end.stamp.boot.milliseconds != record.boottime {
+        if (end.stamp.boot.milliseconds, end.stamp.wall.milliseconds) != (
+            record.boottime, record.wall
+        ) {
             // It ended before, and a crash came between: when is not known here any more.
             record.given = .min
         }

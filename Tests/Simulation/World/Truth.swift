@@ -41,11 +41,10 @@ struct Boot {
     /// Those whose notes may be gone, or not.
     var doubtful: [Int64] = []
 
-    mutating func doubtSyncs(since boottime: Int64 = .min) {
-        let kept = syncs.prefix { $0 < boottime }
-        isVouchedFor = isVouchedFor || kept.count < syncs.count
-        doubtful += syncs[kept.endIndex...]
-        syncs = Array(kept)
+    mutating func doubtSyncs() {
+        isVouchedFor = isVouchedFor || !syncs.isEmpty
+        doubtful += syncs
+        syncs = []
     }
 }
 
@@ -73,7 +72,8 @@ struct Truth {
     func bound(_ boot: Int, _ boottime: Int64) -> Int64? {
         let syncs = boots[boot].syncs
         guard let first = syncs.first else { return boots[boot].isVouchedFor ? .max : nil }
-        let before = syncs.last { $0 <= boottime } ?? first
+        // One at the same moment may have come after the record was frozen.
+        let before = syncs.last { $0 < boottime } ?? first
         // The map keeps one note in six hours of those that agree.
         let furthest = boots[boot].doubtful.map { abs(boottime - $0) }.max() ?? 0
         let distance = max(abs(boottime - before), furthest) + ClockMap.spacing

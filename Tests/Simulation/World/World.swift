@@ -95,21 +95,10 @@ package final class World {
     func settlePower(_ device: Device) throws {
         guard device.disk.isOff else { return }
         var chance = Chance(plan.seed ^ UInt64(truth.boots.count))
-        vanish(device)
+        device.vanish()
         device.disk.crash(using: &chance)
         restart(device, &chance)
         try start(device)
-    }
-
-    /// The program is gone without a word.
-    func vanish(_ device: Device) {
-        doubtOpenNote(device)
-        device.vanish()
-    }
-
-    /// What was noted of the clock within a commit interval may go with the open transaction.
-    func doubtOpenNote(_ device: Device) {
-        truth.boots[device.boot].doubtSyncs(since: device.now.boottime - 1100)
     }
 
     /// A new boot, with a clock that is right, or was kept, or knows nothing.
