@@ -43,6 +43,7 @@ enum Schema {
         }
         try migrate(connection)
         try SchemaCheck.check(connection)
+        try IndexRepair.check(connection)
         return connection
     }
 

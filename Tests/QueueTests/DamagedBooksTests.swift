@@ -41,6 +41,48 @@ import Testing
         again.close()
     }
 
+    /// SQLite's check passes over an index that says otherwise than its table, too: here it is as it was a step before.
+    @Test(arguments: [false, true]) func indexOfBatches_thatIsOlder_isMadeAnew(isUploaded: Bool)
+        throws
+    {
+        let folder = TemporaryFolder()
+        let url = URL(fileURLWithPath: folder.database)
+        var queue = try folder.queue()
+        for number in 0..<20 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        if isUploaded { try freeze(queue) }
+        queue.close()
+        let before = try Data(contentsOf: url)
+
+        queue = try folder.queue()
+        if isUploaded {
+            let batch = try #require(try queue.nextReady(.beacons))
+            try queue.perform { _ = try $0.uploaded(batch) }
+        } else {
+            try freeze(queue)
+        }
+        queue.close()
+        let root = try Connection(path: folder.database, access: .readOnly).integer(
+            "SELECT rootpage FROM sqlite_schema WHERE name='batches_by_state'"
+        )
+        let page = Int(try #require(root) - 1) * 1024
+        var data = try Data(contentsOf: url)
+        data.replaceSubrange(page..<(page + 1024), with: before[page..<(page + 1024)])
+        try data.write(to: url)
+
+        queue = try folder.queue()
+        #expect(queue.setAside.isEmpty)
+        #expect(try queue.nextReady(.beacons) == nil ? isUploaded : !isUploaded)
+        let figures = try queue.flushed().statistics().first { $0.stream == .beacons }
+        #expect(figures?.pending == (isUploaded ? 0 : 20))
+        queue.close()
+    }
+
+    private func freeze(_ queue: Queue) throws {
+        let range = try #require(queue.pending(.beacons))
+        try queue.perform { _ = try $0.freeze(range, through: range.last) }
+    }
+
     @Test func ledgerAndTraffic_ofADatabaseThatIsSetAside_goOn() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
