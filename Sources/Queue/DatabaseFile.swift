@@ -113,9 +113,15 @@ enum DatabaseFile {
     private static func nameAside(_ settings: QueueSettings) -> String {
         let last = setAside(settings).last.map { place($0) }
         let now = "\(name(settings.path)).corrupt-\(time(settings.clock.wall()))"
-        let stem = "\(settings.folder)/\(now)"
-        guard let last, last.stem >= stem else { return stem }
-        return "\(last.stem)-\(last.number + 1)"
+        var (stem, number) = ("\(settings.folder)/\(now)", 1)
+        if let last, last.stem >= stem { (stem, number) = (last.stem, last.number + 1) }
+        // A journal that is left of a database that was deleted would be taken for its own.
+        while settings.disk.exists(path(stem, number) + "-wal") { number += 1 }
+        return path(stem, number)
+    }
+
+    private static func path(_ stem: String, _ number: Int) -> String {
+        number > 1 ? "\(stem)-\(number)" : stem
     }
 
     /// Where a database stands among those that were set aside; a second one of the same moment ends in `-2`.

@@ -295,7 +295,9 @@ extension Writer {
         let finished = try olderDatabases().filter { $0.state == .finished }
         for older in finished where settings.disk.exists(older.path) {
             for suffix in ["-wal", "-shm"] { settings.disk.remove(older.path + suffix) }
-            guard settings.disk.remove(older.path) else { continue }
+            // Nobody would delete it any more.
+            guard !settings.disk.exists(older.path + "-wal"), settings.disk.remove(older.path)
+            else { continue }
             // The mark goes last: without it, its database would be read with records of a commit that failed.
             settings.disk.remove(older.path + CommitMark.suffix)
             return true

@@ -41,6 +41,21 @@ import Testing
         again.close()
     }
 
+    /// A journal of a database that was deleted, under the name that the next one would get.
+    @Test func journalThatIsLeft_isNotTakenForTheNextDatabases() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let name = "\(folder.database).corrupt-20261121T043007Z"
+        let queue = try folder.queue(clock: clock)
+        for number in 0..<20 { queue.accept(testSighting(number)) }
+        try queue.flushed()
+        try Data("left".utf8).write(to: URL(fileURLWithPath: name + "-wal"))
+        try damage(queue)
+        #expect(queue.setAside == [name + "-2"])
+        #expect(try ids(queue).count == 20)
+        queue.close()
+    }
+
     /// SQLite's check passes over an index that says otherwise than its table, too: here it is as it was a step before.
     @Test(arguments: [false, true]) func indexOfBatches_thatIsOlder_isMadeAnew(isUploaded: Bool)
         throws
