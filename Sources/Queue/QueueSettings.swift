@@ -38,6 +38,8 @@ package struct QueueSettings: Sendable {
     package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0...UInt64.max) }
     /// No threads: whoever has the queue turns it, and its maintenance, step by step.
     package var isTurnedByHand = false
+    /// The journal gets the length at which it is written back at once.
+    package var lengthensJournal = true
     /// Bytes kept free for deleting on a full disk.
     package var reserveBytes = Reserve.usualBytes
     /// Records that memory holds while the disk refuses.

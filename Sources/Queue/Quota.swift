@@ -26,6 +26,8 @@ struct Quota {
     /// When records that wait last had to go.
     private var evictedAt: BootInstant?
     private var journalTriedAt: BootInstant?
+    /// Its file is as long as it gets.
+    private var journalIsLong = false
     /// Who keeps the journal from being emptied.
     private var holder: JournalHolder?
     /// The size that SQLite was told.
@@ -47,6 +49,7 @@ struct Quota {
     /// A connection that was opened anew does not know its limits yet, and the first turn may be a flood.
     mutating func begin(_ writer: Writer) throws {
         limited = 0
+        journalIsLong = false
         try limit(writer)
     }
 
@@ -57,6 +60,7 @@ struct Quota {
         checkedAt = now
         try keepJournal(writer, now)
         var room = try measure(writer)
+        lengthenJournal(writer, room)
         if limited != limits.file || room.fileBytes > limits.file { try limit(writer) }
         judgeSound(room)
         let deadline = now + Self.slice
@@ -175,6 +179,19 @@ struct Quota {
         try writer.commit()
         try limit(writer)
         if try writer.reusableBytes() > 0 { isBehind = true }
+    }
+
+    /// Gives the journal the length at which it is written back, once a start.
+    ///
+    /// What overwrites it changes no size and takes no new blocks, so a commit does not make the file system write
+    /// its own books, and wait for them, too (fdatasync(2)).
+    private mutating func lengthenJournal(_ writer: Writer, _ room: StorageRoom) {
+        let bytes = limits.journal / 2
+        guard settings.lengthensJournal, !journalIsLong, room.free > limits.warnFree + bytes else {
+            return
+        }
+        journalIsLong = true
+        _ = writer.connection.lengthenJournal(to: bytes)
     }
 
     /// Writes the journal back before it has grown much beyond its share.

@@ -111,6 +111,13 @@ package struct Connection: ~Copyable {
     /// Makes it so long, and waits until it is on the disk; false where that could not be done.
     package func cutFile(to bytes: Int64) -> Bool { waypost_cut_file(handle, bytes) == SQLITE_OK }
 
+    /// Makes its journal at least so long, with zeros, which SQLite overwrites; false where that could not be done.
+    ///
+    /// To be used while nobody else writes.
+    package func lengthenJournal(to bytes: Int64) -> Bool {
+        waypost_lengthen_journal(handle, bytes) == SQLITE_OK
+    }
+
     private func check(_ code: Int32, _ sql: String) throws(SQLiteError) {
         guard code == SQLITE_OK else {
             throw SQLiteError(

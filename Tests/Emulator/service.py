@@ -24,15 +24,15 @@ class Service(Gateway):
         self.state, self.run = pathlib.Path("/var/lib/waypost"), pathlib.Path("/run/waypost")
         self.file = pathlib.Path("/etc/waypost/waypost.toml")
 
-    def write(self, token="/etc/waypost/token"):
-        """Configuration and token as README.md has them."""
+    def write(self, token="/etc/waypost/token", more=""):
+        """Configuration and token as README.md has them; `more`: other tables."""
         upload = self.upload("%s:%d" % self.receiver.address, interval="2s")
         if token:
             upload = upload.replace(f"{self.folder}/token", token)
         else:
             upload = "\n".join(line for line in upload.splitlines() if "token_file" not in line) + "\n"
         # In the file that installing made, whose owner and mode are a part of what is tried.
-        self.configure(f"{TABLES}\n{upload}")
+        self.configure(f"{TABLES}\n{upload}\n{more}")
 
     def property(self, name):
         return self.guest.run("systemctl", "show", "-P", name, "waypost").strip()
@@ -153,7 +153,8 @@ class Scenarios:
         self.service.write()
 
     def all(self):
-        for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "modem", "disabled",
+        for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "hotplugged", "modem",
+                     "disabled", "full_disk",
                      "killed", "aborted", "watchdog", "stick", "broken_stick", "credential"):
             yield name, getattr(self, name)
 
@@ -225,6 +226,42 @@ class Scenarios:
         receiver.unplug()
         self.service.source = "beacons"
 
+    def hotplugged(self, row):
+        """each of the three pulled out and put back 20 times while the service runs: noticed, and collecting again"""
+        receiver = Receiver(self.guest)
+        # gpsd takes its time to open a receiver and to find its speed.
+        devices = {"beacons": (lambda: self.air.ask("close"), lambda: self.air.ask("open mixed"), 5),
+                   "audio": (self.card.unload, self.card.load, 5),
+                   "location": (receiver.unplug, receiver.plug, 30)}
+        for _, plug, _ in devices.values():
+            plug()
+        self.guest.run("systemctl", "start", "waypost", limit=90)
+        for source, (unplug, plug, within) in devices.items():
+            self.service.source = source
+            row.check(self.service.collects(60) is not None, f"{source}: nothing collected: {self.service.words()}")
+            noticed, collecting = [], []
+            for _ in range(20):
+                unplug()
+                noticed.append(self.service.notices(20))
+                plug()
+                collecting.append(self.service.collects(40))
+                if None in (noticed[-1], collecting[-1]):
+                    break
+            row.check(len(collecting) == 20 and None not in noticed + collecting,
+                      f"{source}: noticed after {noticed}, collecting after {collecting}: {self.service.words()}")
+            row.check(all(is_prompt(time_, within) for time_ in collecting), f"{source}: more than {within} s: {collecting}")
+            row.see(f"{source}: noticed in {self.spread(noticed)}, collecting in {self.spread(collecting)}")
+        self.service.stop_service(row)
+        for unplug, _, _ in devices.values():
+            unplug()
+        self.service.source = "beacons"
+
+    @staticmethod
+    def spread(times):
+        """Middle and longest, in seconds."""
+        times = sorted(time_ for time_ in times if time_ is not None)
+        return f"{times[len(times) // 2]:.1f} s, at most {times[-1]:.1f} s" if times else "never"
+
     def late_sound(self, row):
         """the service runs when the kernel's first sound card is plugged in: its sandbox lets it record"""
         for module in ("snd_aloop", "snd_pcm", "snd_timer", "snd"):
@@ -261,6 +298,37 @@ class Scenarios:
         if self.begins(row):
             self.service.stop_service(row)
         self.air.ask("close")
+
+    def full_disk(self, row):
+        """its disk is full as it starts: it runs and says so, and collects once there is room"""
+        state = self.service.state
+        self.guest.run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", state)
+        filler = state / "filler"
+        with open(filler, "wb") as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            except OSError:
+                pass
+        self.service.write(more='[storage]\nwarn_free = "2MB"\ncritical_free = "1MB"\n')
+        self.air.ask("open mixed")
+        row.detected = wait_for(self.is_active, 60)
+        row.check(row.detected is not None, f"not started: {self.service.property('Result')}")
+
+        def storage():
+            return ((self.service.status() or {}).get("storage") or {}).get("state")
+        told = wait_for(lambda: storage() in ("critical", "full"), 60)
+        row.check(told is not None, f"storage is said to be {storage()}")
+        row.see("; ".join((self.service.status() or {}).get("reasons") or []))
+        filler.unlink()
+        row.recovered = self.service.collects(60)
+        row.check(row.recovered is not None, f"not collecting: {self.service.words()}")
+        row.check(wait_for(lambda: storage() != "critical", 60) is not None, "storage is still critical")
+        self.service.stop_service(row)
+        self.air.ask("close")
+        self.guest.run("umount", state)
+        self.service.write()
 
     def aborted(self, row):
         """SIGABRT, as of its watchdog: the process is gone at once, and started again"""

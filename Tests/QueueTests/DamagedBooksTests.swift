@@ -51,7 +51,7 @@ import Testing
         try queue.flushed()
         try Data("left".utf8).write(to: URL(fileURLWithPath: name + "-wal"))
         try damage(queue)
-        #expect(queue.setAside == [name + "-2"])
+        #expect(queue.setAside.map(\.path) == [name + "-2"])
         #expect(try ids(queue).count == 20)
         queue.close()
     }

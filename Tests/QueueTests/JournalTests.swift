@@ -39,6 +39,29 @@ import Testing
         queue.close()
     }
 
+    /// What overwrites it changes no size, so a commit does not make the file system write its own books.
+    @Test func journal_hasItsLengthFromTheStart_whereThereIsRoom() throws {
+        let folder = TemporaryFolder()
+        let limits = StorageLimits(maxSize: 20_000_000)
+        var queue = try folder.queue(limits: limits)
+        queue.checkStorage()
+        queue.accept(testSighting(0))
+        _ = try queue.perform { _ in true }
+        let length = journal(folder)
+        #expect(length >= limits.journal / 2)
+        record(queue, segments: 10, bytes: 20_000)
+        _ = try queue.perform { _ in true }
+        #expect(journal(folder) == length)
+        queue.close()
+
+        queue = try folder.queue(limits: limits, freeSpace: { _ in 1_000_000 })
+        queue.checkStorage()
+        queue.accept(testSighting(0))
+        _ = try queue.perform { _ in true }
+        #expect(journal(folder) < limits.journal / 2)
+        queue.close()
+    }
+
     @Test func readerThatStays_isNamed() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue(limits: StorageLimits(maxSize: 20_000_000))

@@ -24,6 +24,21 @@ static inline int waypost_cut_file(sqlite3 *database, long long bytes) {
     int code = file ? file->pMethods->xTruncate(file, bytes) : SQLITE_CANTOPEN;
     return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
 }
+// The journal of a database in WAL mode, with zeros at its end up to so many bytes. What SQLite reads of it ends at its own last frame.
+static inline int waypost_lengthen_journal(sqlite3 *database, long long bytes) {
+    static const char zeros[65536];
+    sqlite3_file *file = 0;
+    sqlite3_file_control(database, 0, SQLITE_FCNTL_JOURNAL_POINTER, &file);
+    if (!file || !file->pMethods) return SQLITE_CANTOPEN;
+    sqlite3_int64 size = 0;
+    int code = file->pMethods->xFileSize(file, &size);
+    while (code == SQLITE_OK && size < bytes) {
+        int count = bytes - size < (long long)sizeof zeros ? (int)(bytes - size) : (int)sizeof zeros;
+        code = file->pMethods->xWrite(file, zeros, count, size);
+        size += count;
+    }
+    return code;
+}
 // sqlite3_db_config is variadic: closing then neither checkpoints nor deletes the journal.
 static inline int waypost_keep_journal(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);

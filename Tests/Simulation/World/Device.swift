@@ -44,6 +44,7 @@ final class Device: AccountHolder {
     private var gone: Queue?
     var limits = StorageLimits()
     var memoryLimit = 1000
+    var lengthensJournal = false
     var userStreams: [DeclaredStream] = []
     var sound: SoundSource?
     var syncer: Syncer?
@@ -79,6 +80,7 @@ final class Device: AccountHolder {
         settings.disk = DiskAdapter(disk: disk)
         settings.limits = limits
         settings.memoryLimit = memoryLimit
+        settings.lengthensJournal = lengthensJournal
         settings.userStreams = userStreams
         settings.reserveBytes = 16_384
         let random = random

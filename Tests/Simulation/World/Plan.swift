@@ -14,6 +14,8 @@ package struct Plan {
     /// How the server is in the end: in ways that take everything.
     var peace = ServerMode.good
     package var memoryLimit = 1000
+    /// The journal is as long as on a device from the start on.
+    var lengthensJournal = false
     package var auditEvery = 8
     package var limits = StorageLimits()
     package var retention = Duration.seconds(3600)
@@ -75,6 +77,7 @@ package struct Plan {
             steps.insert(contentsOf: Self.mishap(&chance), at: place)
         }
         newestBetween = hasIslands && seed % 4 == 1
+        lengthensJournal = hasIslands && seed % 16 >= 14
         if hasIslands, seed % 8 == 5 {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.island(&chance), at: place)

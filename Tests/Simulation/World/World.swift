@@ -43,6 +43,7 @@ package final class World {
         devices.append(device)
         device.limits = plan.limits
         device.memoryLimit = plan.memoryLimit
+        device.lengthensJournal = plan.lengthensJournal
         device.userStreams = [DeclaredStream(name: "weather", wire: "weather")]
     }
 
