@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func serverThatMisbehaves_getsEachPointOnce() throws {
-        let words = "refuse 500 garbage moved 503 401 404 hang cut 429 half ok"
+        let words = "refuse 500 garbage moved page 503 401 404 hang cut 429 half ok"
         let influx = try InfluxStub(words)
         defer { influx.stop() }
         let forwarder = try start(influx.url, limit: .seconds(5))
@@ -138,6 +138,46 @@ import Testing
         forwarder.note([Self.path: 10_000])
         try waitUntilDone(forwarder)
         #expect(influx.points.count == 11)
+    }
+
+    /// Cut off behind a line, it grows beyond what was forwarded, with lines of the same length: a mark is no place in it.
+    @Test func fileThatWasCutOff_isReadFromItsBeginning() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        try store("a", 10, for: forwarder)
+        try waitUntilDone(forwarder)
+        let lines = try folder.read(Self.path).split(separator: "\n")
+        try folder.write(lines.prefix(8).joined(separator: "\n") + "\n", to: Self.path)
+        try store("c", 9, for: forwarder)
+        try waitUntilDone(forwarder)
+        #expect(Set(influx.points.filter { $0.contains("\"c") }).count == 9)
+    }
+
+    @Test func fileThatCannotBeRead_isForwardedOnceItCan_andHoldsUpNoOther() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let forwarder = try start(influx.url)
+        defer { forwarder.finish() }
+        let other = Self.path.replacingOccurrences(of: "d1", with: "d2")
+        try store("a", 2)
+        let file = folder.path + "/" + Self.path
+        let length = try #require(fileSize(file))
+        try FileManager.default.createDirectory(
+            atPath: folder.path + "/" + other.dropLast("/records.ndjson".count),
+            withIntermediateDirectories: true
+        )
+        try FileManager.default.moveItem(atPath: file, toPath: folder.path + "/" + other)
+        // To itself: opening it fails.
+        try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
+        forwarder.note([Self.path: length, other: length])
+        try waitUntil("the other") { counts(forwarder) == [2, 0, 0] }
+        try waitUntil("a failure") { forwarder.health["state"] as? String == "waiting" }
+        try FileManager.default.removeItem(atPath: file)
+        try store("a", 2)
+        try waitUntilDone(forwarder)
+        #expect(counts(forwarder) == [4, 0, 0])
     }
 
     /// A last line that is too long to be looked at, and one that is no record.

@@ -36,6 +36,8 @@ struct InfluxStub {
                 return refused(int(word), b"go away")
             if word == "garbage":
                 return b"\\0\\0\\0garbage\\r\\n\\r\\n"
+            if word == "page":
+                return b"HTTP/1.1 200 OK\\r\\nContent-Length: 19\\r\\n\\r\\n<html>log in</html>"
             if word == "moved":
                 return b"HTTP/1.1 302 Found\\r\\nLocation: /other\\r\\nContent-Length: 0\\r\\n\\r\\n"
             keep(lines)

@@ -19,14 +19,16 @@ final class GrownFiles: Sendable {
     init() throws { wakeup = try Wakeup() }
 
     /// Committed lengths by the files' paths; waits for nobody.
-    func note(_ lengths: [String: Int64]) {
+    ///
+    /// `again`: they are older than what is noted of the same files.
+    func note(_ lengths: [String: Int64], again: Bool = false) {
         guard !lengths.isEmpty else { return }
         notes.withLock {
             if $0.lengths.count > Self.most {
                 $0.lengths = [:]
                 $0.isIncomplete = true
             }
-            $0.lengths.merge(lengths) { $1 }
+            $0.lengths.merge(lengths) { again ? $0 : $1 }
         }
         wakeup.signal()
     }
@@ -48,10 +50,10 @@ final class GrownFiles: Sendable {
 
     var isEmpty: Bool { notes.withLock { $0.lengths.isEmpty && !$0.isIncomplete } }
 
-    /// Returns when a file has grown, or `stop` was raised.
-    func wait(until stop: StopSignal) {
+    /// Returns when a file has grown, `stop` was raised, or the time is over.
+    func wait(until stop: StopSignal, timeout: Duration? = nil) {
         var entries = [PollEntry(wakeup.descriptor), PollEntry(stop.descriptor)]
-        _ = Host.wait(for: &entries)
+        _ = Host.wait(for: &entries, timeout: timeout)
         wakeup.clear()
     }
 }

@@ -8,8 +8,8 @@ struct InfluxMark: Equatable {
     var offset: Int64 = 0
     /// Lines up to there.
     var lines: Int64 = 0
-    /// How the file begins: one that was put in its place begins otherwise.
-    var head: [UInt8] = []
+    /// SHA-256 of what stands just before it.
+    var tail: [UInt8] = []
 }
 
 /// Counts since the first point for this address.
@@ -25,8 +25,9 @@ struct InfluxCounts: Sendable, Equatable {
 /// Used by one thread.
 final class InfluxBook {
     private static let tables = """
-        CREATE TABLE IF NOT EXISTS marks(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
-        head BLOB NOT NULL) WITHOUT ROWID;
+        DROP TABLE IF EXISTS marks;
+        CREATE TABLE IF NOT EXISTS places(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
+        tail BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS target(url TEXT NOT NULL, points INTEGER NOT NULL, refused INTEGER NOT NULL,
         left_out INTEGER NOT NULL, witness TEXT);
         """
@@ -43,7 +44,7 @@ final class InfluxBook {
         try database.execute(Self.tables)
         guard try target() != url else { return }
         try change {
-            try database.execute("DELETE FROM marks; DELETE FROM target")
+            try database.execute("DELETE FROM places; DELETE FROM target")
             let row = try database.prepare("INSERT INTO target VALUES (?,0,0,0,NULL)")
             try row.bind(url, at: 1)
             try row.run()
@@ -71,10 +72,10 @@ final class InfluxBook {
     }
 
     func mark(of path: String) throws -> InfluxMark {
-        let row = try database.prepare("SELECT offset, lines, head FROM marks WHERE path=?")
+        let row = try database.prepare("SELECT offset, lines, tail FROM places WHERE path=?")
         try row.bind(path, at: 1)
         guard try row.step() else { return InfluxMark() }
-        return InfluxMark(offset: row.required(0), lines: row.required(1), head: row.data(2))
+        return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
     }
 
     /// A point that InfluxDB has taken; nil before the first.
@@ -87,10 +88,10 @@ final class InfluxBook {
     func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
         try change {
             for (path, mark) in marks {
-                let row = try database.prepare("INSERT OR REPLACE INTO marks VALUES (?,?,?,?)")
+                let row = try database.prepare("INSERT OR REPLACE INTO places VALUES (?,?,?,?)")
                 try row.bind(path, at: 1)
                 try row.bind([mark.offset, mark.lines], from: 2)
-                try row.bind(mark.head, at: 4)
+                try row.bind(mark.tail, at: 4)
                 try row.run()
             }
             if let witness {

@@ -11,6 +11,8 @@ import Synchronization
 final class InfluxForwarder: Sendable {
     /// Files that are looked at together.
     private static let page: Int64 = 1000
+    /// Files that could not be read and are tried again; more of them are at the next start.
+    private static let mostUnread = 10_000
     /// What comes within it goes together.
     private static let gathering = Duration.seconds(1)
     /// Before what failed is tried again; the last for ever.
@@ -21,6 +23,10 @@ final class InfluxForwarder: Sendable {
         var isBusy = true
         /// Why the last try failed; "" where it did not.
         var failure = ""
+        /// Files that could not be read, and their lengths.
+        var unread: [String: Int64] = [:]
+
+        var isWaiting: Bool { !failure.isEmpty || !unread.isEmpty }
     }
 
     private let directory: String
@@ -71,7 +77,7 @@ final class InfluxForwarder: Sendable {
         return [
             "points": status.counts.points, "refused": status.counts.refused,
             "left_out": status.counts.leftOut,
-            "state": !status.failure.isEmpty ? "waiting" : isDone ? "up_to_date" : "sending",
+            "state": status.isWaiting ? "waiting" : isDone ? "up_to_date" : "sending",
         ]
     }
 
@@ -101,9 +107,13 @@ final class InfluxForwarder: Sendable {
                 try catchUp(book, &retry)
             }
             guard grown.isEmpty else { continue }
-            status.withLock { ($0.isBusy, $0.failure) = (false, "") }
-            grown.wait(until: stop)
+            let unread = status.withLock { status in
+                (status.isBusy, status.failure) = (false, "")
+                return status.unread
+            }
+            grown.wait(until: stop, timeout: unread.isEmpty ? nil : waits.last)
             _ = stop.sleep(for: Self.gathering)
+            grown.note(unread, again: true)
         }
     }
 
@@ -130,16 +140,24 @@ final class InfluxForwarder: Sendable {
         }
     }
 
-    /// Whether nothing is left to be read in it now; a file that cannot be read holds up no other.
+    /// Whether nothing is left to be read in it now; a file that cannot be read holds up no other, and is tried again.
     private func isRead(
         _ file: ArchiveFile,
         into batch: inout InfluxBatch,
         from mark: InfluxMark
     ) -> Bool {
         do {
-            return try batch.read(file, in: directory, from: mark)
+            let isDone = try batch.read(file, in: directory, from: mark)
+            status.withLock { $0.unread[file.path] = nil }
+            return isDone
         } catch {
-            log.warn("\(file.path) is not forwarded now: \(error)")
+            let isNew = status.withLock { status in
+                let isKnown = status.unread[file.path] != nil
+                guard isKnown || status.unread.count < Self.mostUnread else { return true }
+                status.unread[file.path] = file.length
+                return !isKnown
+            }
+            if isNew { log.warn("\(file.path) is not forwarded now: \(error)") }
             return true
         }
     }

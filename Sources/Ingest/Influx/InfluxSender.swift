@@ -98,7 +98,8 @@ struct InfluxSender: Sendable {
             name: "InfluxDB"
         )
         switch answer.status {
-        case 200...299: return nil
+        // InfluxDB says nothing more: with a page, another server or a captive portal has said yes.
+        case 200...299 where answer.text.allSatisfy(\.isWhitespace): return nil
         case 400, 413, 422: return answer
         default: throw Trouble("InfluxDB answered \(Self.words(answer))")
         }
