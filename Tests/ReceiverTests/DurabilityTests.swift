@@ -87,6 +87,21 @@ import Testing
         #expect(try receiver.ids("places").first == "a")
     }
 
+    /// As editors do that write no end of line at the end.
+    @Test func lastLineThatWasLeftOpen_takesNoRecordWithIt() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try post(receiver, ["a", "b"])?.status == 200)
+        let file = receiver.folder + "/stream=places/date=2026-11-21/device=d1/records.ndjson"
+        let lines = try Data(contentsOf: URL(fileURLWithPath: file))
+        try lines.dropLast().write(to: URL(fileURLWithPath: file))
+        #expect(try post(receiver, ["c"])?.status == 200)
+        #expect(try receiver.ids("places") == ["a", "b", "c"])
+        receiver.kill()
+        try receiver.start()
+        #expect(try post(receiver, ["d"])?.status == 200)
+        #expect(try receiver.ids("places") == ["a", "b", "c", "d"])
+    }
+
     @Test func health_isToldWhileTheIndexIsHeld_andCountsOutliveARestart() throws {
         let receiver = try ReceiverProcess()
         #expect(try post(receiver, ["a", "b"])?.status == 200)

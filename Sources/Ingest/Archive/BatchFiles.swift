@@ -83,8 +83,11 @@ final class BatchFiles {
     }
 
     private func flush() throws {
-        for (folder, file) in files where !file.waiting.isEmpty {
+        for (folder, var file) in files where !file.waiting.isEmpty {
             try folders.make(folder)
+            if try file.written == 0 && isLineOpen(folder, at: file.start) {
+                file.waiting.insert(10, at: 0)
+            }
             // Noted before it is written: half of it may be.
             files[folder]?.written += Int64(file.waiting.count)
             files[folder]?.waiting = []
@@ -93,6 +96,13 @@ final class BatchFiles {
             try written.cut(at: file.start + file.written + Int64(file.waiting.count))
         }
         waiting = 0
+    }
+
+    /// Whether a person's editor has left the last line there without an end.
+    private func isLineOpen(_ folder: String, at end: Int64) throws -> Bool {
+        guard end > 0 else { return false }
+        let path = "\(directory)/\(Self.file(in: folder))"
+        return try LineFile.open(path)?.read(1, at: end - 1) != [10]
     }
 
     private func writeSound(
