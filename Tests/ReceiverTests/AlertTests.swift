@@ -194,6 +194,32 @@ private let start: Int64 = 1_800_000_000_000
         #expect(listening.isLate(since: start + minute, interval: 60, at: start + 5 * minute))
     }
 
+    /// A virtual machine that was held for a day, and a clock that is set back by as much.
+    @Test func clockThatSteps_makesNobodyLate_andHidesNobody() {
+        let day = 24 * 60 * minute
+        var listening = ListeningTime(start: start, heardBefore: 0)
+        func look(_ after: Int64, step: Int64 = 0) -> Int64 {
+            listening.look(at: start + after * minute + step, running: after * minute)
+            return start + after * minute + step
+        }
+        func isLate(_ last: Int64, _ now: Int64) -> Bool {
+            listening.isLate(since: last, interval: 60, at: now)
+        }
+        // Steered, not set.
+        let heard = look(60)
+        #expect(!isLate(heard, look(62, step: 2000)))
+        #expect(isLate(heard, look(64, step: 2000)))
+        // Gateways are as long in coming back as after a stop.
+        let again = look(65, step: 2000)
+        #expect(!isLate(again, look(67, step: day)))
+        #expect(!isLate(again, look(71, step: day)))
+        #expect(isLate(again, look(74, step: day)))
+        let ahead = look(75, step: day)
+        #expect(!isLate(ahead, look(76)))
+        #expect(isLate(ahead, look(80)))
+        #expect(!isLate(look(80), look(82)))
+    }
+
     // MARK: Until it is told
 
     @Test func whatWasTold_outlivesARestart_andSoDoesWhatWaits() throws {

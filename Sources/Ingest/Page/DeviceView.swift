@@ -14,34 +14,53 @@ enum DeviceLevel: Int, Comparable, CaseIterable {
 
 /// When the receiver could have heard somebody.
 struct ListeningTime: Sendable {
-    /// Its start, milliseconds since 1970.
-    var start: Int64
-    /// When it last heard anybody before that; 0: never.
-    var heardBefore: Int64
+    /// When it could not, in their order: milliseconds since 1970.
+    ///
+    /// Before its start, while the machine was suspended, and what its clock went on at once.
+    private var gaps: [(from: Int64, to: Int64)]
+    /// The clock at the last look, and how long the machine had been running then, in milliseconds.
+    private var last: (wall: Int64, running: Int64)?
 
-    /// Milliseconds in which a device was silent and the receiver there.
-    func silence(since last: Int64, at now: Int64) -> Int64 {
-        guard last < start else { return max(0, now - last) }
-        return max(0, now - start) + silenceBefore(last)
+    private static let mostGaps = 16
+    /// A clock that is steered to the right time differs by less between two looks.
+    private static let step: Int64 = 60_000
+    /// Of a gateway before it tries again, in milliseconds (waypost-protocol(7)).
+    private static let longestWait: Int64 = 300_000
+
+    /// `heardBefore`: when it last heard anybody before its start, 0: never.
+    init(start: Int64, heardBefore: Int64) { gaps = [(min(start, heardBefore), start)] }
+
+    /// Notes a step of the clock since the last look; `running`: time without suspension.
+    mutating func look(at wall: Int64, running: Int64) {
+        defer { last = (wall, running) }
+        guard let last else { return }
+        let expected = last.wall + running - last.running
+        guard abs(wall - expected) > Self.step else { return }
+        if gaps.count >= Self.mostGaps { gaps.removeFirst() }
+        // What is still to come comes again where the clock was set back.
+        gaps = gaps.map { (min($0.from, wall), min($0.to, wall)) }
+        gaps.append((min(expected, wall), wall))
     }
 
-    /// Of that, what was before the start.
-    private func silenceBefore(_ last: Int64) -> Int64 { max(0, heardBefore - last) }
+    /// Milliseconds in which a device was silent and the receiver there.
+    ///
+    /// What was heard at a time that is still to come was heard before the clock was set back.
+    func silence(since last: Int64, at now: Int64) -> Int64 {
+        let last = last <= now ? last : min(now, gaps.last?.to ?? now)
+        let missed = gaps.map { max(0, min($0.to, now) - max($0.from, last)) }
+        return now - last - missed.reduce(0, +)
+    }
 
-    /// Whether a device that comes in an interval has missed three, and could have come since the start.
+    /// Whether a device that comes in an interval has missed three, and could have come since the last gap.
     ///
     /// `interval`: seconds. After a stop gateways come back within their longest wait, not within their interval.
     func isLate(since last: Int64, interval: Int64, at now: Int64) -> Bool {
         let limit = 3 * interval * 1000
-        guard last < start, silenceBefore(last) <= limit else {
-            return silence(since: last, at: now) > limit
-        }
-        let mayCome = now - start > interval * 1000 + Self.longestWait
-        return mayCome && silence(since: last, at: now) > limit
+        guard silence(since: last, at: now) > limit else { return false }
+        guard let start = gaps.last?.to, last < start, silence(since: last, at: start) <= limit
+        else { return true }
+        return now - start > interval * 1000 + Self.longestWait
     }
-
-    /// Of a gateway before it tries again, in milliseconds (waypost-protocol(7)).
-    private static let longestWait: Int64 = 300_000
 }
 
 struct DeviceView {
@@ -126,7 +145,7 @@ struct DeviceView {
             return
         }
         guard listening.isLate(since: last, interval: interval, at: now) else { return }
-        note(.late, "silent for \(Words.span(seconds: (now - last) / 1000))")
+        note(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
         let stopped = facts.state("stopped")
         if let stopped, facts.states.allSatisfy({ $0.time <= stopped.time }) {
             note(.late, "it was stopped in order")

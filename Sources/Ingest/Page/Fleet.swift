@@ -1,12 +1,13 @@
 // All devices as they are now: the page shows them, and alerts are told of them, by this alone.
 import Host
+import Synchronization
 
 /// Used by any thread; each look opens the databases anew.
 final class Fleet: Sendable {
     private let directory: String
     private let enrolments: Enrolments
     private let follower: IndexFollower
-    private let listening: ListeningTime
+    private let listening: Mutex<ListeningTime>
 
     /// `directory`: with an archive in it already.
     init(directory: String, enrolments: Enrolments, follower: IndexFollower) throws {
@@ -14,11 +15,26 @@ final class Fleet: Sendable {
         self.enrolments = enrolments
         self.follower = follower
         let heard = try Contacts.read(directory: directory).values.compactMap(\.lastSeen).max()
-        listening = ListeningTime(
-            start: SystemClock().wall().milliseconds,
-            heardBefore: heard?.milliseconds ?? 0
+        listening = Mutex(
+            ListeningTime(
+                start: SystemClock().wall().milliseconds,
+                heardBefore: heard?.milliseconds ?? 0
+            )
         )
+        _ = listeningNow()
     }
+
+    /// With what the clock has done meanwhile.
+    private func listeningNow() -> ListeningTime {
+        let (wall, running) = (SystemClock().wall().milliseconds, Self.start.duration(to: .now))
+        return listening.withLock {
+            $0.look(at: wall, running: running.milliseconds)
+            return $0
+        }
+    }
+
+    /// On Linux this clock stands still while the machine is suspended.
+    private static let start = SuspendingClock.now
 
     /// How often what the index knows of them has changed.
     var changes: Int { follower.changes }
@@ -49,7 +65,7 @@ final class Fleet: Sendable {
             contact: contact,
             token: token,
             facts: facts ?? DeviceFacts(),
-            listening: listening,
+            listening: listeningNow(),
             at: now
         )
     }
