@@ -52,14 +52,14 @@ final class AlertBook {
         return AlertMarks.Mark(since: since, calm: row.integer(column + 1))
     }
 
-    /// What a look has found; on the disk when this returns.
+    /// What looks have found; on the disk when this returns.
     ///
-    /// `changed`: nil for a device of which no more is known.
-    func note(_ changed: [String: AlertMarks?], _ alerts: [Alert], for channels: [String]) throws {
-        guard !changed.isEmpty || !alerts.isEmpty else { return }
+    /// `changed`: nil for a device of which no more is known; `alerts`: what each channel is to tell.
+    func note(_ changed: [String: AlertMarks?], _ alerts: [String: [Alert]]) throws {
+        guard !changed.isEmpty || alerts.contains(where: { !$1.isEmpty }) else { return }
         try database.change { database in
             for (device, marks) in changed { try Self.put(marks, of: device, database) }
-            for channel in channels {
+            for (channel, alerts) in alerts {
                 for alert in alerts { try Self.append(alert, for: channel, database) }
             }
         }
@@ -96,20 +96,21 @@ final class AlertBook {
         try row.run()
     }
 
-    /// The oldest alert that a channel has not told.
-    func first(for channel: String) throws -> (number: Int64, alert: String)? {
+    /// The oldest alert of a channel behind a number.
+    func first(for channel: String, after number: Int64) throws -> (number: Int64, alert: String)? {
         try database.ask { database in
             let row = try database.prepare(
-                "SELECT number, alert FROM pending WHERE channel=? ORDER BY number LIMIT 1"
+                "SELECT number, alert FROM pending WHERE channel=? AND number>? ORDER BY number LIMIT 1"
             )
             try row.bind(channel, at: 1)
+            try row.bind(number, at: 2)
             return try row.step() ? (row.required(0), row.text(1)) : nil
         }
     }
 
-    func remove(_ number: Int64, of channel: String) throws {
+    func remove(upTo number: Int64, of channel: String) throws {
         try database.change { database in
-            let row = try database.prepare("DELETE FROM pending WHERE channel=? AND number=?")
+            let row = try database.prepare("DELETE FROM pending WHERE channel=? AND number<=?")
             try row.bind(channel, at: 1)
             try row.bind(number, at: 2)
             try row.run()

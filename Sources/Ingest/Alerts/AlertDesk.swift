@@ -1,5 +1,6 @@
 // Looks at the fleet, and tells what has changed.
 import Host
+import SQLite
 
 /// A way to tell an alert.
 struct AlertChannel: Sendable {
@@ -13,8 +14,10 @@ final class AlertDesk {
     private struct Tries {
         var failures = 0
         var next: BootInstant?
-        /// Told, and not yet out of the book: not to be told again.
-        var told: Int64?
+        /// Up to this number told, and not yet out of the book: not to be told again.
+        var told: Int64 = 0
+        /// To be told, and not in the book.
+        var unwritten: [Alert] = []
     }
 
     private static let pause = Duration.seconds(10)
@@ -28,7 +31,11 @@ final class AlertDesk {
     private let look: (Int64) throws -> (devices: [DeviceState], isWhole: Bool)
     private let log: (String) -> Void
     private var nextLook: BootInstant?
-    private var tries: [String: Tries] = [:]
+    private var tries: [String: Tries]
+    /// What the book does not take: on a full disk no batch is stored, and just then devices become late.
+    private var unwritten: [String: AlertMarks?] = [:]
+    /// It takes nothing since its last change.
+    private var isFull = false
 
     /// `look`: the devices at a time in milliseconds since 1970, and whether their events are all known.
     init(
@@ -41,6 +48,7 @@ final class AlertDesk {
         book = try AlertBook(directory: directory)
         try book.keep(only: channels.map(\.name))
         (self.channels, self.clock, self.look, self.log) = (channels, clock, look, log)
+        tries = Dictionary(channels.map { ($0.name, Tries()) }) { $1 }
     }
 
     /// A look where one is due, and an alert by each channel that may try; how long until there is more to do.
@@ -65,7 +73,8 @@ final class AlertDesk {
             // What fails here is not the book.
             return log("alerts wait, the devices cannot be looked at: \(error)")
         }
-        let known = try book.marks()
+        var known = try book.marks()
+        for (device, marks) in unwritten { known[device] = marks }
         var changed: [String: AlertMarks?] = [:]
         var alerts: [Alert] = []
         for device in seen.devices {
@@ -78,36 +87,69 @@ final class AlertDesk {
             }
             if new != old { changed.updateValue(new, forKey: device.id) }
         }
-        try book.note(changed, alerts, for: channels.map(\.name))
+        unwritten.merge(changed) { $1 }
+        for channel in channels { tries[channel.name]?.unwritten += alerts }
+        guard !unwritten.isEmpty else { return }
+        try write {
+            try book.note(unwritten, tries.mapValues(\.unwritten))
+            unwritten = [:]
+            for name in tries.keys { tries[name]?.unwritten = [] }
+        }
+    }
+
+    /// Goes on without the book where it can be read and takes nothing; throws where it is damaged.
+    private func write(_ change: () throws -> Void) throws {
+        do {
+            try change()
+            isFull = false
+        } catch let error as SQLiteError where error.isDamage {
+            throw error
+        } catch {
+            if !isFull { log("what is told is kept in memory alone: \(error)") }
+            isFull = true
+        }
     }
 
     /// Whether there may be another one to be told at once.
     private func tell(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
-        var state = tries[channel.name] ?? Tries()
-        defer { tries[channel.name] = state }
-        guard state.next.map({ clock.now() >= $0 }) ?? true,
-            let (number, json) = try book.first(for: channel.name)
-        else { return false }
-        if state.told != number {
-            do {
-                try channel.tell(try Alert(json: json), json, stop)
-            } catch {
-                guard !stop.isRaised else { return false }
-                let wait = min(Self.longestWait, Self.firstWait << min(state.failures, 10))
-                state.failures += 1
-                state.next = clock.now() + .seconds(wait)
-                log("an alert waits, and is tried again in \(wait) s: \(error)")
-                return false
-            }
-        }
-        (state.failures, state.next, state.told) = (0, nil, number)
+        let state = tries[channel.name, default: Tries()]
+        guard state.next.map({ clock.now() >= $0 }) ?? true else { return false }
+        if state.told > 0 { try removeTold(of: channel.name) }
+        guard let (number, json) = try next(for: channel.name) else { return false }
         do {
-            try book.remove(number, of: channel.name)
+            try channel.tell(try Alert(json: json), json, stop)
         } catch {
-            state.next = clock.now() + .seconds(Self.firstWait)
-            throw error
+            guard !stop.isRaised else { return false }
+            let wait = min(Self.longestWait, Self.firstWait << min(state.failures, 10))
+            tries[channel.name]?.failures += 1
+            tries[channel.name]?.next = clock.now() + .seconds(wait)
+            log("an alert waits, and is tried again in \(wait) s: \(error)")
+            return false
         }
-        state.told = nil
+        tries[channel.name]?.failures = 0
+        tries[channel.name]?.next = nil
+        if let number {
+            tries[channel.name]?.told = number
+            try removeTold(of: channel.name)
+        } else {
+            tries[channel.name]?.unwritten.removeFirst()
+        }
         return true
+    }
+
+    /// What a channel is to tell next, with its number in the book.
+    private func next(for channel: String) throws -> (number: Int64?, json: String)? {
+        let state = tries[channel, default: Tries()]
+        if let (number, json) = try book.first(for: channel, after: state.told) {
+            return (number, json)
+        }
+        return try state.unwritten.first.map { (nil, try $0.json()) }
+    }
+
+    private func removeTold(of channel: String) throws {
+        try write {
+            try book.remove(upTo: tries[channel, default: Tries()].told, of: channel)
+            tries[channel]?.told = 0
+        }
     }
 }
