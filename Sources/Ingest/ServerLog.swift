@@ -1,6 +1,7 @@
 // A line for each batch and refusal, on standard error.
 import Foundation
 import Glibc
+import Host
 
 /// Lines that wait for nobody: one that standard error does not take at once is lost.
 package struct ServerLog: Sendable {
@@ -23,11 +24,7 @@ package struct ServerLog: Sendable {
     }
 
     /// What a client sent begins no line and moves no cursor.
-    private static func printable(_ line: String) -> String {
-        String(
-            String.UnicodeScalarView(
-                line.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }
-            )
-        )
+    static func printable(_ line: String) -> String {
+        String(String.UnicodeScalarView(line.unicodeScalars.map { $0.isInvisible ? "?" : $0 }))
     }
 }
