@@ -94,6 +94,10 @@ import Testing
         #expect(try tab.ask(devices) == #""d2,d1""#)
         #expect(try tab.ask("document.activeElement.getAttribute('href')") == #""/device/d1""#)
         #expect(try tab.ask("window.same") == "7")
+        // The server's clock was ahead, and was set back.
+        _ = try tab.ask("document.querySelector('.time').textContent = '2999-01-01 00:00:00 UTC'")
+        #expect(try receiver.send(device: "d3", ids: ["d3"]) == 200)
+        try tab.waitFor(#""d2,d1,d3""#, of: devices)
         // A tab that nobody sees takes nobody's place.
         func show(_ isHidden: Bool) throws {
             let hide =
@@ -117,7 +121,7 @@ import Testing
         try tab.waitFor(#""live""#, of: mark)
         #expect(receiver.terminate() == 0)
         try tab.waitFor(#""not live""#, of: mark)
-        #expect(try tab.ask(devices) == #""d2,d1""#)
+        #expect(try tab.ask(devices) == #""d2,d1,d3""#)
     }
 
     @Test(.enabled(if: isThere))

@@ -5,7 +5,7 @@ enum LiveScript {
         "use strict";
         (() => {
           const mark = document.getElementById("live");
-          let source, timer;
+          let source, timer, isFirst;
 
           // Changes what differs and leaves the rest, so that nobody loses the place.
           function patch(old, fresh) {
@@ -21,8 +21,10 @@ enum LiveScript {
           function show(text) {
             const page = new DOMParser().parseFromString(text, "text/html");
             const [time, shown] = [page, document].map(one => one.querySelector(".time"));
-            // Not older than what is shown, and not while a person is marking text.
-            if (!time || time.textContent < shown.textContent || !getSelection().isCollapsed) return;
+            // Not while a person is marking text, nor first what was made before this page; later only a clock goes back.
+            const isOld = isFirst && time?.textContent < shown.textContent;
+            isFirst = false;
+            if (!time || isOld || !getSelection().isCollapsed) return;
             const held = document.activeElement, link = held?.getAttribute("href");
             document.title = page.title;
             patch(shown, time);
@@ -42,7 +44,7 @@ enum LiveScript {
           function start() {
             if (source || document.hidden) return;
             source = new EventSource("/live" + location.pathname);
-            source.onopen = () => say("live");
+            source.onopen = () => { isFirst = true; say("live"); };
             source.onmessage = event => show(event.data);
             source.onerror = () => {
               say("not live");
