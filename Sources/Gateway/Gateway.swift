@@ -19,6 +19,7 @@ package final class Gateway: Sendable {
     private let bootID: String
     private let lock: Descriptor
     let clockWatch: ClockWatch
+    private let budget: DayBudget
     private let started: BootInstant
     private let service: ServiceManager
     let signals: GatewaySignals
@@ -70,6 +71,7 @@ package final class Gateway: Sendable {
         life.enters("SQLite")
         queue = try Self.queue(settings, bootID, clock)
         board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
+        budget = DayBudget(queue, clock: clock)
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
         service = ServiceManager(environment: settings.environment)
@@ -78,6 +80,7 @@ package final class Gateway: Sendable {
         let context = ServiceContext(
             queue: queue,
             board: board,
+            budget: budget,
             clock: clock,
             clockWatch: clockWatch,
             deviceID: deviceID,
@@ -297,7 +300,7 @@ package final class Gateway: Sendable {
 
     /// The report of what is now: after a reload, of the new configuration.
     private var collector: @Sendable () -> StatusCollector {
-        let (board, queue, clock, clockWatch) = (board, queue, clock, clockWatch)
+        let (board, queue, clock, clockWatch, budget) = (board, queue, clock, clockWatch, budget)
         let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
         let version = settings.version
         return {
@@ -311,7 +314,8 @@ package final class Gateway: Sendable {
                 version: version,
                 bootID: bootID,
                 started: started,
-                nextSync: { services.uploads?.nextSync }
+                nextSync: { services.uploads?.nextSync },
+                budget: budget
             )
         }
     }
@@ -354,9 +358,9 @@ package final class Gateway: Sendable {
     private var controlActions: ControlActions {
         let (services, wantsReload) = (services, signals.wantsReload)
         return ControlActions(
-            sync: { done in
+            sync: { isOverBudget, done in
                 guard let uploader = services.uploads?.uploader else { return done(nil) }
-                uploader.sync(done)
+                uploader.sync(isOverBudget: isOverBudget, done)
             },
             reload: { wantsReload.signal() },
             restart: { services.restart($0) },

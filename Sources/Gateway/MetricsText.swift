@@ -30,6 +30,10 @@ struct MetricsText {
             "Bytes since midnight UTC.",
             Double(report.upload.bytesToday)
         )
+        if let budget = report.upload.budget {
+            one("upload_budget_bytes", "gauge", "Allowed a day.", Double(budget.bytes))
+            one("upload_budget_spent_bytes", "gauge", "Of them.", Double(budget.spentBytes))
+        }
         addSources(report.sources)
         addStreams(report.streams)
         family(

@@ -2,11 +2,13 @@
 internal import Board
 internal import Host
 internal import Queue
+internal import Upload
 
 /// What outlives a configuration.
 struct ServiceContext: Sendable {
     let queue: Queue
     let board: GatewayBoard
+    let budget: DayBudget
     let clock: any HostClock
     let clockWatch: ClockWatch
     let deviceID: String

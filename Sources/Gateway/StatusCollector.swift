@@ -18,6 +18,8 @@ struct StatusCollector: Sendable {
     let bootID: String
     let started: BootInstant
     let nextSync: @Sendable () -> BootInstant?
+    /// nil where nothing is uploaded.
+    var budget: DayBudget?
 
     /// The report of now; may wait for the disk.
     func report() -> StatusReport { report(gather()) }
@@ -131,8 +133,8 @@ struct StatusCollector: Sendable {
     private func streams(
         _ statistics: [StreamStatistics]
     ) -> [String: StatusReport.StreamFigures] {
-        let upload = board.upload.state.value ?? UploadReport()
-        let next = (upload.notBefore ?? nextSync()).map(wall)
+        let upload = upload
+        let next = (upload.notBefore ?? nextOfGrid).map(wall)
         var streams: [String: StatusReport.StreamFigures] = [:]
         for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
@@ -149,6 +151,7 @@ struct StatusCollector: Sendable {
                 )
             }
             stream.nextAttemptAt = next
+            stream.waitsFor = figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil
             streams[wire(of: figures.stream)] = stream
         }
         return streams
@@ -159,9 +162,18 @@ struct StatusCollector: Sendable {
         configuration.wire(of: stream, in: queue.streams)
     }
 
+    /// As the uploader told it; quiet hours begin without it.
+    private var upload: UploadReport {
+        var upload = board.upload.state.value ?? UploadReport()
+        let rests: [UploadReport.Phase] = [.idle, .waiting, .waitingForBudget]
+        if rests.contains(upload.phase), quietLeft(at: clock.wall()) != nil {
+            (upload.phase, upload.notBefore) = (.quietHours, nil)
+        }
+        return upload
+    }
+
     private func uploadFigures(_ stored: StoredFigures?) -> StatusReport.UploadFigures {
-        let state = board.upload.state
-        let upload = state.value ?? UploadReport()
+        let (state, upload) = (board.upload.state, upload)
         var phase = upload.phase.rawValue
         switch state {
         case .unknown, .loading, .loaded: break
@@ -172,9 +184,34 @@ struct StatusCollector: Sendable {
             lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
             lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
             state: phase,
-            nextSyncAt: nextSync().map(wall),
-            bytesToday: bytesToday(stored)
+            nextSyncAt: ((upload.isHeld ? upload.notBefore : nil) ?? nextOfGrid).map(wall),
+            bytesToday: bytesToday(stored),
+            budget: budgetFigures,
+            quietUntil: quietLeft(at: clock.wall()).map { (clock.wall() + $0).rfc3339 }
         )
+    }
+
+    private var budgetFigures: StatusReport.BudgetFigures? {
+        guard let bytes = configuration.upload.dailyBudget, let figures = budget?.figures else {
+            return nil
+        }
+        return StatusReport.BudgetFigures(
+            bytes: bytes,
+            spentBytes: figures.spent,
+            renewsAt: (clock.wall() + figures.rest).rfc3339
+        )
+    }
+
+    /// How long the quiet hours go on at a moment that is in them.
+    private func quietLeft(at wall: WallTime) -> Duration? {
+        queue.clockIsSynced ? configuration.upload.quiet?.left(at: wall) : nil
+    }
+
+    /// The next tick that leads to a sync; those in quiet hours wait for their end.
+    private var nextOfGrid: BootInstant? {
+        nextSync().map { next in
+            next + (quietLeft(at: clock.wall() + (next - clock.now())) ?? .zero)
+        }
     }
 
     private func bytesToday(_ stored: StoredFigures?) -> Int64 {

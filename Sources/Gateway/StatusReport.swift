@@ -76,6 +76,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var lastSuccessAt: String?
         @OrNull package var lastError: ErrorAt?
         @OrNull package var nextAttemptAt: String?
+        /// Why what is pending is not sent now, such as `daily budget`; absent where nothing is in the way.
+        package var waitsFor: String?
     }
 
     package struct ErrorAt: Codable, Sendable, Equatable {
@@ -91,6 +93,18 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @OrNull package var nextSyncAt: String?
         /// Bytes sent and received since midnight UTC, as HTTP counts them.
         package var bytesToday: Int64 = 0
+        /// Absent without `upload.daily_budget`.
+        package var budget: BudgetFigures?
+        /// When the quiet hours end; absent while it is none of them.
+        package var quietUntil: String?
+    }
+
+    package struct BudgetFigures: Codable, Sendable, Equatable {
+        /// Of a day.
+        package var bytes: Int64
+        package var spentBytes: Int64
+        /// When another day begins.
+        package var renewsAt: String
     }
 
     package struct Storage: Codable, Sendable, Equatable {

@@ -69,7 +69,7 @@ package struct StatusScreen {
                     name.column(23) + " " + "\(stream.pending)".rightColumn(7) + "  "
                         + "\(stream.uploaded)".rightColumn(8) + "  "
                         + age(stream.lastSuccessAt).column(10)
-                        + (failure ?? "-")
+                        + (failure ?? stream.waitsFor.map { "waits: \($0)" } ?? "-")
                 )
             }
     }
@@ -87,9 +87,14 @@ package struct StatusScreen {
             fit("clock     \(report.clock.state)"),
             fit(
                 "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
-                    + ", \(roughSize(report.upload.bytesToday)) today"
+                    + ", \(spent) today"
             ),
         ]
+    }
+
+    private var spent: String {
+        guard let budget = report.upload.budget else { return roughSize(report.upload.bytesToday) }
+        return "\(roughSize(budget.spentBytes)) of \(roughSize(budget.bytes))"
     }
 
     private var losses: [String] {

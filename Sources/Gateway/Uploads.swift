@@ -43,7 +43,8 @@ final class Uploads: Sendable {
             settings: configuration.upload,
             queue: context.queue,
             board: context.board.upload,
-            clock: context.clock
+            clock: context.clock,
+            budget: context.budget
         ) { try destination.open() }
         self.uploader = uploader
         timer = try ReliableTimer(
@@ -73,6 +74,7 @@ final class Uploads: Sendable {
             wakeup: retryEnrolment,
             board: context.board,
             queue: context.queue,
+            budget: context.budget,
             clock: context.clock,
             log: context.log
         )

@@ -15,4 +15,8 @@ package struct Traffic: Sendable, Equatable {
     package static func + (left: Self, right: Self) -> Self {
         Self(sent: left.sent + right.sent, received: left.received + right.received)
     }
+
+    package static func - (left: Self, right: Self) -> Self {
+        Self(sent: left.sent - right.sent, received: left.received - right.received)
+    }
 }

@@ -15,7 +15,8 @@ struct DueBatch {
 struct BatchSupply {
     private let side: QueueSide
     private let destination: any Destination
-    private let maxBatchBytes: Int
+    /// Of a body; what may be sent at all now is less, perhaps.
+    var maxBatchBytes: Int
     /// The newest records when the sync began; what is accepted later is left to the next sync.
     private let mark: AcceptedMark
     /// The last batch that was frozen before.

@@ -18,14 +18,22 @@ package protocol Destination: AnyObject {
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64
     /// Sends a batch; returns when it is judged, when nobody could be asked, or when `stop` is raised.
     ///
-    /// Throws what reading its records does.
-    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery
+    /// `mayCost` is asked before each request with the bytes on the wire that it is expected to take, and with what those
+    /// before it took; after a false the batch is held. Throws what reading its records does.
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery
 }
 
 /// What became of a batch that was sent.
 package struct Delivery: Sendable, Equatable {
     /// nil when it was stopped before there was one.
     package var verdict: Verdict?
+    /// It was not sent, or not whole, for what it would have cost.
+    package var isHeld = false
     /// Bytes of bodies handed to the network.
     package var bytes = 0
     /// Bytes on the wire.

@@ -7,12 +7,18 @@ package enum SyncReason: Sendable, Equatable {
     case tick
     /// The wait after a failure is over.
     case retry
-    /// A person asked.
+    /// A person asked: not in the quiet hours alone.
     case asked
+    /// The same, whatever it costs of the day's budget.
+    case askedOverBudget
     /// An interface or an address changed: what failed before may have failed for want of it.
     case network
     /// There is another token.
     case token
+}
+
+extension SyncReason {
+    var isAsked: Bool { self == .asked || self == .askedOverBudget }
 }
 
 /// Paces the syncs of one gateway; pure, so that the simulation of a fleet runs the same code.
@@ -51,7 +57,7 @@ package struct Pacing: Sendable {
     /// How many requests a sync that begins now may make; nil: any number, 0: none.
     package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
         switch reason {
-        case .asked, .token:
+        case .asked, .askedOverBudget, .token:
             break
         case .network:
             // A server that said when to come back is asked then, whichever network leads there.

@@ -215,7 +215,7 @@ final class QueueSide {
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
-    func split(_ batch: Batch, message: String) throws {
+    func split(_ batch: Batch, message: String? = nil) throws {
         try queue.perform { try $0.split(batch, message: message) }
     }
 

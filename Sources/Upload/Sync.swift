@@ -33,6 +33,7 @@ package final class Sync {
     private let book: SyncReportBook
     private let judge: SyncJudge
     private var pacing: Pacing
+    private let allowance: Allowance
     /// Requests this sync may still make; nil for any number.
     private var requestsLeft: Int?
     /// The stream that the next sync begins with.
@@ -41,6 +42,8 @@ package final class Sync {
     private var clockDeadline: BootInstant?
     /// Bytes on the wire that are not entered yet, and when some were.
     private var traffic = Traffic()
+    /// Of the batch that is under way, what is counted.
+    private var counted = Traffic()
     private var trafficNotedAt: BootInstant?
 
     /// `random` gives numbers in 0..<1.
@@ -51,6 +54,7 @@ package final class Sync {
         clock: any HostClock,
         random: @escaping () -> Double,
         board: Publisher<UploadReport>,
+        budget: DayBudget? = nil,
         stop: StopSignal
     ) {
         self.settings = settings
@@ -62,20 +66,28 @@ package final class Sync {
         book = SyncReportBook(board, clock, streams: side.streams)
         judge = SyncJudge(side, book, clock, maxAttempts: settings.maxAttempts)
         pacing = Pacing(interval: settings.interval)
+        let budget = budget ?? DayBudget(queue, clock: clock)
+        allowance = Allowance(settings, budget, side, clock, random: random)
     }
 
     /// Until the next sync by itself; nil when only a trigger is waited for.
     package var retryDelay: Duration? {
-        [pacing.until, clockDeadline].compactMap { $0 }.min().map { max(.zero, $0 - clock.now()) }
+        [pacing.until, clockDeadline, allowance.heldUntil].compactMap { $0 }.min()
+            .map { max(.zero, $0 - clock.now()) }
     }
 
     /// Sends everything that was accepted before now.
     package func perform(_ reason: SyncReason) -> SyncResult {
         clockDeadline = nil
-        guard reason == .asked || clockIsGood() else {
+        allowance.begin(reason)
+        guard reason.isAsked || clockIsGood() else {
             // With a deadline of its own: the next tick of the grid could be much later.
             clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
             book.enter(.waitingForClock, notBefore: pacing.until)
+            return SyncResult()
+        }
+        if !reason.isAsked, let hold = allowance.hold() {
+            tell(hold)
             return SyncResult()
         }
         judge.beginSync(endsAtFailure: pacing.isFailing && (reason == .tick || reason == .retry))
@@ -107,6 +119,7 @@ package final class Sync {
     private func sendAll() throws -> Int {
         try destination.begin()
         let mark = try side.mark()
+        allowance.open()
         var supply = BatchSupply(
             side,
             destination,
@@ -115,7 +128,14 @@ package final class Sync {
         )
         var order = try order()
         firstStream = nil
-        while !stop.isRaised, requestsLeft != 0, let step = order.next() {
+        while !stop.isRaised, requestsLeft != 0, !allowance.endsNow,
+            let step = order.next()
+        {
+            guard let room = allowance.room(for: step.stream) else {
+                order.rests(step.stream)
+                continue
+            }
+            supply.maxBatchBytes = Int(min(Int64(settings.maxBatchBytes), room))
             switch try sendNext(step, &supply) {
             case nil: order.isEmpty(step)
             case .goOn: order.sent(step, at: clock.now())
@@ -158,21 +178,35 @@ package final class Sync {
 
     private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
+        if allowance.isTooDear(batch) { return .streamRests }
+        counted = Traffic()
         book.sending(batch)
         let outcome = Result {
             try side.reading(
                 batch.partition,
                 batch.first...batch.last,
                 lose: { try side.lose($0, of: batch) },
-                { try destination.send(batch, from: $0, until: stop) }
+                {
+                    try destination.send(
+                        batch,
+                        from: $0,
+                        mayCost: { mayBegin(batch, cost: $0, after: $1) },
+                        until: stop
+                    )
+                }
             )
         }
         let delivery = (try? outcome.get()) ?? nil
+        count(delivery?.traffic ?? counted)
         book.sent(due.batch, bytes: delivery?.bytes ?? 0)
-        requestsLeft = requestsLeft.map { max(0, $0 - 1) }
-        note(delivery?.traffic ?? Traffic(), atOnce: false)
+        if delivery?.isHeld != true { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
+        note(atOnce: false)
         guard let judged = try outcome.get() else { return .goOn }
-        return try judge.judge(judged, due)
+        guard judged.isHeld else { return try judge.judge(judged, due) }
+        // Halves may fit into a day, which the whole never does.
+        guard allowance.neverFits(batch) else { return .streamRests }
+        try side.split(batch)
+        return .goOn
     }
 
     /// Sets, by how this sync ended, when the next one may begin.
@@ -192,18 +226,57 @@ package final class Sync {
             // Probed once an interval, by the grid alone.
             pacing.succeeded()
             book.enter(book.phase, notBefore: pacing.until)
+        } else if let hold = allowance.hold() {
+            tell(hold)
         } else {
-            book.enter(left == 0 ? .idle : .waiting, notBefore: pacing.until)
+            let waiting: UploadReport.Phase =
+                allowance.held.isEmpty ? .waiting : .waitingForBudget
+            book.enter(left == 0 ? .idle : waiting, notBefore: pacing.until, held: allowance.held)
         }
-        note(Traffic(), atOnce: true)
+        note(atOnce: true)
     }
 
+    /// Says that nothing goes by itself; a token or an address that is wrong is no less so.
+    private func tell(_ hold: Allowance.Hold) {
+        let isWrong = book.phase == .tokenRefused || book.phase == .endpointWrong
+        let held = hold.phase == .waitingForBudget ? Set(side.streams) : []
+        book.enter(isWrong ? book.phase : hold.phase, notBefore: hold.until, held: held)
+    }
+
+    // MARK: Bytes on the wire
+
+    /// Whether a request may begin; what those before it for the same batch took is counted.
+    private func mayBegin(_ batch: Batch, cost: Int64, after soFar: Traffic) -> Bool {
+        count(soFar)
+        guard allowance.mayBegin(batch, cost) else { return false }
+        let ahead = traffic + Traffic(sent: cost)
+        guard settings.dailyBudget != nil, cost >= Self.large, ahead.total > 0 else { return true }
+        // Entered before it begins: whoever is killed in it again and again must not send it each time for nothing.
+        if (try? side.note(ahead)) != nil { traffic = Traffic(sent: -cost) }
+        return true
+    }
+
+    /// A request that takes so much is worth a commit of its own.
+    private static let large: Int64 = 64 << 10
+
+    /// Counts what the batch that is under way took so far.
+    private func count(_ soFar: Traffic) {
+        allowance.ended(soFar - counted)
+        traffic = traffic + soFar - counted
+        counted = soFar
+    }
+
+    /// The budget has room for a call beside syncs.
+    var hasRoom: Bool { allowance.hasRoom }
+
     /// Counts bytes that were sent outside of a sync; they are entered with those of the next one.
-    func add(_ more: Traffic) { traffic = traffic + more }
+    func add(_ more: Traffic) {
+        traffic = traffic + more
+        allowance.spend(more)
+    }
 
     /// Enters bytes on the wire, at most twice a minute: each time is a commit.
-    private func note(_ more: Traffic, atOnce: Bool) {
-        traffic = traffic + more
+    private func note(atOnce: Bool) {
         let now = clock.now()
         if !atOnce, let trafficNotedAt, now - trafficNotedAt < .seconds(30) { return }
         guard traffic.total > 0 else { return }

@@ -21,9 +21,14 @@ final class SyncReportBook {
 
     var phase: UploadReport.Phase { report.phase }
 
-    func enter(_ phase: UploadReport.Phase, notBefore: BootInstant? = nil) {
+    func enter(
+        _ phase: UploadReport.Phase,
+        notBefore: BootInstant? = nil,
+        held: Set<Stream> = []
+    ) {
         report.phase = phase
         report.notBefore = notBefore
+        report.held = held
         publish()
     }
 

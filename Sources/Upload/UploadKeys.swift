@@ -33,6 +33,17 @@ extension UploadSettings: Configurable {
         Key("compression", \.compression, .choice()).says("How request bodies are compressed.")
         Key("max_rate", optional: \.maxRate, .size(1000...10_000_000_000), example: 100_000)
             .says("Most bytes a second to send.")
+        Key(
+            "daily_budget",
+            optional: \.dailyBudget,
+            .size(100_000...1_000_000_000_000),
+            example: 20_000_000
+        )
+        .says(
+            "Most bytes a day (UTC) to send and receive; sound waits for what the others leave of it."
+        )
+        Key("quiet", optional: \.quiet, .quietHours, example: QuietHours.example)
+            .says("Hours of each day without uploads; `waypost sync` does not wait for their end.")
         Key("max_attempts", \.maxAttempts, .integer(1...100))
             .says(
                 "Refusals before quarantine; a record refused alone goes there at once, an outage does not count."
@@ -113,6 +124,15 @@ extension ValueFormat where Value == String {
             return pins.allSatisfy(isPublicKeyPin) ? text : nil
         },
         written: { $0 }
+    )
+}
+
+extension ValueFormat where Value == QuietHours {
+    fileprivate static let quietHours = ValueFormat.text(
+        "HH:MM-HH:MM in UTC, or with what the clock is ahead of UTC: 22:00-06:00 +02:00",
+        no: "span of a day",
+        parse: { QuietHours($0) },
+        written: { $0.text }
     )
 }
 

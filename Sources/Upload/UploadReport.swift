@@ -31,6 +31,10 @@ package struct UploadReport: Sendable, Equatable {
         case uploading
         /// Waiting after a failure.
         case waiting
+        /// Some of what is there has to wait for the next day's budget, or for more of this one's.
+        case waitingForBudget = "waiting for budget"
+        /// Nothing goes by itself before they are over.
+        case quietHours = "quiet hours"
         /// Waiting for the clock's first sync of this boot.
         case waitingForClock = "waiting for clock"
         case tokenRefused = "token refused"
@@ -39,6 +43,8 @@ package struct UploadReport: Sendable, Equatable {
 
     package var phase = Phase.idle
     package var streams: [Stream: StreamUpload] = [:]
+    /// Streams that the budget has no room for now.
+    package var held: Set<Stream> = []
     package var lastAttemptAt: Stamp?
     package var lastSuccessAt: Stamp?
     /// No automatic attempt before this.
@@ -48,10 +54,23 @@ package struct UploadReport: Sendable, Equatable {
 
     package init() {}
 
+    /// Nothing goes by itself before `notBefore`, though nothing failed.
+    package var isHeld: Bool {
+        phase == .quietHours || phase == .waitingForBudget && notBefore != nil
+    }
+
+    /// Why a stream's records are not sent now, as a person reads it; nil where nothing is in the way.
+    package func obstacle(of stream: Stream) -> String? {
+        if phase == .quietHours { return "quiet hours" }
+        return held.contains(stream) ? Self.budgetObstacle : nil
+    }
+
+    package static let budgetObstacle = "daily budget"
+
     /// What the next uploader goes on from: dates and counts, without the state of the one before.
     func resumed() -> Self {
         var next = self
-        (next.phase, next.notBefore) = (.idle, nil)
+        (next.phase, next.notBefore, next.held) = (.idle, nil, [])
         for stream in streams.keys {
             next.streams[stream]?.inFlight = 0
             next.streams[stream]?.lastError = nil

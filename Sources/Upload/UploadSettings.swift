@@ -26,6 +26,10 @@ package struct UploadSettings: Sendable, Equatable {
     package var compression = Compression.gzip
     /// Bytes a second.
     package var maxRate: Int?
+    /// Bytes on the wire a day (UTC).
+    package var dailyBudget: Int64?
+    /// Nothing is uploaded in these.
+    package var quiet: QuietHours?
     /// Verdicts against a record that stands alone in its batch, each in a sync of its own, before it is
     /// quarantined.
     package var maxAttempts = 5

@@ -11,7 +11,7 @@ package final class Uploader: Sendable {
         /// The grid's tick: not while backing off.
         case tick
         /// Someone asked: at once, whatever the backoff says.
-        case asked(@Sendable (SyncResult) -> Void)
+        case asked(SyncReason, @Sendable (SyncResult) -> Void)
         /// The network or the token changed.
         case changed(SyncReason)
         case stop
@@ -21,6 +21,7 @@ package final class Uploader: Sendable {
     private let queue: Queue
     private let clock: any HostClock
     private let random: @Sendable () -> Double
+    private let budget: DayBudget?
     /// Its own, which is passed on until it is abandoned.
     private let board = Publisher<UploadReport>()
     private let forwarding = Mutex<Subscription?>(nil)
@@ -31,19 +32,21 @@ package final class Uploader: Sendable {
     /// Until a destination that could not be opened is tried again.
     private static let openPause = Duration.seconds(60)
 
-    /// `destination` is opened on the uploader's thread; `random` gives numbers in 0..<1.
+    /// `destination` is opened on the uploader's thread; `random` gives numbers in 0..<1; `budget` is the program's one.
     package init(
         settings: UploadSettings,
         queue: Queue,
         board: Publisher<UploadReport>,
         clock: any HostClock = SystemClock(),
         random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
+        budget: DayBudget? = nil,
         destination: @escaping @Sendable () throws -> any Destination
     ) {
         self.settings = settings
         self.queue = queue
         self.clock = clock
         self.random = random
+        self.budget = budget
         self.destination = destination
         if let before = board.state.value { self.board.loaded(before.resumed()) }
         let subscription = self.board.subscribe { state in
@@ -58,11 +61,15 @@ package final class Uploader: Sendable {
     /// Not kept where another trigger waits, which leads to a sync, too: so ticks during a long sync do not pile up.
     package func tick() { if triggers.count == 0 { _ = triggers.post(.tick) } }
 
-    /// Asks for a sync at once.
+    /// Asks for a sync at once, in quiet hours, too; `isOverBudget`: whatever it costs of the day's budget.
     ///
     /// `done` is called with its result; with an empty one where the uploader has ended.
-    package func sync(_ done: @escaping @Sendable (SyncResult) -> Void) {
-        if !triggers.post(.asked(done)) { done(SyncResult()) }
+    package func sync(
+        isOverBudget: Bool = false,
+        _ done: @escaping @Sendable (SyncResult) -> Void
+    ) {
+        let reason = isOverBudget ? SyncReason.askedOverBudget : .asked
+        if !triggers.post(.asked(reason, done)) { done(SyncResult()) }
     }
 
     /// The network changed: what failed for want of it is tried at once.
@@ -84,7 +91,7 @@ package final class Uploader: Sendable {
             stop.life.rests()
             let result = sync.perform(Self.strongest(reasons))
             answer(result)
-            guard result.left == 0, let heartbeat else { continue }
+            guard result.left == 0, let heartbeat, sync.hasRoom else { continue }
             sync.add(heartbeat.beat(at: clock.now(), until: stop))
         }
     }
@@ -95,7 +102,7 @@ package final class Uploader: Sendable {
         forwarding.withLock { $0 = nil }
         var rest: [Trigger] = []
         triggers.close(into: &rest)
-        for case .asked(let done) in rest { done(SyncResult()) }
+        for case .asked(_, let done) in rest { done(SyncResult()) }
         answer(SyncResult())
     }
 
@@ -121,6 +128,7 @@ package final class Uploader: Sendable {
             clock: clock,
             random: random,
             board: board,
+            budget: budget,
             stop: stop
         )
         return (sync, try settings.heartbeat.map { try Heartbeat($0) })
@@ -138,8 +146,8 @@ package final class Uploader: Sendable {
         for trigger in pending {
             switch trigger {
             case .tick: reasons.append(.tick)
-            case .asked(let done):
-                reasons.append(.asked)
+            case .asked(let reason, let done):
+                reasons.append(reason)
                 asking.withLock { $0.append(done) }
             case .changed(let reason): reasons.append(reason)
             case .stop: isStopped = true
@@ -158,6 +166,6 @@ package final class Uploader: Sendable {
 
     /// Of several reasons for one sync the one that permits most.
     private static func strongest(_ reasons: [SyncReason]) -> SyncReason {
-        [.asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
+        [.askedOverBudget, .asked, .token, .network, .tick].first { reasons.contains($0) } ?? .retry
     }
 }

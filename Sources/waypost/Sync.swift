@@ -8,11 +8,17 @@ struct Sync: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Upload everything due now.",
         discussion:
-            "Exit status: 0 when nothing that was there before is left pending or was set aside, 1 otherwise."
+            """
+            It does not wait for the end of upload.quiet, and keeps to upload.daily_budget unless told otherwise.
+
+            Exit status: 0 when nothing that was there before is left pending or was set aside, 1 otherwise.
+            """
     )
 
     @Option(help: "Give up waiting after so many seconds; the upload goes on.")
     var wait = 300
+    @Flag(help: "Send everything, whatever is left of upload.daily_budget.")
+    var overBudget = false
     @OptionGroup var options: ConfigurationOptions
 
     /// A year of seconds: a clock has no room for any number.
@@ -25,7 +31,8 @@ struct Sync: ParsableCommand {
         var reply: ControlReply?
         do {
             client = try ControlClient(configuration)
-            reply = try client.ask(.init(.sync), timeout: deadline - SystemClock().now())
+            let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
+            reply = try client.ask(request, timeout: deadline - SystemClock().now())
         } catch let refusal as ControlRefusal {
             Output.error("\(refusal)")
             throw ExitCode(2)
@@ -42,11 +49,11 @@ struct Sync: ParsableCommand {
         }
         if Output.isTerminal { Output.write("\r\u{1B}[K") }
         if let last { Output.write(Self.summary(last)) }
-        throw end(reply, client)
+        throw end(reply, last)
     }
 
     /// Says what is not done.
-    private func end(_ reply: ControlReply?, _ client: ControlClient) -> ExitCode {
+    private func end(_ reply: ControlReply?, _ last: StatusReport?) -> ExitCode {
         guard let sync = reply?.sync else {
             Output.error(
                 "not finished in \(wait) s; the upload goes on, `waypost status` follows it"
@@ -62,6 +69,12 @@ struct Sync: ParsableCommand {
         case nil: Output.error("whether anything is left is not known; `waypost status` says why")
         case 0?: break
         case let left?: Output.error("\(left) records that were there before still wait")
+        }
+        let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
+        if isHeld == true, let budget = last?.upload.budget {
+            Output.error(
+                "upload.daily_budget has no room for them before \(budget.renewsAt); `waypost sync --over-budget` does not wait"
+            )
         }
         return ExitCode(reply?.done == true ? 0 : 1)
     }
@@ -80,6 +93,8 @@ struct Sync: ParsableCommand {
             if stream.quarantined > 0 { line += ", \(stream.quarantined) in quarantine" }
             if let error = stream.lastError {
                 line += ": \([error.code, error.message].compactMap { $0 }.joined(separator: " "))"
+            } else if let obstacle = stream.waitsFor {
+                line += ", waits: \(obstacle)"
             }
             return line + "\n"
         }.joined()

@@ -37,7 +37,12 @@ private struct Tide: PlainRecord {
             min(range.last, range.first + 9)
         }
 
-        func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+        func send(
+            _ batch: Batch,
+            from reader: Reader,
+            mayCost: (Int64, Traffic) -> Bool,
+            until stop: StopSignal
+        ) throws -> Delivery {
             guard verdict == .accepted else { return Delivery(verdict) }
             let source = try RecordSource(reader: reader, clockMap: batch.clockMap)
             try source.forEach(batch.stream, batch.first...batch.last) { _, json in

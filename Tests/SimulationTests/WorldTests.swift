@@ -12,6 +12,14 @@ import Testing
         }
     }
 
+    /// A day has room for a part of what there is: all of it arrives in the end.
+    @Test func shortHistoriesWithABudget_keepThePromise() {
+        for seed in 1001...1060 as ClosedRange<UInt64> {
+            let found = World(Plan(seed: seed, length: 24).withBudget()).run()
+            #expect(found?.0.words == nil, "seed \(seed)")
+        }
+    }
+
     /// What longer histories found.
     ///
     /// A read that fails during the check at the start, then a rollback to before it; sound of a damaged database whose

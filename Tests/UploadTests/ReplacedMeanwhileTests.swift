@@ -26,7 +26,12 @@ import Upload
             return range.last
         }
 
-        func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+        func send(
+            _ batch: Batch,
+            from reader: Reader,
+            mayCost: (Int64, Traffic) -> Bool,
+            until stop: StopSignal
+        ) throws -> Delivery {
             let range = batch.first...batch.last
             let ids = try reader.ids(batch.stream, range)
             sent[batch.key] = try range.map { try ids.id($0) }

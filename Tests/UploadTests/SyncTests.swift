@@ -24,7 +24,12 @@ import Upload
             min(range.last, range.first + Int64(records) - 1)
         }
 
-        func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+        func send(
+            _ batch: Batch,
+            from reader: Reader,
+            mayCost: (Int64, Traffic) -> Bool,
+            until stop: StopSignal
+        ) throws -> Delivery {
             sent.append(batch)
             return try answer(batch)
         }

@@ -119,7 +119,7 @@ package struct Configuration: Configurable {
         environment: [String: String]
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
         try table.read(bytes, file: file, environment: environment) { configuration in
-            guard configuration.upload.target == nil else { return nil }
+            guard configuration.upload.target == nil else { return configuration.budgetAdvice }
             return "upload.endpoint is not set: nothing is uploaded"
                 + (configuration.upload.isRequired
                     ? " and nothing collected; set it, or upload.required = false" : "")

@@ -8,7 +8,7 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case status
         /// The status now, and again after each change, until the client goes.
         case watch
-        /// Uploads what is due; the status after each change until it is over.
+        /// Uploads what is due; the status after each change until it is over. `argument`: `overBudget`, or nothing.
         case sync
         case reload
         /// `argument`: the name of a source.
@@ -24,6 +24,9 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case surveyStop = "survey stop"
         case surveyList = "survey list"
     }
+
+    /// Of a sync: whatever it costs of the day's budget.
+    package static let overBudget = "over budget"
 
     package var command: Command
     package var argument: String?

@@ -7,7 +7,7 @@ internal import Upload
 /// What the gateway lends to the commands; none of it may block but `restart`.
 struct ControlActions: Sendable {
     /// Starts a sync, and calls back when it is over: with nil where there is nowhere to upload to.
-    var sync: @Sendable (@escaping @Sendable (SyncResult?) -> Void) -> Void
+    var sync: @Sendable (_ isOverBudget: Bool, @escaping @Sendable (SyncResult?) -> Void) -> Void
     var reload: @Sendable () -> Void
     /// Opens a source anew, which may wait for its device; returns why that was not possible.
     var restart: @Sendable (SourceName) -> String?
@@ -37,7 +37,9 @@ final class ControlPlane: Sendable {
             }
             switch request.command {
             case .status, .watch: done(ControlReply())
-            case .sync: actions.sync { done(Self.reply(to: $0)) }
+            case .sync:
+                let isOverBudget = request.argument == ControlRequest.overBudget
+                actions.sync(isOverBudget) { done(Self.reply(to: $0)) }
             case .reload:
                 actions.reload()
                 done(ControlReply(done: true))

@@ -1,4 +1,5 @@
 // What `doctor` finds, as text and as JSON.
+internal import Host
 
 /// One thing that was looked at.
 package struct Finding: Codable, Sendable, Equatable {

@@ -32,6 +32,25 @@ struct ServerCheck {
         guard way.state == .ok else { return tell(tokenFinding) }
         certificate(target, endpoint, end).forEach(tell)
         tell(verified(target, token) ?? tokenFinding)
+        input.report.flatMap(Self.waiting).map(tell)
+    }
+
+    /// What is in order at the server and waits all the same.
+    static func waiting(_ report: StatusReport) -> Finding? {
+        if let end = report.upload.quietUntil {
+            let what = "nothing is sent before \(end) (upload.quiet); `waypost sync` does not wait"
+            return .ok("upload", what)
+        }
+        guard let budget = report.upload.budget else { return nil }
+        let (spentBytes, bytes) = (roughSize(budget.spentBytes), roughSize(budget.bytes))
+        let spent = "\(spentBytes) of \(bytes) of today's budget spent"
+        let held = report.streams.filter { $0.value.waitsFor != nil }.map(\.key).sorted()
+        guard !held.isEmpty else { return .ok("upload", spent) }
+        return .warn(
+            "upload",
+            "\(spent); \(held.joined(separator: ", ")) waits, until \(budget.renewsAt) at most",
+            next: "raise upload.daily_budget, or `waypost sync --over-budget`"
+        )
     }
 
     private func settings(_ target: String) -> TransportSettings {

@@ -17,6 +17,7 @@ struct EnrolmentWait: Sendable {
     let wakeup: Wakeup
     let board: GatewayBoard
     let queue: Queue
+    let budget: DayBudget
     let clock: any HostClock
     let log: Log
 
@@ -33,6 +34,7 @@ struct EnrolmentWait: Sendable {
                     // It waits for the writer's thread, which is watched itself.
                     stop.life.rests()
                     try? queue.perform { try $0.note(traffic) }
+                    budget.spend(traffic)
                 }
                 switch answer {
                 case .accepted: return accepted()

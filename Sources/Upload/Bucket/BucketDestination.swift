@@ -45,7 +45,12 @@ final class BucketDestination: Destination {
     /// Stores the sound of a batch, then its records: the object of a batch is there only with all its sound.
     ///
     /// The verdict is that of the last request: the first object that was not stored ends the batch.
-    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery {
         let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
         let date = try source.time(batch.stream, batch.first) ?? batch.sentAt
         let folder = BucketFolder(
@@ -56,11 +61,11 @@ final class BucketDestination: Destination {
         var delivery = Delivery()
         for chunk in try soundToStore(batch, source) {
             let object = try Self.object(chunk, of: source, in: folder)
-            put(object, &delivery, until: stop)
-            guard delivery.verdict == .accepted else { return delivery }
+            put(object, &delivery, mayCost, until: stop)
+            guard delivery.verdict == .accepted, !delivery.isHeld else { return delivery }
             stored = (batch.key, chunk.sequence)
         }
-        put(try object(of: batch, source, in: folder), &delivery, until: stop)
+        put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
         return delivery
     }
 
@@ -108,11 +113,16 @@ final class BucketDestination: Destination {
     private func put(
         _ object: BucketObject,
         _ delivery: inout Delivery,
+        _ mayCost: (Int64, Traffic) -> Bool,
         until stop: StopSignal
     ) {
+        let headers = ["Content-Type: \(object.type)"]
+        let cost = Line.cost(object.body, headers: headers)
+        delivery.isHeld = !mayCost(cost, delivery.traffic)
+        if delivery.isHeld { return }
         let exchange = line.put(
             object.body,
-            headers: ["Content-Type: \(object.type)"],
+            headers: headers,
             to: BucketURL.object(object.key, in: settings.transport.endpoint),
             signing: RequestSigning(region: region, keys: keys, digest: object.digest),
             until: stop
@@ -136,7 +146,7 @@ final class BucketDestination: Destination {
             return { rest.popLast() }
         }
         var delivery = Delivery()
-        put(object, &delivery, until: stop)
+        put(object, &delivery, { _, _ in true }, until: stop)
         onTraffic(delivery.traffic)
         switch delivery.verdict {
         case nil: throw Failure("enrolment was interrupted")

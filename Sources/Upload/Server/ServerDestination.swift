@@ -39,11 +39,19 @@ final class ServerDestination: Destination {
         return draft.last
     }
 
-    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery {
         var delivery = Delivery()
         while true {
-            let body = try body(of: batch, reader)
-            let exchange = line.post(body, headers: headers(batch), until: stop)
+            let (body, headers) = (try body(of: batch, reader), headers(batch))
+            let cost = Line.cost(body, headers: headers)
+            delivery.isHeld = !mayCost(cost, delivery.traffic)
+            if delivery.isHeld { return delivery }
+            let exchange = line.post(body, headers: headers, until: stop)
             delivery.bytes += body.length
             delivery.traffic = delivery.traffic + line.takeTraffic()
             if case .answered(let answer) = exchange, answer.status == 415,

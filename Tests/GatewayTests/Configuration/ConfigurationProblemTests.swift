@@ -296,6 +296,20 @@ import Upload
         #expect(problems("[audio]\nchunk = \"5s\"\noverlap = \"x\"").count == 1)
     }
 
+    @Test(arguments: [
+        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.7 MB a day"),
+        ("200kB", "interval = \"1h\"", "a record of sound is up to 90.0 kB: it may find no room"),
+        ("3MB", "interval = \"1h\"\n[audio]\ncodec = \"wav\"", "sound is up to 960.0 kB"),
+        ("200kB", "interval = \"1h\"\n[audio]\nenabled = false", ""), ("20MB", "", ""),
+    ])
+    func budgetThatWillNotDo_isAWarning(budget: String, more: String, message: String) throws {
+        let text =
+            "[upload]\nendpoint = \"https://a.example/\"\ndaily_budget = \"\(budget)\"\n\(more)"
+        let warnings = try load(text).warnings.map(\.message)
+        #expect(warnings.count == (message.isEmpty ? 0 : 1))
+        #expect(warnings.allSatisfy { $0.contains(message) }, "\(warnings)")
+    }
+
     @Test func withoutEndpoint_aWarningSaysWhatWillNotHappen() throws {
         #expect(
             try load("").warnings.map(\.description) == [

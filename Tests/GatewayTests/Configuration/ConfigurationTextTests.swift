@@ -27,6 +27,8 @@ import Upload
         ("upload.max_batch_bytes", "\"8MiB\""),
         ("upload.compression", "\"gzip\""),
         ("upload.max_rate", nil),
+        ("upload.daily_budget", nil),
+        ("upload.quiet", nil),
         ("upload.max_attempts", "5"),
         ("upload.heartbeat_url", nil),
         ("beacons.enabled", "true"),
@@ -134,6 +136,8 @@ import Upload
         max_batch_bytes = 1234567
         compression = "none"
         max_rate = "1.5kB"
+        daily_budget = "20MB"
+        quiet = "22:00-06:00 +02:00"
         max_attempts = 7
         heartbeat_url = "https://h/ping"
         [beacons]

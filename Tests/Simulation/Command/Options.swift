@@ -1,7 +1,7 @@
 // What the command was asked for.
 import Simulation
 
-/// `waypost-simulate [--seeds N] [--from SEED] [--every K] [--hours H] [--log] [--stop] [--undamaged]`.
+/// `waypost-simulate [--seeds N] [--from SEED] [--every K] [--hours H] [--log] [--stop] [--undamaged] [--budget]`.
 struct Options {
     var seeds = 200
     var from: UInt64 = 1
@@ -13,6 +13,8 @@ struct Options {
     /// Ends at the first failure, with how many seeds it took.
     var stops = false
     var hasDamage = true
+    /// Each history has a budget of bytes a day.
+    var hasBudget = false
 
     /// nil for what cannot be understood.
     init?(_ arguments: [String]) {
@@ -22,6 +24,7 @@ struct Options {
             case "--log": isLogged = true
             case "--stop": stops = true
             case "--undamaged": hasDamage = false
+            case "--budget": hasBudget = true
             default:
                 guard let value = rest.popFirst().flatMap({ UInt64($0) }) else { return nil }
                 switch name {
@@ -38,6 +41,6 @@ struct Options {
     func plan(_ seed: UInt64) -> Plan {
         var plan = Plan(seed: seed)
         plan.allowsDamage = hasDamage
-        return plan
+        return hasBudget ? plan.withBudget() : plan
     }
 }

@@ -49,6 +49,11 @@ final class Device: AccountHolder {
     var sound: SoundSource?
     var syncer: Syncer?
     private(set) var starts = 0
+    /// Something has not arrived, or not on the disk.
+    var isBusy: Bool {
+        guard let queue, queue.isAllOnDisk else { return true }
+        return queue.statistics(dated: false).contains { $0.pending > 0 }
+    }
 
     init(_ number: Int, _ disk: SimulatedDisk, seed: UInt64) {
         self.number = number

@@ -138,15 +138,31 @@ extension World {
         }
         for round in 0..<12 {
             try pass(round < 6 ? 20_000 : 3_600_000)
-            for device in devices {
-                try settlePower(device)
-                if device.queue == nil { try start(device) }
-                try device.turn()
-                try device.syncer?.perform(round % 2 == 0 ? .asked : .tick, server)
-                try device.turn()
+            try syncInPeace(round % 2 == 0 ? .asked : .tick)
+        }
+        if plan.budget != nil { try passBudgets() }
+        for device in devices { try checkPeace(device) }
+    }
+
+    /// Days with a budget each, until nothing waits.
+    private func passBudgets() throws {
+        for day in 1...500 where devices.contains(where: \.isBusy) {
+            log?("  day \(day)")
+            for _ in 0..<3 {
+                try pass(8 * 3_600_000)
+                try syncInPeace(.tick)
             }
         }
-        for device in devices { try checkPeace(device) }
+    }
+
+    private func syncInPeace(_ reason: SyncReason) throws {
+        for device in devices {
+            try settlePower(device)
+            if device.queue == nil { try start(device) }
+            try device.turn()
+            try device.syncer?.perform(reason, server)
+            try device.turn()
+        }
     }
 
     /// What could be read after a damage has arrived, or is told.

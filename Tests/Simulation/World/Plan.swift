@@ -23,6 +23,8 @@ package struct Plan {
     package var padding = 20
     /// The newest records go between any two batches of a backlog, and leave islands of what is frozen.
     var newestBetween = false
+    /// Bytes a day, of histories that have a budget.
+    package var budget: Int64?
     /// Whether bytes of the database may change.
     package var allowsDamage = true
 
@@ -93,6 +95,13 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.found(&chance), at: place)
         }
+    }
+
+    /// The same history with a budget: what it has no room for goes days later.
+    package func withBudget() -> Plan {
+        var (plan, chance) = (self, Chance(seed ^ 0xB06E7))
+        plan.budget = Int64(5000 + chance.scale(0...50_000))
+        return plan
     }
 
     /// Faults that meet within a moment, rare by chance: a whole file that is cut, the power going as a file is set
@@ -233,7 +242,7 @@ extension Plan: CustomStringConvertible {
         let settings =
             "seed \(seed): \(beacons) beacons, batches of \(batchBytes) bytes, \(maxAttempts) attempts, "
             + "memory for \(memoryLimit), retention \(retention), \(limits), padding \(padding), "
-            + "schema \(fixture), server \(peace.rawValue) in the end"
+            + "schema \(fixture), server \(peace.rawValue) in the end, budget \(budget ?? 0)"
         return ([settings] + steps.enumerated().map { "\($0): \($1)" }).joined(separator: "\n")
     }
 }

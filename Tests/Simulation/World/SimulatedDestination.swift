@@ -13,6 +13,12 @@ final class SimulatedDestination: Destination {
     private let server: Server
     private let truth: () -> Truth
     private let wires: [Stream: String]
+    /// Bytes of a request beside its body.
+    private static let header: Int64 = 500
+    private let isMetered: Bool
+    /// Bytes of all requests so far, and of the largest.
+    private(set) var metered: Int64 = 0
+    private(set) var largest: Int64 = 0
     private var draft: (body: BodyDraft, reader: Reader)?
     /// What was wrong with a request.
     private(set) var found: Violation?
@@ -21,8 +27,10 @@ final class SimulatedDestination: Destination {
         _ device: any AccountHolder,
         _ queue: Queue,
         _ server: Server,
+        isMetered: Bool,
         truth: @escaping () -> Truth
     ) {
+        self.isMetered = isMetered
         self.device = device
         self.server = server
         self.truth = truth
@@ -45,12 +53,25 @@ final class SimulatedDestination: Destination {
         return draft.last
     }
 
-    func send(_ batch: Batch, from reader: Reader, until stop: StopSignal) throws -> Delivery {
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery {
         let body = try body(of: batch, reader)
         var bytes: [UInt8] = []
         while case let piece = try body.read(atMost: 1 << 16), !piece.isEmpty { bytes += piece }
         var delivery = Delivery()
+        delivery.isHeld = !mayCost(Int64(bytes.count) + Self.header, Traffic())
+        if delivery.isHeld { return delivery }
         delivery.bytes = bytes.count
+        // Only with a budget: what is entered changes what the disk has, and a seed is to stand for one history.
+        if isMetered {
+            delivery.traffic.sent = Int64(bytes.count) + Self.header
+            metered += delivery.traffic.sent
+            largest = max(largest, delivery.traffic.sent)
+        }
         do {
             let answer = try server.post(bytes, key: batch.key, truth(), from: device)
             delivery.verdict = answer.map { Verdict($0) } ?? .unreachable(Failure("no answer"))

@@ -11,6 +11,7 @@ final class Syncer {
     private let sync: Sync
     private let destination: SimulatedDestination
     private let queue: Queue
+    private let budget: Int64?
     private unowned let device: any AccountHolder
     private let board = Publisher<UploadReport>()
 
@@ -30,8 +31,15 @@ final class Syncer {
         random: @escaping () -> UInt64,
         truth: @escaping () -> Truth
     ) throws {
-        destination = SimulatedDestination(device, queue, server, truth: truth)
+        destination = SimulatedDestination(
+            device,
+            queue,
+            server,
+            isMetered: plan.budget != nil,
+            truth: truth
+        )
         self.queue = queue
+        budget = plan.budget
         self.device = device
         sync = Sync(
             settings: UploadSettings {
@@ -39,6 +47,7 @@ final class Syncer {
                 $0.maxAttempts = plan.maxAttempts
                 $0.clockPatience = .seconds(10)
                 if plan.newestBetween { $0.liveInterval = .zero }
+                $0.dailyBudget = plan.budget
             },
             queue: queue,
             destination: destination,
@@ -57,7 +66,13 @@ final class Syncer {
         _ = try? queue.flushed()
         let (requests, events) = (server.requests, queue.newest(.events))
         let others = queue.statistics(dated: false).count { $0.stream != .events && $0.pending > 0 }
+        let before = destination.metered
         let result = sync.perform(reason)
+        let cost = destination.metered - before
+        // A record that is longer than all of it goes beside it.
+        if let budget, cost > budget + destination.largest {
+            throw Violation("budget", "a sync of \(cost) bytes, \(budget) a day")
+        }
         if let found = destination.found ?? server.found { throw found }
         if server.mode == .refusesAll, server.requests - requests > 40 {
             throw Violation(

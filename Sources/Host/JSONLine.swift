@@ -2,7 +2,7 @@
 internal import FoundationEssentials
 
 /// One line of JSON, its keys in snake case and in order.
-func encodedJSON(_ value: some Encodable) -> [UInt8] {
+package func encodedJSON(_ value: some Encodable) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,0 +1,152 @@
+// What a person sees of a budget and of quiet hours.
+import Board
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Gateway
+@testable import Upload
+
+@Suite struct BudgetStatusTests {
+    /// 2026-11-21T00:00:00Z.
+    private static let midnight = WallTime(milliseconds: 1_795_219_200_000)
+
+    /// A gateway's queue and board, as of an hour of the day, whose next tick is in six minutes.
+    private final class Bench {
+        private let folder = TemporaryFolder()
+        let clock: ManualClock
+        let queue: Queue
+        let board = GatewayBoard()
+        let budget: DayBudget
+        var configuration = Configuration()
+
+        init(hour: Int) throws {
+            clock = ManualClock(
+                Stamp(
+                    boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                    wall: midnight + .seconds(hour * 3600)
+                )
+            )
+            let path = folder.path + "/q"
+            let clock = clock
+            queue = try Queue(
+                settings: QueueSettings(path: path, bootID: "b", clock: clock, appVersion: "t")
+            )
+            try queue.perform { try $0.noteClock(clock.stamp(), synced: true) }
+            budget = DayBudget(queue, clock: clock)
+            configuration.upload.endpoint = "https://example.org/api/ingest"
+            queue.accept(Event(.started, source: "test", stamp: clock.stamp()))
+            try queue.flushed()
+        }
+
+        var report: StatusReport {
+            StatusCollector(
+                board: board,
+                queue: queue,
+                clock: clock,
+                clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+                configuration: configuration,
+                deviceID: "d",
+                version: "1",
+                bootID: "b",
+                started: clock.now(),
+                nextSync: { [clock] in clock.now() + .seconds(360) },
+                budget: budget
+            ).report()
+        }
+
+        func lines(_ report: StatusReport) -> [String] {
+            StatusScreen(report, now: clock.wall(), isColoured: false).text
+                .components(separatedBy: "\n")
+        }
+    }
+
+    @Test func without_nothingIsSaidOfThem() throws {
+        let bench = try Bench(hour: 12)
+        defer { bench.queue.close() }
+        let text = String(decoding: bench.report.json, as: UTF8.self)
+        #expect(!text.contains("budget") && !text.contains("quiet") && !text.contains("waits_for"))
+        #expect(bench.lines(bench.report).contains("upload    idle, next in 6 min, 0 B today"))
+        #expect(ServerCheck.waiting(bench.report) == nil)
+    }
+
+    @Test func budget_isToldWithWhatWaitsForIt() throws {
+        let bench = try Bench(hour: 12)
+        defer { bench.queue.close() }
+        bench.configuration.upload.dailyBudget = 20_000_000
+        bench.budget.open()
+        bench.budget.spend(Traffic(sent: 15_000_000, received: 200_000))
+        let reads = bench.report
+        #expect(
+            bench.lines(reads).contains("upload    idle, next in 6 min, 15.2 MB of 20.0 MB today")
+        )
+        #expect(ServerCheck.waiting(reads)?.state == .ok)
+        bench.budget.spend(Traffic(sent: 4_800_000))
+        var upload = UploadReport()
+        (upload.phase, upload.held) = (.waitingForBudget, [.events])
+        upload.notBefore = bench.clock.now() + .seconds(43_200)
+        bench.board.upload.loaded(upload)
+        let report = bench.report
+        #expect(
+            report.upload.budget
+                == .init(
+                    bytes: 20_000_000,
+                    spentBytes: 20_000_000,
+                    renewsAt: "2026-11-22T00:00:00.000Z"
+                )
+        )
+        #expect(report.upload.nextSyncAt == "2026-11-22T00:00:00.000Z")
+        #expect(report.streams["waypost_events"]?.waitsFor == "daily budget")
+        #expect(report.streams["linux_alsa_audio"]?.waitsFor == nil)
+        // It is as it should be.
+        #expect(report.state == .healthy)
+        let lines = bench.lines(report)
+        #expect(
+            lines.contains(
+                "upload    waiting for budget, next in 12 h, 20.0 MB of 20.0 MB today"
+            )
+        )
+        #expect(lines.contains { $0.hasSuffix("waits: daily budget") })
+        let metrics = MetricsText(report, at: bench.clock.wall()).text
+        #expect(metrics.contains("\nwaypost_upload_budget_bytes 20000000\n"))
+        #expect(metrics.contains("\nwaypost_upload_budget_spent_bytes 20000000\n"))
+        #expect(StatusReport(json: report.json) == report)
+        let finding = ServerCheck.waiting(report)
+        #expect(finding?.state == .warn)
+        #expect(finding?.what.contains("waypost_events waits") == true)
+    }
+
+    @Test func quietHours_areToldAsTheyBegin_withTheFirstSyncAfterThem() throws {
+        let bench = try Bench(hour: 22)
+        defer { bench.queue.close() }
+        bench.configuration.upload.quiet = QuietHours("22:00-06:00")
+        bench.board.upload.loaded(UploadReport())
+        let report = bench.report
+        #expect(report.upload.state == "quiet hours")
+        #expect(report.upload.quietUntil == "2026-11-22T06:00:00.000Z")
+        #expect(report.upload.nextSyncAt == "2026-11-22T06:00:00.000Z")
+        #expect(report.streams["waypost_events"]?.waitsFor == "quiet hours")
+        #expect(report.streams["waypost_events"]?.nextAttemptAt == "2026-11-22T06:00:00.000Z")
+        #expect(bench.lines(report).contains("upload    quiet hours, next in 8 h, 0 B today"))
+        #expect(ServerCheck.waiting(report)?.state == .ok)
+        // The uploader says when it will be its turn.
+        var upload = UploadReport()
+        (upload.phase, upload.notBefore) = (.quietHours, bench.clock.now() + .seconds(28_900))
+        bench.board.upload.loaded(upload)
+        #expect(bench.report.upload.nextSyncAt == "2026-11-22T06:01:40.000Z")
+    }
+
+    /// A tick in them will lead to no sync.
+    @Test func nextSync_isNotInQuietHours() throws {
+        let bench = try Bench(hour: 21)
+        defer { bench.queue.close() }
+        bench.configuration.upload.quiet = QuietHours("21:05-06:00")
+        let report = bench.report
+        #expect(report.upload.state == "idle")
+        #expect(report.upload.quietUntil == nil)
+        #expect(report.upload.nextSyncAt == "2026-11-22T06:00:00.000Z")
+    }
+}

@@ -1,0 +1,163 @@
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import Requests
+import Streams
+import Support
+import Upload
+
+/// A metered link: syncs turned by hand, a clock turned by hand, a real queue and a real server.
+final class BudgetBench {
+    /// 2026-11-21T00:00:00Z.
+    static let midnight = WallTime(milliseconds: 1_795_219_200_000)
+
+    let temporary: TemporaryFolder
+    let clock: ManualClock
+    let server: FaultyServer
+    let board = Publisher<UploadReport>()
+    private(set) var queue: Queue
+    private(set) var sync: Upload.Sync
+    private let settings: UploadSettings
+    private let destination: DestinationSettings
+
+    init(
+        _ settings: UploadSettings,
+        hour: Double = 0,
+        isSynced: Bool = true,
+        bucket: BucketSettings? = nil,
+        temporary: TemporaryFolder = TemporaryFolder(),
+        _ behaviour: @escaping @Sendable (Request) -> Behaviour = { _ in .ok }
+    ) throws {
+        clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: Self.midnight + .milliseconds(Int64(hour * 3_600_000))
+            )
+        )
+        server = try FaultyServer(behaviour)
+        destination = DestinationSettings(
+            transport: TransportSettings(endpoint: server.endpoint, userAgent: "waypost/test"),
+            bucket: bucket,
+            deviceID: "device-1",
+            streamNames: [.location: "places", .audio: "audio", .events: "events"],
+            compression: .none,
+            token: { "ID:secret" }
+        )
+        (self.settings, self.temporary) = (settings, temporary)
+        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board)
+        if isSynced { try noteClock(isSynced: true) }
+    }
+
+    private static func open(
+        _ folder: String,
+        _ clock: ManualClock,
+        _ settings: UploadSettings,
+        _ destination: DestinationSettings,
+        _ board: Publisher<UploadReport>
+    ) throws -> (Queue, Upload.Sync) {
+        let queue = try Queue(
+            settings: QueueSettings(
+                path: folder + "/queue.sqlite",
+                bootID: "boot",
+                clock: clock,
+                appVersion: "1"
+            )
+        )
+        let sync = Upload.Sync(
+            settings: settings,
+            queue: queue,
+            destination: try destination.open(),
+            clock: clock,
+            random: { 0.5 },
+            board: board,
+            stop: try StopSignal()
+        )
+        return (queue, sync)
+    }
+
+    func finish() {
+        queue.close()
+        server.close()
+    }
+
+    /// The program ends and starts again.
+    func restart() throws {
+        queue.close()
+        (queue, sync) = try Self.open(temporary.path, clock, settings, destination, board)
+    }
+
+    /// Other settings, as a reload has them.
+    func reload(_ settings: UploadSettings) throws {
+        sync = Upload.Sync(
+            settings: settings,
+            queue: queue,
+            destination: try destination.open(),
+            clock: clock,
+            random: { 0.5 },
+            board: board,
+            stop: try StopSignal()
+        )
+    }
+
+    func noteClock(isSynced: Bool) throws {
+        let stamp = clock.stamp()
+        try queue.perform { try $0.noteClock(stamp, synced: isSynced) }
+    }
+
+    /// The wall clock as it would be after so many hours; boot time goes on.
+    func pass(hours: Double) { clock.advance(by: .milliseconds(Int64(hours * 3_600_000))) }
+
+    /// Chunks of 43 kB as they are sent.
+    func addSound(_ chunks: Int) {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "mic",
+            chunkSegments: 1,
+            overlapSegments: 0
+        )
+        queue.begin(run)
+        for _ in 0..<chunks {
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 16_000,
+                    start: clock.stamp(),
+                    meanSquare: 0.1,
+                    data: [UInt8](repeating: 7, count: 32_000)
+                )
+            )
+        }
+        queue.end(run: run.id)
+    }
+
+    /// Bytes on the wire, of all requests so far, as the server sees them: bodies alone.
+    var bodies: Int { server.requests.reduce(0) { $0 + $1.body.count } }
+
+    /// The same of one stream.
+    func bodies(of name: String) -> Int {
+        let requests = server.requests.filter {
+            String(decoding: $0.body.prefix(60), as: UTF8.self).contains(name)
+        }
+        return requests.reduce(0) { $0 + $1.body.count }
+    }
+
+    func pending(_ stream: Streams.Stream) throws -> Int {
+        try queue.flushed().statistics().first { $0.stream == stream }?.pending ?? -1
+    }
+
+    var phase: UploadReport.Phase? { board.state.value?.phase }
+}
+
+extension UploadSettings {
+    static func budget(_ bytes: Int64, _ change: (inout Self) -> Void = { _ in }) -> Self {
+        Self {
+            $0.clockPatience = .zero
+            $0.dailyBudget = bytes
+            change(&$0)
+        }
+    }
+}

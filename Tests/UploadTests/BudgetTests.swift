@@ -1,0 +1,256 @@
+// A budget of bytes a day: who gets what of it, and that nobody gets it twice.
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct BudgetTests {
+    private static let budget = 400_000
+
+    @Test func sound_leavesTheOthersTheirs_andTheRestComesLaterInTheDay() throws {
+        let bench = try BudgetBench(.budget(Int64(Self.budget)))
+        defer { bench.finish() }
+        bench.addSound(20)
+        #expect(bench.sync.perform(.tick).left != 0)
+        // Of a first day half is for the others.
+        let first = bench.bodies
+        #expect((120_000...200_000).contains(first))
+        #expect(bench.phase == .waitingForBudget)
+        #expect(bench.board.state.value?.held == [.audio])
+        // Nothing more of it at once, and the others may have all that is left.
+        addFixes(1000, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        #expect(try bench.pending(.location) == 0)
+        #expect(bench.bodies(of: "\"audio\"") == first)
+        // Towards midnight the others need less.
+        bench.pass(hours: 23.9)
+        _ = bench.sync.perform(.tick)
+        #expect(bench.bodies(of: "\"audio\"") > first)
+        #expect(bench.bodies <= Self.budget)
+        #expect(try bench.pending(.audio) > 0)
+    }
+
+    @Test func smallStreams_goUpToTheWholeBudget_andTheNextDaysComesAtMidnight() throws {
+        let bench = try BudgetBench(.budget(100_000))
+        defer { bench.finish() }
+        addFixes(3000, to: bench.queue)
+        var left = bench.sync.perform(.tick).left ?? 0
+        #expect((60_000...100_000).contains(bench.bodies))
+        for day in 2...10 where left > 0 {
+            let before = bench.bodies
+            // What little is left goes, too; then nothing by itself before midnight.
+            for _ in 0..<30 where bench.sync.retryDelay == nil { _ = bench.sync.perform(.tick) }
+            let wait = try #require(bench.sync.retryDelay)
+            #expect(bench.bodies - before < 100_000)
+            // Midnight, and half of the five minutes that a fleet is spread over.
+            #expect(wait == .seconds(86_400 + 150), "day \(day)")
+            let spent = bench.server.requests.count
+            bench.clock.advance(by: .seconds(86_399))
+            _ = bench.sync.perform(.tick)
+            #expect(bench.server.requests.count == spent)
+            bench.clock.advance(by: .seconds(1))
+            left = bench.sync.perform(.tick).left ?? left
+            #expect(bench.bodies <= day * 100_000)
+        }
+        #expect(left == 0)
+        #expect(try bench.pending(.location) == 0)
+    }
+
+    @Test func triesThatFail_countAsWell() throws {
+        let bench = try BudgetBench(.budget(100_000)) { _ in .answer(status: 503, body: "busy") }
+        defer { bench.finish() }
+        addFixes(200, to: bench.queue)
+        for _ in 0..<20 {
+            _ = bench.sync.perform(.asked)
+            bench.clock.advance(by: .seconds(600))
+        }
+        #expect(bench.server.requests.count < 5)
+        #expect(bench.bodies <= 100_000)
+        #expect(bench.board.state.value?.held.contains(.location) == true)
+    }
+
+    // MARK: Not twice
+
+    @Test func reloadAndRestart_goOnWithTheSameBudget() throws {
+        let settings = UploadSettings.budget(100_000)
+        let bench = try BudgetBench(settings)
+        defer { bench.finish() }
+        addFixes(3000, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        let spent = bench.bodies
+        try bench.reload(settings)
+        _ = bench.sync.perform(.tick)
+        try bench.restart()
+        _ = bench.sync.perform(.tick)
+        #expect(bench.bodies <= 100_000)
+        #expect(spent > 60_000)
+        // A larger one is what is more.
+        try bench.reload(.budget(200_000))
+        _ = bench.sync.perform(.tick)
+        #expect((150_000...200_000).contains(bench.bodies))
+    }
+
+    @Test func budgetThatIsSetAtNoon_isOfTheWholeDay() throws {
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero })
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        #expect(bench.sync.perform(.tick).left == 0)
+        let spent = bench.bodies
+        addFixes(3000, to: bench.queue)
+        try bench.reload(.budget(Int64(spent + 50_000)))
+        _ = bench.sync.perform(.tick)
+        #expect((spent + 20_000...spent + 50_000).contains(bench.bodies))
+    }
+
+    /// Killed while a large request is under way, again and again: each counts whole.
+    @Test func killInTheMidstOfARequest_countsIt() throws {
+        let copies = Locked<[TemporaryFolder]>([])
+        let source = TemporaryFolder()
+        let settings = UploadSettings.budget(400_000)
+        let bench = try BudgetBench(settings, temporary: source) { _ in
+            // What a kill would leave: the files as they are.
+            let copy = TemporaryFolder()
+            for name in ["queue.sqlite", "queue.sqlite-wal"] {
+                try? FileManager.default.copyItem(
+                    atPath: "\(source.path)/\(name)",
+                    toPath: "\(copy.path)/\(name)"
+                )
+            }
+            copies.update { $0.append(copy) }
+            return .ok
+        }
+        defer { bench.finish() }
+        bench.addSound(4)
+        _ = bench.sync.perform(.tick)
+        #expect(bench.bodies > 120_000)
+        let copy = try #require(copies.value.first)
+        let after = try BudgetBench(settings, temporary: copy)
+        defer { after.finish() }
+        #expect(try after.pending(.audio) > 0)
+        // Its half is spent.
+        _ = after.sync.perform(.tick)
+        #expect(after.server.requests.isEmpty)
+        let today = try after.queue.traffic().first?.traffic.total ?? 0
+        #expect(today >= Int64(bench.server.requests[0].body.count))
+    }
+
+    @Test func clockThatIsSetBack_givesNothingTwice() throws {
+        let bench = try BudgetBench(.budget(100_000), hour: 12)
+        defer { bench.finish() }
+        addFixes(3000, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        for days in [-1, 1, -400, 400, 0] {
+            bench.clock.stepWall(
+                to: BudgetBench.midnight + .seconds(days < 0 ? days * 86_400 : 46_800)
+            )
+            _ = bench.sync.perform(.tick)
+            #expect(bench.bodies <= 100_000, "\(days)")
+        }
+    }
+
+    // MARK: Too long for a day
+
+    @Test func recordThatIsLongerThanABudget_goesBesideIt_onceADay() throws {
+        let bench = try BudgetBench(.budget(30_000))
+        defer { bench.finish() }
+        bench.addSound(3)
+        addFixes(50, to: bench.queue)
+        for days in 1...3 {
+            for _ in 0..<12 {
+                _ = bench.sync.perform(.tick)
+                bench.pass(hours: 2)
+            }
+            #expect(try bench.pending(.audio) == 3 - days)
+        }
+        #expect(try bench.pending(.location) == 0)
+    }
+
+    @Test func batchThatIsLongerThanABudget_isHalved() throws {
+        let isDown = Locked(true)
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }) { _ in
+            isDown.value ? .hangUp : .ok
+        }
+        defer { bench.finish() }
+        addFixes(3000, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        isDown.update { $0 = false }
+        // A batch of some 400 kB is frozen.
+        bench.pass(hours: 24)
+        try bench.reload(.budget(150_000))
+        try bench.noteClock(isSynced: true)
+        for _ in 1...6 {
+            for _ in 0..<5 { _ = bench.sync.perform(.tick) }
+            bench.pass(hours: 24)
+        }
+        #expect(try bench.pending(.location) == 0)
+    }
+
+    /// An object for each chunk: those that the day has room for are stored, and not once more later.
+    @Test func bucket_storesWhatFits_andGoesOnThere() throws {
+        let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
+        let bucket = BucketSettings(region: "us-east-1")
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+            // The batch is frozen whole, and waits.
+            _ in .hangUp
+        }
+        bench.addSound(6)
+        _ = bench.sync.perform(.tick)
+        bench.finish()
+        let then = try BudgetBench(.budget(200_000), bucket: bucket, temporary: bench.temporary) {
+            _ in stored
+        }
+        defer { then.finish() }
+        _ = then.sync.perform(.tick)
+        let first = then.server.requests.map(\.path)
+        #expect((1...3).contains(first.count))
+        #expect(try then.pending(.audio) == 6)
+        _ = then.sync.perform(.tick)
+        #expect(then.server.requests.count == first.count)
+        then.pass(hours: 24)
+        for _ in 1...12 where try then.pending(.audio) > 0 {
+            _ = then.sync.perform(.tick)
+            then.pass(hours: 12)
+        }
+        let paths = then.server.requests.map(\.path)
+        #expect(paths.count == 7 && Set(paths).count == 7)
+    }
+
+    // MARK: A person
+
+    @Test func whoeverAsks_keepsToTheBudget_unlessTheySayOtherwise() throws {
+        let bench = try BudgetBench(.budget(100_000))
+        defer { bench.finish() }
+        addFixes(3000, to: bench.queue)
+        bench.addSound(5)
+        for _ in 0..<5 { #expect(bench.sync.perform(.asked).left ?? 0 > 0) }
+        #expect(bench.bodies <= 100_000)
+        #expect(!bench.sync.hasRoom || bench.phase == .waitingForBudget)
+        #expect(bench.sync.perform(.askedOverBudget).isDone)
+        #expect(bench.bodies > 400_000)
+        // It counts all the same.
+        addFixes(10, to: bench.queue)
+        let requests = bench.server.requests.count
+        _ = bench.sync.perform(.tick)
+        _ = bench.sync.perform(.asked)
+        #expect(bench.server.requests.count == requests)
+        #expect(!bench.sync.hasRoom)
+        #expect(bench.board.state.value?.isHeld == true)
+    }
+
+    @Test func whatAnEnrolmentTakes_isOfTheBudget() throws {
+        let bench = try BudgetBench(.budget(100_000))
+        defer { bench.finish() }
+        let budget = DayBudget(bench.queue, clock: bench.clock)
+        budget.open()
+        budget.spend(Traffic(sent: 90_000, received: 9_500))
+        #expect(budget.figures?.spent == 99_500)
+        #expect(budget.room(of: 100_000, .small, tail: .zero) == 500)
+        #expect(DayBudget(bench.queue, clock: bench.clock).figures?.spent == 99_500)
+    }
+}

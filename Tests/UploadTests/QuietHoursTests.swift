@@ -1,0 +1,142 @@
+// Hours without uploads.
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct QuietHoursTests {
+    private func quiet(_ text: String, _ change: (inout UploadSettings) -> Void = { _ in })
+        -> UploadSettings
+    {
+        UploadSettings {
+            $0.clockPatience = .zero
+            $0.quiet = QuietHours(text)
+            change(&$0)
+        }
+    }
+
+    @Test(arguments: [
+        // Hours, time of the day in UTC, minutes that are left (-1: none), minutes at the end of a day.
+        ("22:00-06:00", 21 * 60 + 59, -1, 120), ("22:00-06:00", 22 * 60, 480, 120),
+        ("22:00-06:00", 0, 360, 120), ("22:00-06:00", 359, 1, 120), ("22:00-06:00", 360, -1, 120),
+        ("09:00-17:30", 9 * 60, 510, 0), ("09:00-17:30", 17 * 60 + 30, -1, 0),
+        ("18:00-24:00", 23 * 60, 60, 360), ("18:00-24:00", 0, -1, 360),
+        ("00:00-06:00", 0, 360, 0), ("22:00-06:00 +02:00", 20 * 60, 480, 240),
+        ("22:00-06:00 +02:00", 4 * 60, -1, 240), ("22:00-06:00 -05:30", 3 * 60 + 30, 480, 0),
+        ("22:00-06:00 UTC", 22 * 60, 480, 120),
+    ])
+    func hours_areReadAndKept(text: String, minute: Int, left: Int, tail: Int) throws {
+        let hours = try #require(QuietHours(text))
+        let wall = BudgetBench.midnight + .seconds(minute * 60)
+        #expect(hours.left(at: wall) == (left < 0 ? nil : .seconds(left * 60)))
+        #expect(hours.tail == .seconds(tail * 60))
+        #expect(QuietHours(hours.text) == hours)
+    }
+
+    @Test func dateBefore1970_hasHours_too() {
+        let wall = WallTime(milliseconds: -3_600_000)
+        #expect(QuietHours("22:00-06:00")?.left(at: wall) == .seconds(7 * 3600))
+    }
+
+    @Test(arguments: [
+        "", "22:00", "22-06", "22:00-06:00 CET", "24:01-06:00", "22:60-06:00", "6:00-22:00",
+        "00:00-24:00", "06:00-06:00", "22:00-06:00 +15:00", "22:00 - 06:00", "22:00-06:00 02:00",
+        "+2:00-06:00", "22:00-06:00 +02:00 x",
+    ])
+    func whatIsNoSpanOfADay_isRefused(text: String) { #expect(QuietHours(text) == nil) }
+
+    @Test func nothingGoesByItself_andTheFirstSyncComesAfterTheirEnd() throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.9)
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        #expect(bench.sync.perform(.tick).left == 0)
+        bench.pass(hours: 0.2)
+        addFixes(10, to: bench.queue)
+        for reason in [SyncReason.tick, .retry, .network, .token] {
+            #expect(bench.sync.perform(reason) == SyncResult())
+        }
+        #expect(bench.server.requests.count == 1)
+        #expect(bench.phase == .quietHours)
+        // 06:00, and half of the five minutes that a fleet is spread over.
+        #expect(bench.sync.retryDelay == .milliseconds(Int64(7.9 * 3_600_000) + 150_000))
+        bench.pass(hours: 7.8)
+        #expect(bench.sync.perform(.tick) == SyncResult())
+        bench.pass(hours: 0.2)
+        #expect(bench.sync.perform(.retry).left == 0)
+        #expect(bench.server.requests.count == 2)
+        #expect(bench.sync.retryDelay == nil)
+    }
+
+    @Test func whoeverAsks_isServedAtOnce() throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23)
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        #expect(bench.sync.perform(.asked).isDone)
+        #expect(bench.phase == .quietHours)
+        #expect(bench.sync.retryDelay != nil)
+    }
+
+    /// A minute is all that is left of the day: the spread fits into it.
+    @Test func longestHours_leaveAMinuteForUploads() throws {
+        let bench = try BudgetBench(quiet("00:01-00:00"), hour: 12)
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        bench.clock.advance(by: try #require(bench.sync.retryDelay))
+        #expect(bench.sync.perform(.retry).left == 0)
+    }
+
+    @Test func longDrain_endsAsTheyBegin() throws {
+        let turn = Locked<ManualClock?>(nil)
+        let settings = quiet("22:00-06:00") { $0.maxBatchBytes = 2000 }
+        let bench = try BudgetBench(settings, hour: 21.9) { _ in
+            // Each request takes a minute.
+            turn.value?.advance(by: .seconds(60))
+            return .ok
+        }
+        turn.update { $0 = bench.clock }
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        #expect(bench.sync.perform(.tick).left ?? 0 > 0)
+        #expect((5...7).contains(bench.server.requests.count))
+        #expect(bench.phase == .quietHours)
+    }
+
+    @Test func clockThatNobodyVouchedFor_hasNoHours() throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23, isSynced: false)
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        #expect(bench.sync.perform(.tick).left == 0)
+        try bench.noteClock(isSynced: true)
+        addFixes(10, to: bench.queue)
+        #expect(bench.sync.perform(.tick) == SyncResult())
+    }
+
+    @Test func tokenThatIsRefused_isToldInThem_too() throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in
+            .answer(status: 401, body: "no")
+        }
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        bench.pass(hours: 1)
+        #expect(bench.sync.perform(.tick) == SyncResult())
+        #expect(bench.phase == .tokenRefused)
+        #expect(bench.server.requests.count == 1)
+    }
+
+    /// Of what the day leaves, sound need not spare for the hours at its end, in which nobody sends.
+    @Test func budgetOfADay_isThatOfItsHours() throws {
+        let bench = try BudgetBench(quiet("12:00-24:00") { $0.dailyBudget = 400_000 }, hour: 11.9)
+        defer { bench.finish() }
+        bench.addSound(8)
+        _ = bench.sync.perform(.tick)
+        #expect(bench.bodies > 300_000)
+    }
+}
