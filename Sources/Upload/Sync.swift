@@ -178,7 +178,7 @@ package final class Sync {
 
     private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
-        if allowance.isTooDear(batch) { return .streamRests }
+        if allowance.isTooDear(batch) { return try held(batch) }
         counted = Traffic()
         book.sending(batch)
         let outcome = Result {
@@ -202,8 +202,11 @@ package final class Sync {
         if delivery?.isHeld != true { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
         note(atOnce: false)
         guard let judged = try outcome.get() else { return .goOn }
-        guard judged.isHeld else { return try judge.judge(judged, due) }
-        // Halves may fit into a day, which the whole never does.
+        return judged.isHeld ? try held(batch) : try judge.judge(judged, due)
+    }
+
+    /// The budget has no room for a batch; its halves may fit into a day that the whole never does.
+    private func held(_ batch: Batch) throws -> AfterBatch {
         guard allowance.neverFits(batch) else { return .streamRests }
         try side.split(batch)
         return .goOn

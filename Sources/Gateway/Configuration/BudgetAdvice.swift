@@ -8,8 +8,8 @@ internal import Streams
 internal import Upload
 
 extension Configuration {
-    /// What header and answer of a request come to, at least.
-    private static let request: Int64 = 600
+    /// What header and answer of a batch come to with our own receiver.
+    private static let request: Int64 = 500
 
     /// Why `upload.daily_budget` is too small for the rest of the configuration; nil where it is not, or not set.
     var budgetAdvice: String? {
