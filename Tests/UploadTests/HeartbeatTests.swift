@@ -17,4 +17,19 @@ import Testing
         let later = heartbeat.beat(at: now + .seconds(60), until: stop)
         #expect(later.sent == first.sent)
     }
+
+    /// Its bytes are of the budget, too.
+    @Test(arguments: [nil, 1500] as [Int64?])
+    func spentBudget_hasNoBeat(budget: Int64?) throws {
+        let bench = try UploadBench(
+            change: {
+                $0.upload.heartbeatURL = $0.destination.transport.endpoint
+                $0.upload.dailyBudget = budget
+            }
+        ) { _ in .ok }
+        defer { bench.finish() }
+        // The first sync's beat comes before the second is answered.
+        for _ in 1...2 { #expect(try bench.sync()) }
+        #expect(bench.server.requests.map(\.method) == (budget == nil ? ["GET"] : []))
+    }
 }
