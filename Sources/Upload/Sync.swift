@@ -76,6 +76,9 @@ package final class Sync {
             .map { max(.zero, $0 - clock.now()) }
     }
 
+    /// Says whether something is held, before the first sync.
+    func start() { allowance.hold().map(tell) }
+
     /// Sends everything that was accepted before now.
     package func perform(_ reason: SyncReason) -> SyncResult {
         clockDeadline = nil

@@ -86,6 +86,7 @@ package final class Uploader: Sendable {
         defer { abandon() }
         guard let (sync, heartbeat) = open(until: stop) else { return }
         board.loaded((board.state.value ?? UploadReport()).resumed())
+        sync.start()
         while let reasons = next(sync.retryDelay, stop) {
             // From here on it waits for the writer's thread (which is watched itself), not for a disk.
             stop.life.rests()

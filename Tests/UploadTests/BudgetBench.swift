@@ -20,7 +20,7 @@ final class BudgetBench {
     private(set) var queue: Queue
     private(set) var sync: Upload.Sync
     private let settings: UploadSettings
-    private let destination: DestinationSettings
+    let destination: DestinationSettings
 
     init(
         _ settings: UploadSettings,

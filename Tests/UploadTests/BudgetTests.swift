@@ -96,6 +96,28 @@ import Testing
         #expect((150_000...200_000).contains(bench.bodies))
     }
 
+    @Test func uploaderThatStarts_saysWhatWaits_beforeItsFirstSync() throws {
+        let settings = UploadSettings.budget(1500)
+        let bench = try BudgetBench(settings)
+        defer { bench.finish() }
+        _ = bench.sync.perform(.tick)
+        let board = Publisher<UploadReport>()
+        let destination = bench.destination
+        let uploader = Uploader(
+            settings: settings,
+            queue: bench.queue,
+            board: board,
+            clock: bench.clock
+        ) { try destination.open() }
+        let stop = try StopSignal()
+        let thread = try OwnThread("uploader") { uploader.run(until: stop) }
+        let isTold = eventually { board.state.value?.isHeld == true }
+        uploader.stop()
+        stop.raise()
+        thread.join()
+        #expect(isTold)
+    }
+
     @Test func budgetThatIsSetAtNoon_isOfTheWholeDay() throws {
         let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero })
         defer { bench.finish() }
