@@ -240,7 +240,9 @@ class Scenarios:
             self.service.source = source
             row.check(self.service.collects(60) is not None, f"{source}: nothing collected: {self.service.words()}")
             noticed, collecting = [], []
-            for _ in range(20):
+            for time_ in range(20):
+                if time_ % 5 == 0:
+                    self.guest.say(f"{source} was pulled out and put back {time_} times")
                 unplug()
                 noticed.append(self.service.notices(20))
                 plug()
