@@ -50,7 +50,7 @@ struct BudgetDay: Codable, Sendable, Equatable {
 
     /// No number is one that only a damaged page has.
     var isPlausible: Bool {
-        let bytes = [age, small, sound, beside, usual ?? 0, underWay?.bytes ?? 0]
+        let bytes: [Int64] = [age, small, sound, beside, usual ?? 0, underWay?.bytes ?? 0]
         return bytes.allSatisfy { (0...(1 << 42)).contains($0) }
             && (-(1 << 30)...(1 << 30)).contains(day ?? 0)
     }

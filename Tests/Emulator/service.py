@@ -1,4 +1,5 @@
 """The installed service under systemd: its user, its sandbox, its watchdog, and devices that start it."""
+import contextlib
 import pathlib
 import threading
 import time
@@ -306,12 +307,8 @@ class Scenarios:
         state = self.service.state
         self.guest.run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", state)
         filler = state / "filler"
-        with open(filler, "wb") as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-                    file.flush()
-            except OSError:
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
                 pass
         self.service.write(more='[storage]\nwarn_free = "2MB"\ncritical_free = "1MB"\n')
         self.air.ask("open mixed")
