@@ -257,6 +257,27 @@ import Testing
         take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
         #expect(source.told.contains("has lost"))
     }
+
+    /// A plug that shook is back before gpsd can open the receiver, and gpsd says nothing more of it.
+    @Test func lostReceiver_isAskedFor_fiveTimes() {
+        let source = Source()
+        func take(_ line: String) {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        for _ in 0..<2 {
+            source.report()
+            take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
+            var asked: [Int] = []
+            for second in 1...100 {
+                source.clock.advance(by: .seconds(1))
+                source.session.update(source.clock.now())
+                if source.session.takeWish() { asked.append(second) }
+            }
+            #expect(asked == [1, 3, 7, 15, 31])
+            #expect(source.session.delay(source.clock.now()) == nil)
+        }
+    }
 }
 
 @Suite struct ReceiversTests {
@@ -293,9 +314,9 @@ import Testing
         for second in 0..<seconds {
             let at = Self.start.advanced(by: .seconds(second))
             let (a, b) = reports(second)
-            for (path, bench, latitude) in [("/dev/a", a, 46.0), ("/dev/b", b, 46.0001)]
+            for (path, bench, latitude) in [("/dev/x", a, 46.0), ("/dev/b", b, 46.0001)]
             where bench.isThere {
-                let stamp = at.advanced(by: .milliseconds(path == "/dev/a" ? 0 : 100))
+                let stamp = at.advanced(by: .milliseconds(path == "/dev/x" ? 0 : 100))
                 if let count = bench.satellites {
                     session.take(.sky(used: count), from: path, at: stamp)
                 }
@@ -376,7 +397,7 @@ import Testing
         ) { _ in true }
         session.connected(Self.start.boot)
         for second in 0..<5 {
-            for path in ["/dev/a", "/dev/b"] {
+            for path in ["/dev/x", "/dev/b"] {
                 var position = GPSReport.Position(mode: 3)
                 let stamp = Self.start.advanced(by: .seconds(second))
                 (position.time, position.latitude, position.longitude) = (stamp.wall, 46, 6)
@@ -384,7 +405,7 @@ import Testing
             }
         }
         let now = Self.start.advanced(by: .seconds(5))
-        session.take(.receiver(path: "/dev/a", isActive: false), from: "", at: now)
+        session.take(.receiver(path: "/dev/x", isActive: false), from: "", at: now)
         guard case .loaded = board.state else { Issue.record("\(board.state)"); return }
         session.take(.receiver(path: "/dev/b", isActive: false), from: "", at: now)
         guard case .error = board.state else { Issue.record("\(board.state)"); return }

@@ -52,6 +52,11 @@ struct LocationSession {
     private var hasAsked = false
     /// gpsd 3.22 opens a receiver that is plugged in while clients watch only when one of them asks again.
     private var mustAsk = false
+    /// When it is asked for one that was lost: a plug that shakes is back before gpsd can open it.
+    private var askAt: BootInstant?
+    private var asks = 0
+    /// Then its next word is waited for: nobody asks for a receiver that was taken away.
+    private static let mostAsks = 5
     private var heardAt = BootInstant(nanoseconds: 0)
     private var reportedAt = BootInstant(nanoseconds: 0)
 
@@ -100,12 +105,18 @@ struct LocationSession {
     /// Until the next thing that is due without a byte from gpsd; nil when only bytes matter.
     func delay(_ now: BootInstant) -> Duration? {
         let update = trouble == nil ? meter.updateDelay(now).map { now + $0 } : nil
-        return [receivers.deadline, update].compactMap { $0 }.min().map { max(.zero, $0 - now) }
+        return [receivers.deadline, update, askAt].compactMap { $0 }.min().map {
+            max(.zero, $0 - now)
+        }
     }
 
     /// What is due now.
     mutating func update(_ now: BootInstant) {
         for epoch in receivers.flush(now: now) { keep(epoch, now) }
+        if let askAt, now >= askAt {
+            mustAsk = trouble == .noReceiver
+            planToAsk(now)
+        }
         // While there is trouble, an update would tell that there is none.
         if trouble == nil { meter.update(now) }
     }
@@ -176,7 +187,7 @@ struct LocationSession {
     }
 
     private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
-        guard isActive else { return take(lost: path) }
+        guard isActive else { return take(lost: path, now) }
         if trouble == .noReceiver { mustAsk = true }
         // A second one is no news while the first is followed.
         guard receivers.followed == nil else { return }
@@ -184,7 +195,7 @@ struct LocationSession {
         if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
     }
 
-    private mutating func take(lost path: String) {
+    private mutating func take(lost path: String, _ now: BootInstant) {
         receivers.lost(path)
         guard receiver.isEmpty || path == receiver else { return }
         if let other = receivers.followed {
@@ -193,6 +204,13 @@ struct LocationSession {
             return
         }
         missReceiver("has lost the receiver \(path): plug it in again")
+        if askAt == nil { planToAsk(now) }
+    }
+
+    /// After 1, 3, 7, 15 and 31 s.
+    private mutating func planToAsk(_ now: BootInstant) {
+        askAt = trouble == .noReceiver && asks < Self.mostAsks ? now + .seconds(1 << asks) : nil
+        asks += 1
     }
 
     private mutating func missReceiver(_ message: String) {
@@ -210,6 +228,7 @@ struct LocationSession {
         reportedAt = stamp.boot
         hasReported = true
         hasAsked = false
+        (askAt, asks) = (nil, 0)
         let (time, epoch) = receivers.take(position, from: device, at: stamp)
         if let time { onTime(time) }
         if let epoch { keep(epoch, stamp.boot) }
