@@ -1,8 +1,10 @@
 """The installed service under systemd: its user, its sandbox, its watchdog, and devices that start it."""
 import contextlib
+import os
 import pathlib
 import threading
 import time
+import tty
 from datetime import datetime, timezone
 
 import route
@@ -74,10 +76,15 @@ class Receiver:
 
     def talk(self):
         start, second = datetime.now(timezone.utc), 0
-        with open("/dev/ttyGS0", "wb", buffering=0) as line:
+        with open("/dev/ttyGS0", "r+b", buffering=0) as line:
+            tty.setraw(line)
+            os.set_blocking(line.fileno(), False)
             while not self.unplugged.wait(1):
                 line.write("".join(map(route.sentence, route.epoch(start, second))).encode())
                 second = round((datetime.now(timezone.utc) - start).total_seconds())
+                # What gpsd asks of it: unread, it would hold gpsd up as the line is closed.
+                while line.read(4096):
+                    pass
 
     def unplug(self):
         self.unplugged.set()
