@@ -312,6 +312,7 @@ class Scenarios:
     def full_disk(self, row):
         """its disk is full as it starts again: it runs and says so, and collects once there is room"""
         state = self.service.state
+        state.mkdir(exist_ok=True)
         self.guest.run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", state)
         # It keeps its id at the first start, and does not run without.
         self.guest.run("systemctl", "start", "waypost", limit=90)
