@@ -88,7 +88,8 @@ extension WallTime {
 }
 
 extension Int64 {
-    fileprivate func floorDivided(by divisor: Int64) -> Int64 {
+    /// Rounded down, below zero, too.
+    package func floorDivided(by divisor: Int64) -> Int64 {
         let quotient = self / divisor
         return self % divisor < 0 ? quotient - 1 : quotient
     }

@@ -9,12 +9,7 @@ enum IndexRepair {
     static func check(_ connection: borrowing Connection) throws {
         let table = try figures(connection, "NOT INDEXED")
         guard try figures(connection, "INDEXED BY batches_by_state") != table else { return }
-        do throws(SQLiteError) {
-            try connection.execute("REINDEX batches_by_state")
-        } catch {
-            // A full disk must open all the same, or nothing could be deleted.
-            guard error.isFull else { throw error }
-        }
+        try connection.executeIfThereIsRoom("REINDEX batches_by_state")
     }
 
     /// What the rows add up to, read from the table or from the index, which holds all of these columns.

@@ -339,14 +339,7 @@ package final class Reader {
         defer { segment.reset() }
         guard try segment.step() else { return nil }
         let data = segment.data(7)
-        // The last column is not there in a database of a version before the sixth.
-        guard segment.integer(8).map({ $0 == SegmentSum.of(data) }) ?? true else {
-            throw SQLiteError(
-                code: 11,
-                message: "segment \(id) is not what was recorded",
-                statement: ""
-            )
-        }
+        try SegmentSum.check(data, of: id, against: segment.integer(8))
         return (data, segment.required(1))
     }
 

@@ -34,13 +34,8 @@ enum Schema {
         // Half a megabyte of page cache: rows are appended, so more would only cost memory.
         try connection.execute("PRAGMA cache_size=-512")
         // A journal that is found may hold what a failed sync gave up: it reads well, and is gone at a power
-        // cut with all that was committed after it. Written back and synced it stays. A full disk must open all
-        // the same, or nothing could be deleted.
-        do throws(SQLiteError) {
-            _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-        } catch {
-            guard error.isFull else { throw error }
-        }
+        // cut with all that was committed after it. Written back and synced it stays.
+        try connection.executeIfThereIsRoom("PRAGMA wal_checkpoint(TRUNCATE)")
         try migrate(connection)
         try SchemaCheck.check(connection)
         try IndexRepair.check(connection)

@@ -11,9 +11,7 @@ package struct DayTraffic: Sendable, Equatable {
 
 extension WallTime {
     /// Days since 1970-01-01 UTC.
-    package var utcDay: Int64 {
-        milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds + 1) / 86_400_000 - 1
-    }
+    package var utcDay: Int64 { milliseconds.floorDivided(by: 86_400_000) }
 }
 
 extension Writer {

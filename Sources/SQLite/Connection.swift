@@ -60,6 +60,15 @@ package struct Connection: ~Copyable {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
 
+    /// Runs what a start does without on a full disk, which must open all the same, or nothing could be deleted.
+    package func executeIfThereIsRoom(_ sql: String) throws(SQLiteError) {
+        do throws(SQLiteError) {
+            try execute(sql)
+        } catch {
+            guard error.isFull else { throw error }
+        }
+    }
+
     /// A statement that was prepared before is used again.
     package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
         // Most pragmas act as they are prepared.

@@ -61,7 +61,7 @@ package struct UploadReport: Sendable, Equatable {
 
     /// Why a stream's records are not sent now, as a person reads it; nil where nothing is in the way.
     package func obstacle(of stream: Stream) -> String? {
-        if phase == .quietHours { return "quiet hours" }
+        if phase == .quietHours { return phase.rawValue }
         return held.contains(stream) ? Self.budgetObstacle : nil
     }
 

@@ -65,7 +65,17 @@ final class BudgetBench {
                 appVersion: "1"
             )
         )
-        let sync = Upload.Sync(
+        return (queue, try sync(queue, clock, settings, destination, board))
+    }
+
+    private static func sync(
+        _ queue: Queue,
+        _ clock: ManualClock,
+        _ settings: UploadSettings,
+        _ destination: DestinationSettings,
+        _ board: Publisher<UploadReport>
+    ) throws -> Upload.Sync {
+        Upload.Sync(
             settings: settings,
             queue: queue,
             destination: try destination.open(),
@@ -74,7 +84,6 @@ final class BudgetBench {
             board: board,
             stop: try StopSignal()
         )
-        return (queue, sync)
     }
 
     func finish() {
@@ -90,15 +99,7 @@ final class BudgetBench {
 
     /// Other settings, as a reload has them.
     func reload(_ settings: UploadSettings) throws {
-        sync = Upload.Sync(
-            settings: settings,
-            queue: queue,
-            destination: try destination.open(),
-            clock: clock,
-            random: { 0.5 },
-            board: board,
-            stop: try StopSignal()
-        )
+        sync = try Self.sync(queue, clock, settings, destination, board)
     }
 
     func noteClock(isSynced: Bool) throws {
@@ -110,29 +111,7 @@ final class BudgetBench {
     func pass(hours: Double) { clock.advance(by: .milliseconds(Int64(hours * 3_600_000))) }
 
     /// Chunks of 43 kB as they are sent.
-    func addSound(_ chunks: Int) {
-        let run = AudioRun(
-            id: queue.newRunID(),
-            codec: .wav,
-            rate: 16_000,
-            device: "mic",
-            chunkSegments: 1,
-            overlapSegments: 0
-        )
-        queue.begin(run)
-        for _ in 0..<chunks {
-            queue.accept(
-                Segment(
-                    run: run.id,
-                    frames: 16_000,
-                    start: clock.stamp(),
-                    meanSquare: 0.1,
-                    data: [UInt8](repeating: 7, count: 32_000)
-                )
-            )
-        }
-        queue.end(run: run.id)
-    }
+    func addSound(_ chunks: Int) { addChunks(chunks, at: clock, to: queue) }
 
     /// Bytes on the wire, of all requests so far, as the server sees them: bodies alone.
     var bodies: Int { server.requests.reduce(0) { $0 + $1.body.count } }

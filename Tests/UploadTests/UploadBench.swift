@@ -109,29 +109,8 @@ final class UploadBench {
         }
     }
 
-    /// Chunks of one segment each that do not shrink: PCM, two bytes a frame.
     func addSound(chunks: Int, frames: Int = 16_000) {
-        let run = AudioRun(
-            id: queue.newRunID(),
-            codec: .wav,
-            rate: 16_000,
-            device: "mic",
-            chunkSegments: 1,
-            overlapSegments: 0
-        )
-        queue.begin(run)
-        for _ in 0..<chunks {
-            queue.accept(
-                Segment(
-                    run: run.id,
-                    frames: frames,
-                    start: SystemClock().stamp(),
-                    meanSquare: 0.1,
-                    data: [UInt8](repeating: 7, count: 2 * frames)
-                )
-            )
-        }
-        queue.end(run: run.id)
+        addChunks(chunks, frames: frames, to: queue)
     }
 
     func tick() { uploader.tick() }
@@ -178,6 +157,36 @@ func addFixes(_ count: Int, to queue: Queue) {
             )
         )
     }
+}
+
+/// Chunks of one segment each that do not shrink: PCM, two bytes a frame.
+func addChunks(
+    _ count: Int,
+    frames: Int = 16_000,
+    at clock: any HostClock = SystemClock(),
+    to queue: Queue
+) {
+    let run = AudioRun(
+        id: queue.newRunID(),
+        codec: .wav,
+        rate: 16_000,
+        device: "mic",
+        chunkSegments: 1,
+        overlapSegments: 0
+    )
+    queue.begin(run)
+    for _ in 0..<count {
+        queue.accept(
+            Segment(
+                run: run.id,
+                frames: frames,
+                start: clock.stamp(),
+                meanSquare: 0.1,
+                data: [UInt8](repeating: 7, count: 2 * frames)
+            )
+        )
+    }
+    queue.end(run: run.id)
 }
 
 /// The details of all events of a kind that are in a queue, in order.

@@ -1,0 +1,171 @@
+// When silence is trouble, and what `status` says: the session alone.
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Location
+
+@Suite struct LocationSessionTests {
+    private final class Source {
+        let board = Publisher<SourceReport>()
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_407_000)
+            )
+        )
+        let fixes = Locked([Fix]())
+        var session: LocationSession
+
+        init() {
+            let fixes = fixes
+            session = LocationSession(
+                settings: LocationSettings {
+                    $0.gpsd = HostPort(host: "h", port: 1)
+                    $0.interval = .seconds(1)
+                },
+                board: board,
+                onTime: { _ in }
+            ) { fix in
+                fixes.update { $0.append(fix) }
+                return true
+            }
+            session.connected(clock.now())
+        }
+
+        func report(mode: Int = 3, date: String? = nil) {
+            var position = GPSReport.Position(mode: mode)
+            position.time = date.flatMap { WallTime(rfc3339: $0) } ?? clock.wall()
+            position.latitude = 46.5
+            position.longitude = 6.8
+            session.take(.position(position), from: "/dev/x", at: clock.stamp())
+            session.update(clock.now())
+        }
+
+        func after(_ seconds: Int) -> LocationSession.Remedy {
+            clock.advance(by: .seconds(seconds))
+            return session.checkHealth(clock.now())
+        }
+
+        var told: String {
+            switch board.state {
+            case .unknown: "unknown"
+            case .loading: "loading"
+            case .loaded(let report): report.detail
+            case .error(let failure, _): "error: " + failure.message
+            }
+        }
+    }
+
+    @Test func silence_isTroubleAfter30Seconds() {
+        let source = Source()
+        source.report()
+        #expect(source.told == "3D fix")
+        #expect(source.after(29) == .none)
+        #expect(source.told == "3D fix")
+        #expect(source.after(1) == .reconnect)
+        #expect(source.told.hasPrefix("error: gpsd at h:1: silent for 30 s; is a receiver plugged"))
+        source.session.connected(source.clock.now())
+        // A connection alone says nothing.
+        #expect(source.told.hasPrefix("error: gpsd at h:1: silent"))
+        source.report()
+        #expect(source.told == "3D fix")
+    }
+
+    @Test func talkWithoutAPosition_isAskedAfter60Seconds_andConnectedAnewAfter120() {
+        let source = Source()
+        source.report()
+        var remedies: [LocationSession.Remedy] = []
+        for _ in 0..<13 {
+            remedies.append(source.after(10))
+            source.session.take(.sky(used: 0), from: "", at: source.clock.stamp())
+        }
+        #expect(remedies.prefix(5).allSatisfy { $0 == .none })
+        #expect(remedies[5] == .ask)
+        #expect(remedies[6..<11].allSatisfy { $0 == .none })
+        #expect(remedies[11] == .reconnect)
+        #expect(source.told.hasPrefix("error: gpsd at h:1: no position for"))
+    }
+
+    @Test func noFix_isNoError() {
+        let source = Source()
+        source.report(mode: 1)
+        #expect(source.told == "no fix")
+        #expect(source.fixes.value.isEmpty)
+        source.report(mode: 0)
+        #expect(source.told == "no fix")
+    }
+
+    @Test func wrongDate_isToldAtOnce_andAnErrorAfterTenSeconds_thatAGoodFixEnds() {
+        let source = Source()
+        for second in 0..<20 {
+            source.report(date: "1999-08-22T00:00:\(second + 10).000Z")
+            source.clock.advance(by: .seconds(1))
+            if second == 0 {
+                #expect(
+                    source.told
+                        == "receiver's date 1999-08-22 is before this release: fixes not kept"
+                )
+            }
+        }
+        #expect(
+            source.told.hasPrefix(
+                "error: gpsd at h:1, /dev/x: receiver's date 1999-08-22 is before"
+            )
+        )
+        #expect(source.fixes.value.isEmpty)
+        for _ in 0..<3 {
+            source.report()
+            source.clock.advance(by: .seconds(1))
+        }
+        #expect(source.told == "3D fix, 20 not kept")
+        #expect(source.fixes.value.count == 2)
+        #expect(source.board.state.value?.dropped == 20)
+    }
+
+    @Test func receivers_areFollowedByName() {
+        let source = Source()
+        func take(_ line: String) {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        take(#"{"class":"DEVICES","devices":[]}"#)
+        #expect(source.told.hasPrefix("error: gpsd at h:1 has no receiver: plug one in"))
+        #expect(source.after(31) == .reconnect)
+        #expect(source.told.contains("has no receiver"))
+        take(#"{"class":"DEVICE","path":"/dev/a","activated":"2026-11-21T13:26:16.470Z"}"#)
+        #expect(source.told == "receiver found, no report yet")
+        take(#"{"class":"DEVICE","path":"/dev/b","activated":0}"#)
+        #expect(source.told == "receiver found, no report yet")
+        take(#"{"class":"DEVICE","path":"/dev/a","activated":0}"#)
+        #expect(source.told.contains("has lost the receiver /dev/a: plug it in again"))
+        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/c"}"#)
+        #expect(source.told.contains("has lost"))
+    }
+
+    /// A plug that shook is back before gpsd can open the receiver, and gpsd says nothing more of it.
+    @Test func lostReceiver_isAskedFor_fiveTimes() {
+        let source = Source()
+        func take(_ line: String) {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        for _ in 0..<2 {
+            source.report()
+            take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
+            var asked: [Int] = []
+            for second in 1...100 {
+                source.clock.advance(by: .seconds(1))
+                source.session.update(source.clock.now())
+                if source.session.takeWish() { asked.append(second) }
+            }
+            #expect(asked == [1, 3, 7, 15, 31])
+            #expect(source.session.delay(source.clock.now()) == nil)
+        }
+    }
+}
