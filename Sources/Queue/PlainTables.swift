@@ -8,11 +8,7 @@ final class PlainTables {
     private struct Table: ~Copyable {
         let insert: Statement
         let columns: [Column]
-
-        init(insert: consuming Statement, columns: [Column]) {
-            self.insert = insert
-            self.columns = columns
-        }
+        let hasSum: Bool
     }
 
     /// A box, because a dictionary holds no value that cannot be copied.
@@ -27,7 +23,8 @@ final class PlainTables {
     /// Makes the table of a stream if it is not there.
     func make(_ kind: StreamKind, _ connection: borrowing Connection) throws {
         guard case .plain(let columns) = kind.shape, tables[kind.stream] == nil else { return }
-        let stored = columns.flatMap { column in column.stored.map { ($0, column.type) } }
+        var stored = columns.flatMap { column in column.stored.map { ($0, column.type) } }
+        if kind.holdsText { stored.append(("sum", "INTEGER")) }
         let declared = stored.map { ", \($0.0) \($0.1)" }.joined()
         try connection.execute(
             """
@@ -40,7 +37,8 @@ final class PlainTables {
         let insert = try connection.prepare(
             "INSERT INTO \(kind.table)(id, boot, boottime, wall\(names)) VALUES (?,?,?,?\(marks))"
         )
-        tables[kind.stream] = Box(Table(insert: insert, columns: columns))
+        let table = Table(insert: insert, columns: columns, hasSum: kind.holdsText)
+        tables[kind.stream] = Box(table)
     }
 
     /// After a rollback the tables of new streams may not exist.
@@ -61,6 +59,7 @@ final class PlainTables {
         for (column, value) in zip(box.table.columns, row.values) {
             try Self.bind(value, column, box.table.insert, &place, boot)
         }
+        if box.table.hasSum { try box.table.insert.bind(Checksum.ofLong(row.values), at: place) }
         try box.table.insert.run()
     }
 

@@ -208,16 +208,24 @@ package final class Reader {
         _ body: (Stored<PlainRow>) throws -> Void
     ) throws {
         guard case .plain(let columns) = kind.shape else { return }
-        let names = columns.flatMap(\.stored).map { ", \($0)" }.joined()
+        let hasSum = version >= 7 && kind.holdsText
+        let names = (columns.flatMap(\.stored) + (hasSum ? ["sum"] : [])).map { ", \($0)" }
         let rows = try connection.prepare(
             """
-            SELECT id, boot, boottime, wall\(names) FROM \(kind.table)
+            SELECT id, boot, boottime, wall\(names.joined()) FROM \(kind.table)
             WHERE id BETWEEN ? AND ? ORDER BY id
             """
         )
         try each(kind.stream, rows, range) { row in
             var place: Int32 = 4
             let values = columns.map { $0.value(row, &place) }
+            let sum = hasSum ? row.integer(place) : nil
+            try Checksum.check(
+                Checksum.ofLong(values),
+                against: sum,
+                of: kind.table,
+                row.required(0)
+            )
             let record = PlainRow(kind.stream, row.stamp(boottime: 2), values)
             try body(Stored(sequence: row.required(0), boot: row.required(1), record: record))
         }
@@ -236,7 +244,10 @@ package final class Reader {
                     why: "its beacon is not there"
                 )
             }
-            let (telemetry, data) = SightingPayload.unpack(row.data(6), identity.kind)
+            let payload = row.data(6)
+            let sum = row.integer(7)
+            try Checksum.check(Checksum.of(payload), against: sum, of: "sightings", row.required(0))
+            let (telemetry, data) = SightingPayload.unpack(payload, identity.kind)
             try body(
                 Stored(
                     sequence: row.required(0),
@@ -339,7 +350,7 @@ package final class Reader {
         defer { segment.reset() }
         guard try segment.step() else { return nil }
         let data = segment.data(7)
-        try SegmentSum.check(data, of: id, against: segment.integer(8))
+        try Checksum.check(Checksum.of(data), against: segment.integer(8), of: "segments", id)
         return (data, segment.required(1))
     }
 

@@ -9,6 +9,9 @@ extension Reader {
     /// ones hold more.
     private static let leastOnAPage = 880
 
+    /// What a sector holds of a page of 1 KiB, but for what the page says of itself.
+    private static let leastInASector = 480
+
     /// A journal that was cut takes pages back, and not the others: a table may have a page of another one, whose
     /// values are of other types.
     private static func isOfAnotherTable(_ columns: [(name: String, types: String)]) -> String {
@@ -42,7 +45,7 @@ extension Reader {
             try refuse(kind.table, zeros + [foreign], range, stream)
         case .sightings:
             try sightings(range) { _ in }
-            let zeros = Self.zeros(Self.leastOnAPage, in: "payload")
+            let zeros = Self.zeros(Self.leastInASector, in: "payload")
             let rssi = "rssi NOT BETWEEN -128 AND 127"
             let foreign = Self.isOfAnotherTable([
                 ("beacon", "'integer'"), ("rssi", "'integer', 'null'"),
@@ -55,6 +58,29 @@ extension Reader {
             try refuse(kind.table, [foreign], range, stream)
             try chunks(range) { try checkSound($0) }
         }
+    }
+
+    /// Whether a record may end in zeros, as it does where it goes on in a part of its page that was never written.
+    ///
+    /// Only to be asked where the record before it is not there: that one stands behind it in the page.
+    func mayEndInZeros(_ stream: Stream, _ sequence: Int64) throws -> Bool {
+        let kind = kind(of: stream)
+        var last = "wall"
+        switch kind.shape {
+        case .plain(let columns):
+            let stored = (columns.flatMap(\.stored).reversed() + ["wall"]).joined(separator: ", ")
+            last = "coalesce(\(stored), 0)"
+        case .sightings: last = "ifnull(payload, wall)"
+        case .sound: break
+        }
+        let found = try query(
+            """
+            SELECT CASE typeof(\(last)) WHEN 'integer' THEN \(last) % 256=0
+            ELSE substr(CAST(\(last) AS BLOB), -1)=x'00' END FROM \(kind.table) WHERE id=?
+            """
+        )
+        try found.bind(sequence, at: 1)
+        return try found.step() && found.required(0) != 0
     }
 
     private func checkSound(_ stored: Stored<Chunk>) throws {

@@ -8,7 +8,7 @@ internal import Streams
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1, version2, version3, version4, version5, version6]
+    static let steps = [version1, version2, version3, version4, version5, version6, version7]
 
     static var newest: Int64 { Int64(steps.count) }
 
@@ -59,6 +59,7 @@ enum Schema {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.execute(steps[step])
             if step + 1 == 5 { try SchemaRepair.closeHoles(connection) }
+            if step + 1 == 7 { try SchemaRepair.addSums(connection) }
             try connection.execute("PRAGMA user_version=\(step + 1)")
             try connection.execute("COMMIT")
         }
@@ -210,6 +211,15 @@ enum Schema {
 
     /// What a segment's bytes must add up to; NULL for those recorded before.
     private static let version6 = "ALTER TABLE segments ADD COLUMN sum INTEGER;"
+
+    /// The same for other records; NULL for those that fit into the page of their row.
+    ///
+    /// The tables of the user's streams get theirs by `SchemaRepair.addSums`.
+    private static let version7 = """
+        ALTER TABLE sightings ADD COLUMN sum INTEGER;
+        ALTER TABLE events ADD COLUMN sum INTEGER;
+        ALTER TABLE surveys ADD COLUMN sum INTEGER;
+        """
 }
 
 /// The database was written by a newer Waypost; it is left as it is.

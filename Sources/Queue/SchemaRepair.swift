@@ -1,9 +1,11 @@
-// What a migration mends: numbers that stand for no record, which versions before 5 could leave.
+// What a migration does beyond its statements: it mends numbers that stand for no record, which versions before 5 could
+// leave, and changes tables whose names it has to look up.
 internal import SQLite
 
-/// Numbers of the live streams that look pending and have no row.
+/// What depends on what a database holds.
 enum SchemaRepair {
-    /// Marks them as gone: they were uploaded or evicted, and their mark was lost.
+    /// Marks numbers of the live streams that look pending and have no row as gone: their records were uploaded or
+    /// evicted, and the mark was lost.
     static func closeHoles(_ connection: borrowing Connection) throws {
         for (stream, table) in [
             (1, "location"), (2, "chunks"), (3, "sightings"), (4, "events"), (5, "surveys"),
@@ -16,6 +18,19 @@ enum SchemaRepair {
                     hole.upperBound
                 )
             }
+        }
+    }
+
+    /// Gives the tables of the user's streams the column of the seventh version.
+    static func addSums(_ connection: borrowing Connection) throws {
+        let rows = try connection.prepare(
+            "SELECT name FROM sqlite_schema WHERE type='table' AND name GLOB 'user_[0-9]*'"
+        )
+        var tables: [String] = []
+        while try rows.step() { tables.append(rows.text(0)) }
+        rows.reset()
+        for table in tables {
+            try connection.execute("ALTER TABLE \(table) ADD COLUMN sum INTEGER")
         }
     }
 

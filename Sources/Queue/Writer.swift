@@ -102,7 +102,7 @@ package final class Writer {
         seed = random.flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64($0 * 8)) }
         }
-        insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?)")
+        insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?,?)")
         insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?)")
         plainTables = PlainTables()
         identities = try IdentityCache(connection)
@@ -239,6 +239,7 @@ package final class Writer {
         try insertSighting.bind(sighting.rssi.map(Int64.init), at: 3)
         try bind(sighting.stamp, insertSighting, from: 4)
         try insertSighting.bind(payload.isEmpty ? nil : payload, at: 7)
+        try insertSighting.bind(Checksum.ofLong(payload), at: 8)
         try insertSighting.run()
     }
 

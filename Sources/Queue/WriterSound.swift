@@ -82,7 +82,7 @@ extension Writer {
         try insertSegment.bind(segment.meanSquare, at: 4)
         try bind(segment.start, insertSegment, from: 5)
         try insertSegment.bind(segment.data, at: 8)
-        try insertSegment.bind(SegmentSum.of(segment.data), at: 9)
+        try insertSegment.bind(Checksum.of(segment.data), at: 9)
         try insertSegment.run()
         return SegmentNote(
             id: row,

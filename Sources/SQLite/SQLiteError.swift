@@ -18,7 +18,10 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
     package var primaryCode: Int32 { code & 0xFF }
 
     /// No room: the disk or the configured size is full.
-    package var isFull: Bool { primaryCode == SQLITE_FULL }
+    package var isFull: Bool {
+        // The index of the journal had no room: SQLITE_IOERR_SHMSIZE, a macro that Swift cannot import.
+        primaryCode == SQLITE_FULL || code == SQLITE_IOERR | (19 << 8)
+    }
 
     /// Another connection has it.
     package var isBusy: Bool { primaryCode == SQLITE_BUSY }

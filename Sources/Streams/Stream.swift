@@ -82,6 +82,12 @@ package struct StreamKind: Sendable {
         )
     }
 
+    /// Its records may be longer than a page of the database.
+    package var holdsText: Bool {
+        guard case .plain(let columns) = shape else { return false }
+        return columns.contains { [.text, .json, .members].contains($0.form) }
+    }
+
     /// Its records are large, so they are uploaded last and read one at a time.
     package var isLarge: Bool { usualBytes > 4096 }
 }

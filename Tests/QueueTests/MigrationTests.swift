@@ -10,8 +10,8 @@ import Support
 /// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
 ///
 /// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two chunks and two
-/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth is the fourth as that
-/// version migrated it.
+/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth and the sixth are
+/// the fourth as those versions migrated it.
 @Suite struct MigrationTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/store")
 

@@ -184,7 +184,7 @@ extension World {
             if chance.isOne(in: 3) { record.given = now - Int64(chance.scale(0...100_000)) }
             let serial = truth.add(record)
             serials.append(serial)
-            let filler = String(repeating: "x", count: chance.scale(0...(plan.padding * 2)))
+            let filler = Serial.text(serial, count: chance.scale(0...(plan.padding * 2)))
             bytes += filler.utf8.count
             records.append(
                 UserRecord(

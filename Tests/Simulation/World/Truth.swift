@@ -102,6 +102,19 @@ enum Serial {
         return hex.utf8.dropFirst(8).enumerated().allSatisfy { $1 == pair[$0 & 1] }
     }
 
+    /// What fills a record of the user up: other letters in each, so that a page of another one is seen.
+    static func text(_ serial: Int, count: Int) -> String {
+        String(repeating: Character(letter(serial)), count: count)
+    }
+
+    static func isFilled(_ serial: Int, text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { $0 == letter(serial) }
+    }
+
+    private static func letter(_ serial: Int) -> UnicodeScalar {
+        UnicodeScalar(UInt8(97 + serial % 26))
+    }
+
     static func read(_ bytes: some Sequence<UInt8>) -> Int? {
         let head = Array(bytes.prefix(4))
         guard head.count == 4, head[0] == mark else { return nil }

@@ -82,7 +82,7 @@ struct WireRecord {
     /// What fills it up is as it was made.
     private static func isWhole(_ json: WireJSON, _ serial: Int) -> Bool {
         if let data = json["data"]?.text { return Serial.isFilled(serial, hex: data) }
-        return json["text"]?.text?.utf8.allSatisfy { $0 == UInt8(ascii: "x") } ?? true
+        return json["text"]?.text.map { Serial.isFilled(serial, text: $0) } ?? true
     }
 
     private func checkBeacon(_ json: WireJSON, _ identity: BeaconIdentity) throws {

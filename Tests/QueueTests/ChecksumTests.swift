@@ -1,0 +1,100 @@
+import Foundation
+import Host
+import SQLite
+import Support
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// Records that are longer than a page of the database: bytes of another record in them are seen.
+@Suite struct ChecksumTests {
+    private func queue(_ folder: TemporaryFolder) throws -> Queue {
+        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        settings.userStreams = [DeclaredStream(name: "air", wire: "air")]
+        return try Queue(settings: settings)
+    }
+
+    private func put(_ queue: Queue, letter: String, count: Int) throws {
+        let text = String(repeating: letter, count: count)
+        let members = Array(#""text":"\#(text)""#.utf8)
+        queue.put([UserRecord(stream: "air", stamp: testStart, members: members)]) { _ in }
+        _ = try queue.flushed()
+    }
+
+    private func alter(_ folder: TemporaryFolder, _ sql: String) throws {
+        try Connection(path: folder.database, access: .readWrite).execute(sql)
+    }
+
+    private func isDamage(_ error: any Error) -> Bool { (error as? SQLiteError)?.isDamage ?? false }
+
+    @Test func longPayloadOfAnotherSighting_isDamage() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        for byte in 1...2 as ClosedRange<UInt8> {
+            var sighting = testSighting(Int(byte))
+            sighting.identity.kind = .manufacturer
+            sighting.data = [UInt8](repeating: byte, count: 1650)
+            queue.accept(sighting)
+        }
+        queue.accept(testSighting(3))
+        _ = try queue.flushed()
+        let reader = try queue.reader()
+        var whole = 0
+        try reader.sightings(1...3) { _ in whole += 1 }
+        #expect(whole == 3)
+        try alter(folder, "UPDATE sightings SET payload=(SELECT payload FROM sightings WHERE id=2)")
+        // The second is what it was; the third has no sum, for it is short.
+        try reader.sightings(2...3) { _ in whole += 1 }
+        #expect(whole == 5)
+        let error = #expect(throws: SQLiteError.self) { try reader.sightings(1...1) { _ in } }
+        #expect(try isDamage(#require(error)))
+        queue.close()
+    }
+
+    @Test func longRecordOfTheUser_withBytesOfAnother_isDamage() throws {
+        let folder = TemporaryFolder()
+        let queue = try queue(folder)
+        for letter in ["a", "b"] { try put(queue, letter: letter, count: 3000) }
+        let kind = try #require(queue.streams[name: "air"])
+        let reader = try queue.reader()
+        try reader.rows(kind, 1...2) { _ in }
+        let first = "(SELECT data FROM \(kind.table) WHERE id=1)"
+        try alter(folder, "UPDATE \(kind.table) SET data=\(first) WHERE id=2")
+        try reader.rows(kind, 1...1) { _ in }
+        let error = #expect(throws: SQLiteError.self) { try reader.rows(kind, 2...2) { _ in } }
+        #expect(try isDamage(#require(error)))
+        queue.close()
+    }
+
+    /// The table of a user's stream as the sixth version made it, with a record in it.
+    @Test func streamOfTheUser_ofAnEarlierVersion_goesOn() throws {
+        let folder = TemporaryFolder()
+        let old = try queue(folder)
+        let table = try #require(old.streams[name: "air"]).table
+        try put(old, letter: "a", count: 3000)
+        old.close()
+        let columns = ["\(table)", "sightings", "events", "surveys"]
+        try alter(
+            folder,
+            columns.map { "ALTER TABLE \($0) DROP COLUMN sum;" }.joined() + "PRAGMA user_version=6"
+        )
+        let queue = try queue(folder)
+        #expect(queue.setAside.isEmpty)
+        try put(queue, letter: "b", count: 3000)
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let sums = try database.integer("SELECT count(sum)*10+count(*) FROM \(table)")
+        #expect(sums == 12)
+        var texts = 0
+        let kind = try #require(queue.streams[name: "air"])
+        try queue.reader().rows(kind, 1...2) { _ in texts += 1 }
+        #expect(texts == 2)
+        queue.close()
+    }
+
+    /// What a disk without room answers when SQLite opens the index of the journal.
+    @Test func journalIndexWithoutRoom_isAFullDisk() {
+        #expect(SQLiteError(code: 4874, message: "disk I/O error", statement: "").isFull)
+        #expect(!SQLiteError(code: 10, message: "disk I/O error", statement: "").isFull)
+    }
+}
