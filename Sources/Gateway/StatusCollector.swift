@@ -25,7 +25,9 @@ struct StatusCollector: Sendable {
     func report() -> StatusReport { report(gather()) }
 
     /// May wait for the disk.
-    func gather() -> StoredFigures { StoredFigures(queue, configuration, at: clock.now()) }
+    func gather() -> StoredFigures {
+        StoredFigures(queue, configuration, since: started, at: clock.now())
+    }
 
     /// From memory and what was gathered; `waiting`: how long newer figures have been waited for.
     func report(_ stored: StoredFigures?, waiting: Duration? = nil) -> StatusReport {
@@ -48,6 +50,7 @@ struct StatusCollector: Sendable {
             streams: streams(statistics),
             upload: uploadFigures(stored),
             storage: storageFigures(stored, statistics),
+            disk: stored?.wear.map(StatusReport.DiskFigures.init),
             losses: losses(stored),
             recentErrors: board.errors.recent.map {
                 StatusReport.RecentError(

@@ -15,6 +15,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var streams: [String: StreamFigures]
     package var upload: UploadFigures
     package var storage: Storage
+    /// Absent where the database is on no disk.
+    package var disk: DiskFigures?
     package var losses: [Loss]
     package var recentErrors: [RecentError]
     /// How often each error code was seen.
@@ -113,7 +115,21 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var reusableBytes: Int64 = 0
         package var writtenBytes: Int64 = 0
         package var evictedRecords: Int = 0
-        package var state: String
+        package var state: String    }
+
+    /// The disk below the state directory; what is a pace is null in the first hour.
+    package struct DiskFigures: Codable, Sendable, Equatable {
+        package var name: String
+        package var sizeBytes: Int64
+        /// By all programs, since the boot.
+        package var writtenBytes: Int64
+        @OrNull package var bytesADay: Int64?
+        /// Of these, what Waypost writes.
+        @OrNull package var ownBytesADay: Int64?
+        /// What it takes before it wears out, assumed from its size.
+        package var enduranceBytes: Int64
+        /// Until then, at this pace.
+        @OrNull package var years: Double?
     }
 
     package struct Loss: Codable, Sendable, Equatable {

@@ -83,7 +83,7 @@ package struct StatusScreen {
                 "storage   \(storage.state): database \(roughSize(storage.databaseBytes)), "
                     + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
             )
-        ] + losses + [
+        ] + disk + losses + [
             fit("clock     \(report.clock.state)"),
             fit(
                 "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
@@ -95,6 +95,18 @@ package struct StatusScreen {
     private var spent: String {
         guard let budget = report.upload.budget else { return roughSize(report.upload.bytesToday) }
         return "\(roughSize(budget.spentBytes)) of \(roughSize(budget.bytes))"
+    }
+
+    private var disk: [String] {
+        guard let disk = report.disk, let pace = disk.bytesADay, let years = disk.years
+        else { return [] }
+        let own = disk.ownBytesADay.map { " (\(roughSize($0)) ours)" } ?? ""
+        return [
+            fit(
+                "disk      \(disk.name) \(roughSize(disk.sizeBytes)): \(roughSize(pace)) a day\(own), "
+                    + "\(years) years to \(roughSize(disk.enduranceBytes))"
+            )
+        ]
     }
 
     private var losses: [String] {

@@ -14,9 +14,16 @@ struct StoredFigures: Sendable {
     let cardProblems: [CardProblem]
     let databaseBytes: Int64
     let freeBytes: Int64
+    /// nil where the state directory is on no disk.
+    let wear: DiskWear?
 
     /// May wait for the disk.
-    init(_ queue: Queue, _ configuration: Configuration, at now: BootInstant) {
+    init(
+        _ queue: Queue,
+        _ configuration: Configuration,
+        since start: BootInstant,
+        at now: BootInstant
+    ) {
         at = now
         statistics = queue.statistics()
         traffic = (try? queue.traffic()) ?? []
@@ -27,5 +34,8 @@ struct StoredFigures: Sendable {
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
         freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
+        let own = process.writtenBytes
+        wear = DeviceNumber(of: configuration.stateDirectory)
+            .flatMap { DiskWear($0, own: own, since: start, at: now) }
     }
 }

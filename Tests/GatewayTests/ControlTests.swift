@@ -53,7 +53,8 @@ private final class Bench {
             gather: {
                 disk.pass()
                 gathered.update { $0 += 1 }
-                return StoredFigures(queue, configuration, at: SystemClock().now())
+                let now = SystemClock().now()
+                return StoredFigures(queue, configuration, since: now, at: now)
             },
             compose: { figures, _ in
                 var report = Snapshot.report(

@@ -167,6 +167,7 @@ import Upload
             report.sources["audio"]?.reason = long
             for number in 0..<4 { report.streams[long + "\(number)"] = report.streams["beacons"] }
             report.streams["beacons"]?.lastError = .init(code: "E001", message: long, at: "x")
+            report.disk = .card
             report.recentErrors = (0..<10).map {
                 .init(code: nil, message: long, at: "2026-11-21T04:30:0\($0).000Z", count: 3)
             }
@@ -189,6 +190,14 @@ import Upload
             plain.hasPrefix("waypost 1.0  healthy  up 61 s, 6.0 MB of 16.7 MB its own, 0.5 s CPU\n")
         )
         #expect(plain.contains("beacons   loaded    3 s ago      1.3        7  passive scan"))
+        #expect(!plain.contains("disk "))
+        let disk = StatusScreen(
+            self.report { $0.disk = .card },
+            now: Self.now,
+            isColoured: false
+        )
+        let line = "disk      mmcblk0 31.9 GB: 1.5 GB a day (1.1 GB ours), 5.8 years to 3.2 TB\n"
+        #expect(disk.text.contains(line))
     }
 
     @Test func errors_areCountedByCode_andGoOnFromWhatWasKept() {
@@ -201,4 +210,16 @@ import Upload
         #expect(after.recent.map(\.failure.message).prefix(2) == ["refused", "of no code"])
         #expect(after.recent.count == ErrorLog.limit)
     }
+}
+
+extension StatusReport.DiskFigures {
+    fileprivate static let card = Self(
+        name: "mmcblk0",
+        sizeBytes: 31_914_983_424,
+        writtenBytes: 9_000_000_000,
+        bytesADay: 1_500_000_000,
+        ownBytesADay: 1_100_000_000,
+        enduranceBytes: 3_191_498_342_400,
+        years: 5.8
+    )
 }

@@ -18,7 +18,7 @@ enum DaemonPresence: Equatable {
             return
         }
         // Anybody may read this, and it disturbs nobody.
-        if let pid = Self.holder(Int(figures.st_dev), figures.st_ino) {
+        if let pid = Self.holder(DeviceNumber(figures.st_dev), figures.st_ino) {
             self = .running(pid: pid)
             return
         }
@@ -33,16 +33,14 @@ enum DaemonPresence: Equatable {
     }
 
     /// From `/proc/locks` (proc(5)): `2: FLOCK  ADVISORY  WRITE 6630 fe:00:16220884 0 EOF`.
-    private static func holder(_ device: Int, _ inode: UInt) -> Int? {
+    private static func holder(_ device: DeviceNumber, _ inode: UInt) -> Int? {
         let text = SmallText.read("/proc/locks", limit: 1 << 20) ?? ""
-        let major = (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF)
-        let minor = (device & 0xFF) | (device >> 12 & ~0xFF)
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
             guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE" else { continue }
             let place = words[5].split(separator: ":")
-            guard place.count == 3, Int(place[0], radix: 16) == major,
-                Int(place[1], radix: 16) == minor, UInt(place[2]) == inode
+            guard place.count == 3, Int(place[0], radix: 16) == device.major,
+                Int(place[1], radix: 16) == device.minor, UInt(place[2]) == inode
             else { continue }
             return Int(words[4]) ?? 0
         }

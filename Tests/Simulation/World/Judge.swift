@@ -168,7 +168,11 @@ extension World {
     /// What could be read after a damage has arrived, or is told.
     private func checkSalvaged(_ device: Device) throws {
         guard !device.account.isGarbled, let queue = device.queue else { return }
-        let presence = Presence(device.disk, streams: queue.streams.kinds)
+        let presence = Presence(
+            device.disk,
+            streams: queue.streams.kinds,
+            isThorough: true
+        )
         let told = presence.ledger.values.reduce(0, +)
         let missing = device.account.readable.subtracting(server.serials)
             .subtracting(presence.records)

@@ -19,19 +19,31 @@ struct Presence {
     private var adopted: Set<String> = []
     /// What of the live database could not be read, and why.
     var unreadable: String?
+    /// Records behind a page that cannot be read are looked for one by one, too.
+    private var isThorough = false
 
-    /// Of a damaged database as much as there is.
-    init(_ disk: SimulatedDisk, streams: [StreamKind]) {
-        self.init(try? OpenDatabase(on: disk.copy(seed: 1)), disk, streams: streams)
+    /// Of a damaged database as much as there is; `isThorough`: behind a page that cannot be read, too.
+    init(_ disk: SimulatedDisk, streams: [StreamKind], isThorough: Bool = false) {
+        self.init(isThorough: isThorough)
+        readAll(try? OpenDatabase(on: disk.copy(seed: 1)), disk, streams: streams, OlderFiles())
     }
 
-    private init() {}
+    private init(isThorough: Bool) { self.isThorough = isThorough }
 
     init(
         _ live: OpenDatabase?,
         _ disk: SimulatedDisk,
         streams: [StreamKind],
         _ files: OlderFiles = OlderFiles()
+    ) {
+        readAll(live, disk, streams: streams, files)
+    }
+
+    private mutating func readAll(
+        _ live: OpenDatabase?,
+        _ disk: SimulatedDisk,
+        streams: [StreamKind],
+        _ files: OlderFiles
     ) {
         do {
             guard let live else { throw Violation("readable", "it does not open") }
@@ -68,10 +80,16 @@ struct Presence {
         // The newest first: it may have taken over the books of those before it.
         for path in paths.sorted(by: >) {
             let older = files.find(path, disk, streams) { copy in
-                var older = Presence()
+                var older = Presence(isThorough: isThorough)
                 guard let database = try? OpenDatabase(path, on: copy) else { return older }
                 let mark = Mark(of: path, copy)
-                for kind in streams { try? older.read(kind, database.connection, mark) }
+                for kind in streams {
+                    do {
+                        try older.read(kind, database.connection, mark)
+                    } catch {
+                        older.readEach(kind, database.connection, mark)
+                    }
+                }
                 try? older.readLedger(database.connection)
                 try? older.readAdopted(database.connection)
                 return older
@@ -100,6 +118,18 @@ struct Presence {
         givenUp = Int(try live.integer(unread) ?? 0)
     }
 
+    /// The column that tells which record it is.
+    private static func column(_ stream: Stream) -> String {
+        switch stream {
+        case .beacons: "payload"
+        // What a page that was written in part has instead is no place of ours.
+        case .location: "CASE WHEN longitude_e7=2*latitude_e7 AND mode=3 THEN latitude_e7 END"
+        case .events: "detail"
+        case .surveys: "report"
+        default: "data"
+        }
+    }
+
     /// Of the live database only what is neither gone nor uploaded counts.
     private mutating func read(
         _ kind: StreamKind,
@@ -107,17 +137,9 @@ struct Presence {
         _ mark: Mark?
     ) throws {
         if case .sound = kind.shape { return try readSound(connection, mark) }
-        let column =
-            switch kind.stream {
-            case .beacons: "payload"
-            case .location: "latitude_e7"
-            case .events: "detail"
-            case .surveys: "report"
-            default: "data"
-            }
         let rows = try connection.prepare(
             """
-            SELECT \(column), id FROM \(kind.table) WHERE id<\(mark?.next[kind.stream.name] ?? .max) ORDER BY id
+            SELECT \(Self.column(kind.stream)), id FROM \(kind.table) WHERE id<\(mark?.next[kind.stream.name] ?? .max) ORDER BY id
             """
         )
         var batches = try Self.batches(kind.stream.number, connection)[...]
@@ -131,6 +153,54 @@ struct Presence {
             }
             records.insert(serial)
             if state == 0 { ready.insert(serial) }
+        }
+    }
+
+    /// Reads a table number by number: a page that cannot be read says nothing of those behind it.
+    private mutating func readEach(
+        _ kind: StreamKind,
+        _ connection: borrowing Connection,
+        _ mark: Mark?
+    ) {
+        guard isThorough else { return }
+        let newest = try? connection.integer("SELECT max(id) FROM \(kind.table)")
+        for id in 1...min(100_000, max(1, newest ?? 1))
+        where id < mark?.next[kind.stream.name] ?? .max {
+            if case .sound = kind.shape {
+                readSegments(ofChunk: id, connection)
+            } else {
+                try? readRow(kind, connection, id)
+            }
+        }
+    }
+
+    private mutating func readRow(
+        _ kind: StreamKind,
+        _ connection: borrowing Connection,
+        _ id: Int64
+    ) throws {
+        let row = try connection.prepare(
+            "SELECT \(Self.column(kind.stream)) FROM \(kind.table) WHERE id=?"
+        )
+        try row.bind(id, at: 1)
+        guard try row.step(), let serial = Self.serial(kind.stream, row), serial < 100_000_000
+        else { return }
+        records.insert(serial)
+    }
+
+    private mutating func readSegments(ofChunk id: Int64, _ connection: borrowing Connection) {
+        func value(_ column: String) -> Int64? {
+            try? connection.integer("SELECT \(column) FROM chunks WHERE id=?", id)
+        }
+        guard let first = value("first_segment"), let count = value("segments"), count > 0,
+            count < 1000
+        else { return }
+        for segment in first..<(first + count) {
+            guard let row = try? connection.prepare("SELECT data FROM segments WHERE id=?"),
+                (try? row.bind(segment, at: 1)) != nil, (try? row.step()) == true,
+                let serial = Serial.read(row.data(0))
+            else { continue }
+            segments.insert(serial)
         }
     }
 
@@ -157,7 +227,7 @@ struct Presence {
         case .beacons:
             let payload = row.data(0)
             return Serial.read(payload.first == 0 ? payload.dropFirst() : payload[...])
-        case .location: return Int(row.required(0))
+        case .location: return row.integer(0).map { Int($0) }
         case .events: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         case .surveys: return WireJSON(Array(row.text(0).utf8))?["n"]?.integer
         default:

@@ -1,0 +1,136 @@
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Gateway
+
+/// What the kernel counts of a disk, and what becomes of it: sysfs as a Pi has it, a card with two partitions.
+@Suite struct DiskWearTests {
+    private let folder = TemporaryFolder()
+
+    /// A card of 32 GB; its second partition is 179:2.
+    private func card(stat: String) throws -> SystemFiles {
+        let disk = folder.path + "/sys/devices/platform/mmc_host/mmc0/block/mmcblk0"
+        let part = disk + "/mmcblk0p2"
+        let numbers = folder.path + "/sys/dev/block"
+        for path in [part, numbers] {
+            try FileManager.default.createDirectory(
+                atPath: path,
+                withIntermediateDirectories: true
+            )
+        }
+        let files = [
+            disk + "/stat": stat, disk + "/size": "62333952\n", part + "/partition": "2\n",
+            part + "/stat": "1 1 1 1 1 1 1 1 1 1 1\n", part + "/size": "1000\n",
+        ]
+        for (path, text) in files { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
+        for (number, path) in ["179:0": disk, "179:2": part] {
+            try FileManager.default.createSymbolicLink(
+                atPath: numbers + "/" + number,
+                withDestinationPath: path
+            )
+        }
+        return SystemFiles(root: folder.path)
+    }
+
+    private func moment(hours: Int64) -> BootInstant {
+        BootInstant(nanoseconds: hours * 3_600_000_000_000)
+    }
+
+    private static let counted =
+        "   70167    12360 10187010    36070   147791    65287  2929687    30900        0    21188    71471\n"
+
+    @Test(arguments: [2, 0] as [UInt])
+    func card_lastsAsLongAsItsSizeManyTimesOver(_ minor: UInt) throws {
+        let files = try card(stat: Self.counted)
+        let wear = try #require(
+            DiskWear(
+                DeviceNumber(179 << 8 | minor),
+                own: 500_000_000,
+                since: moment(hours: 12),
+                at: moment(hours: 24),
+                files
+            )
+        )
+        #expect(wear.name == "mmcblk0")
+        #expect(wear.size == 31_914_983_424)
+        #expect(wear.written == 2_929_687 * 512)
+        // 1.5 GB in a day, and a GB of ours in a day.
+        #expect(wear.pace == 1_499_999_744)
+        #expect(wear.ownPace == 1_000_000_000)
+        #expect(wear.endurance == 3_191_498_342_400)
+        #expect(wear.years == 5.8)
+    }
+
+    @Test func firstHour_hasNoPace() throws {
+        let files = try card(stat: Self.counted)
+        let start = BootInstant(nanoseconds: 20_000_000_000)
+        let early = BootInstant(nanoseconds: 3_599_000_000_000)
+        let wear = try #require(
+            DiskWear(DeviceNumber(179 << 8 | 2), own: 1, since: start, at: early, files)
+        )
+        #expect(wear.pace == nil)
+        #expect(wear.ownPace == nil)
+        #expect(wear.years == nil)
+        #expect(wear.written > 0)
+        // The boot is an hour ago, the start is not.
+        let later = BootInstant(nanoseconds: 3_600_000_000_000)
+        let next = try #require(
+            DiskWear(DeviceNumber(179 << 8 | 2), own: 1, since: start, at: later, files)
+        )
+        #expect(next.pace != nil)
+        #expect(next.ownPace == nil)
+    }
+
+    @Test(arguments: [
+        "", "1 2 3", "a b c d e f g h", "1 1 1 1 1 1 99999999999999999999 1", "1 1 1 1 1 1 -5 1",
+    ])
+    func countsThatAreNone_areNotShown(_ stat: String) throws {
+        let files = try card(stat: stat)
+        #expect(
+            DiskWear(
+                DeviceNumber(179 << 8 | 2),
+                own: 0,
+                since: moment(hours: 0),
+                at: moment(hours: 2),
+                files
+            )
+                == nil
+        )
+    }
+
+    @Test func fileSystemInMemory_isNoDisk() {
+        let nothing = SystemFiles(root: folder.path)
+        #expect(
+            DiskWear(
+                DeviceNumber(27),
+                own: 0,
+                since: moment(hours: 0),
+                at: moment(hours: 2),
+                nothing
+            )
+                == nil
+        )
+        #expect(DeviceNumber(of: folder.path + "/none") == nil)
+    }
+
+    /// The figures of this machine's own disk, if the tests are on one.
+    @Test func ownDisk_isTheOneThatTheKernelNames() throws {
+        let device = try #require(DeviceNumber(of: folder.path))
+        guard
+            FileManager.default.fileExists(
+                atPath: "/sys/dev/block/\(device.major):\(device.minor)/stat"
+            )
+        else {
+            return
+        }
+        let now = SystemClock().now()
+        let wear = try #require(
+            DiskWear(device, own: 0, since: moment(hours: 0), at: now)
+        )
+        #expect(wear.size > 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: "/sys/class/block")
+        #expect(names.contains(wear.name))
+    }
+}
