@@ -1,5 +1,5 @@
 // Reading records back, for upload and export: a connection of its own, short transactions.
-package import Host
+internal import Host
 internal import SQLite
 package import Streams
 
@@ -361,6 +361,7 @@ package final class Reader {
         _ range: ClosedRange<Int64>,
         _ body: (borrowing Statement) throws -> Void
     ) throws {
+        if isAside { try checkEnd(stream, range.lowerBound) }
         try statement.bind(range.lowerBound, at: 1)
         try statement.bind(range.upperBound, at: 2)
         defer { statement.reset() }
@@ -378,24 +379,6 @@ package final class Reader {
         guard expected > range.upperBound else {
             throw RecordMissing(stream: stream, sequence: expected, why: "it is not there")
         }
-    }
-}
-
-/// What a clock map says of the records of one database.
-package struct RecordDates: Sendable {
-    private let map: ClockMap
-    /// From the boots of its records to those of the map; nil where they are the same.
-    private let boots: [Int64: Int64]?
-
-    init(map: ClockMap, boots: [Int64: Int64]?) {
-        self.map = map
-        self.boots = boots
-    }
-
-    /// When a record was captured, as far as is known.
-    package func resolve(_ stamp: Stamp, boot: Int64) -> (wall: WallTime, quality: ClockQuality) {
-        // A boot that is not known dates nothing but what its records saw themselves.
-        map.resolve(stamp, boot: boots.map { $0[boot] ?? -1 } ?? boot)
     }
 }
 

@@ -60,10 +60,17 @@ extension Reader {
         }
     }
 
-    /// Whether a record may end in zeros, as it does where it goes on in a part of its page that was never written.
-    ///
-    /// Only to be asked where the record before it is not there: that one stands behind it in the page.
-    func mayEndInZeros(_ stream: Stream, _ sequence: Int64) throws -> Bool {
+    /// Throws where a record goes on in a part of its page that was never written: it ends in zeros then, and the record
+    /// before it, which stands behind it in the page, is not there.
+    func checkEnd(_ stream: Stream, _ sequence: Int64) throws {
+        guard sequence > 1, try mayEndInZeros(stream, sequence) else { return }
+        let table = kind(of: stream).table
+        let before = try query("SELECT 1 FROM \(table) WHERE id=\(sequence - 1) AND boot<>0")
+        guard try !before.step(), try !isGone(stream, sequence - 1) else { return }
+        throw RecordMissing(stream: stream, sequence: sequence, why: "part of it is not there")
+    }
+
+    private func mayEndInZeros(_ stream: Stream, _ sequence: Int64) throws -> Bool {
         let kind = kind(of: stream)
         var last = "wall"
         switch kind.shape {
@@ -80,6 +87,19 @@ extension Reader {
             """
         )
         try found.bind(sequence, at: 1)
+        return try found.step() && found.required(0) != 0
+    }
+
+    /// Whether a record was deleted, by the books of its own database.
+    private func isGone(_ stream: Stream, _ sequence: Int64) throws -> Bool {
+        guard version >= 5 else { return true }
+        let found = try query(
+            """
+            SELECT EXISTS (SELECT 1 FROM gone WHERE database=0 AND stream=?
+            AND ? BETWEEN first AND last)
+            """
+        )
+        try found.bind([Int64(kind(of: stream).stream.number), sequence], from: 1)
         return try found.step() && found.required(0) != 0
     }
 

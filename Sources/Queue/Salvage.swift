@@ -20,8 +20,6 @@ struct Salvage: Sendable {
         /// Of its file.
         var name: String
         var ranges: [(stream: Stream, range: ClosedRange<Int64>)]
-        /// The last record of the first range's stream that was not there.
-        var hole: Int64?
     }
 
     /// How often the disk may refuse in a row; a try is made each minute.
@@ -131,8 +129,7 @@ struct Salvage: Sendable {
         let older = try OlderDatabase(current.database, core.settings)
         let lost = try reading {
             let reader = try patience.read { try Reader(core.settings, older: older, patience) }
-            let lost = try unreadable(page, of: next.stream, reader)
-            return try lost + torn(page, after: current.hole, lost, of: next.stream, reader)
+            return try unreadable(page, of: next.stream, reader)
         }
         try perform { writer in
             for range in lost { try writer.lose(partition, range) }
@@ -142,29 +139,8 @@ struct Salvage: Sendable {
         } else {
             current.ranges[0].range = (end + 1)...next.range.upperBound
         }
-        let goesOn = current.ranges.first?.stream == next.stream
-        current.hole = goesOn ? lost.map(\.upperBound).max() : nil
         vetting = current
         return true
-    }
-
-    /// Records of a range that read well, but end in a part of their page that was never written: what stands behind
-    /// them in the page, the record before, is lost.
-    private func torn(
-        _ range: ClosedRange<Int64>,
-        after hole: Int64?,
-        _ lost: [ClosedRange<Int64>],
-        of stream: Stream,
-        _ reader: Reader?
-    ) throws -> [ClosedRange<Int64>] {
-        guard let reader else { return [] }
-        let suspects = ([hole].compactMap { $0 } + lost.map(\.upperBound)).map { $0 + 1 }
-        return try suspects.filter { suspect in
-            guard range.contains(suspect), !lost.contains(where: { $0.contains(suspect) }) else {
-                return false
-            }
-            return try patience.read { try reader.mayEndInZeros(stream, suspect) } ?? true
-        }.map { $0...$0 }
     }
 
     /// The parts of a range that cannot be read, halving it down to single records.

@@ -89,6 +89,8 @@ package final class Writer {
     let insertSighting: Statement
     let insertSegment: Statement
     let plainTables: PlainTables
+    /// Up to which row of `beacons` those without a sighting were looked for.
+    var beaconsLookedAt: Int64 = 0
 
     init(
         _ settings: QueueSettings,

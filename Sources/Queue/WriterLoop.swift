@@ -295,8 +295,7 @@ final class WriterLoop {
         let isHeld = quota.soundIsHeld
         if isHeld != core.soundIsHeld.load(ordering: .relaxed) {
             core.soundIsHeld.store(isHeld, ordering: .relaxed)
-            // What was recorded so far is a chunk, if a short one.
-            if isHeld { attempt { try $0.endRun() } }
+            if isHeld { attempt { try $0.cutRun() } }
         }
         publish()
     }

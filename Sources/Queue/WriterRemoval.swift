@@ -204,11 +204,24 @@ extension Writer {
         )
     }
 
+    /// Identities whose last sighting is gone.
+    ///
+    /// A part of the table at a time, for a crowd with changing addresses leaves a hundred thousand of them: twice as
+    /// many as sightings went, so that it does not grow beyond twice what is needed.
     private func forgetBeacons(_ range: ClosedRange<Int64>) throws {
-        try connection.run(
-            "DELETE FROM beacons WHERE last_sighting < ifnull((SELECT min(id) FROM sightings), ?)",
-            range.upperBound + 1
+        let first = beaconsLookedAt + 1
+        let end = try connection.integer(
+            "SELECT id FROM beacons WHERE id>=? ORDER BY id LIMIT 1 OFFSET ?",
+            first,
+            max(4096, 2 * Int64(range.count))
         )
+        try connection.run(
+            "DELETE FROM beacons WHERE id BETWEEN ? AND ? AND last_sighting<?",
+            first,
+            end ?? .max,
+            try connection.integer("SELECT min(id) FROM sightings") ?? range.upperBound + 1
+        )
+        beaconsLookedAt = end ?? 0
     }
 
     private func removeSegments(ofChunks range: ClosedRange<Int64>) throws {

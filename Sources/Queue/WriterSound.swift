@@ -52,12 +52,18 @@ extension Writer {
 
     /// Segments up to `index` did not come: they are entered as lost, and the run goes on as another.
     private func jump(to index: Int64, at start: Stamp) throws {
-        guard let run = chunker.run else { return }
-        let token = chunker.token
         try noteMissing(until: index, at: start)
-        var next = run
-        next.id = token
-        try begin(next, from: index)
+        try cutRun(at: index)
+    }
+
+    /// What was recorded so far becomes a chunk, if a short one; the run goes on as another, so that what is missing of
+    /// it is still counted at its end.
+    func cutRun(at index: Int64? = nil) throws {
+        guard var next = chunker.run else { return }
+        // One of a run of the program before this one has no source any more.
+        guard chunker.token != 0 else { return try endRun() }
+        next.id = chunker.token
+        try begin(next, from: index ?? chunker.nextIndex)
     }
 
     /// Counts segments that are missing before `index` as the chunks that they would have made.

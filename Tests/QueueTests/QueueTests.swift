@@ -191,11 +191,41 @@ import Testing
         #expect(try database.integer("SELECT count(*) FROM sightings") == 5000)
     }
 
+    /// A crowd whose addresses change: rows of beacons that nothing refers to go, a part of the table at a time.
+    @Test func identitiesWithoutASighting_goWithTheSightings() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        let count = 20_000
+        for number in 0..<count {
+            var sighting = testSighting(1)
+            sighting.identity.beaconID = "crowd/\(number)"
+            if number % 1000 == 0 { _ = try queue.flushed() }
+            queue.accept(sighting)
+        }
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.beacons))
+            let last = Int64(count) - 10
+            try writer.uploaded(try #require(try writer.freeze(range, through: last)))
+        }
+        clock.advance(by: .seconds(61))
+        let purged = try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) }
+        #expect(purged == count - 10)
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM sightings") == 10)
+        // Those that are remembered stay; half of what is looked for at once may.
+        let rows = try #require(try database.integer("SELECT count(*) FROM beacons"))
+        #expect(rows <= 2 * Int64(IdentityCache.limit))
+        let lost = "SELECT count(*) FROM sightings WHERE beacon NOT IN (SELECT id FROM beacons)"
+        #expect(try database.integer(lost) == 0)
+    }
+
     @Test func newerSchema_isRefusedAndLeftAlone() throws {
         let folder = TemporaryFolder()
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite).execute("PRAGMA user_version=99")
-        #expect(throws: SchemaTooNew(version: 99, newest: 6)) { try folder.queue() }
+        #expect(throws: SchemaTooNew(version: 99, newest: Schema.newest)) { try folder.queue() }
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("PRAGMA user_version") == 99)
     }
