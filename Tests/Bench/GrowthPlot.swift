@@ -47,7 +47,7 @@ struct GrowthPlot {
         let base = log10(least).rounded(.down)
         let (first, last) = (log10(points.first?.0 ?? 1), log10(points.last?.0 ?? 10))
         func x(_ value: Double) -> Double {
-            left + (log10(value) - first) / max(last - first, 1) * width
+            left + 14 + (log10(value) - first) / max(last - first, 1) * (width - 28)
         }
         func y(_ value: Double) -> Double {
             top + height - (log10(max(value, 1e-9)) - base) / Self.decades * height

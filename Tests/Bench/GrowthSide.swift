@@ -46,6 +46,7 @@ struct GrowthPoint {
         let queue = try task.queue()
         figures["start"] = (Usage.now().wall - before.wall) * 1000
         defer { queue.close() }
+        settle()
         let asked = Usage.now()
         for _ in 0..<100 { _ = queue.statistics() }
         figures["status"] = (Usage.now().wall - asked.wall) * 10
@@ -76,6 +77,14 @@ struct GrowthPoint {
         }
         figures["batch"] = (Usage.now().cpu - before.cpu) * 1e6 / Double(max(1, sent))
         return sent
+    }
+
+    /// Until the check of the database in the background is over.
+    private func settle() {
+        while case let before = Usage.now().cpu, true {
+            usleep(200_000)
+            if Usage.now().cpu - before < 0.01 { return }
+        }
     }
 
     /// What was uploaded goes; ends when it is gone.

@@ -66,10 +66,16 @@ struct QueueCommand: ParsableCommand {
         _ task: (_ database: String) -> SideTask
     ) throws -> [Side: Figures] {
         var runs: [Side: [Figures]] = [:]
+        let disk = DiskCounter(folder: directory)
         for round in 1...rounds {
             for side in sides {
                 Output.progress("\(title), round \(round) of \(rounds): \(side.title)")
-                let figures = try workers.run(side, task(scratch.database()))
+                let task = task(scratch.database())
+                let before = disk?.written()
+                var figures = try workers.run(side, task)
+                if let before, let after = disk?.written() {
+                    figures["disk_bytes_per_row"] = (after - before) / Double(task.rows)
+                }
                 runs[side, default: []].append(figures)
                 scratch.clear()
             }

@@ -34,6 +34,11 @@ extension QueueReport {
             text += row("CPU us/row", own["cpu_us_per_row"], base?["cpu_us_per_row"])
             text += row("wake-ups/row", own["wake_ups_per_row"], base?["wake_ups_per_row"])
             text += row("bytes written/row", own[bytesFigure], base?[bytesFigure])
+            let disk = "disk_bytes_per_row"
+            // The whole path has a capture beside it, which is written first.
+            if side == .queue {
+                text += row("  at the disk, its file system's too", own[disk], base?[disk])
+            }
             if side == .queue, let json = sides[.json], let bytes = json["record_bytes"] {
                 let title = "  beside C with JSON rows of \(Self.text(bytes)) B"
                 text += row(title, own[bytesFigure], json[bytesFigure])

@@ -50,6 +50,25 @@ enum Resident {
     }
 }
 
+/// What the disk below a folder was asked to write, by whomever (Linux, Documentation/block/stat.rst).
+struct DiskCounter {
+    private let path: String
+
+    /// nil where the folder is on no disk.
+    init?(folder: String) {
+        guard let device = DeviceNumber(of: folder) else { return nil }
+        path = "/sys/dev/block/\(device.major):\(device.minor)/stat"
+        guard !ProcessFile.text(path).isEmpty else { return nil }
+    }
+
+    /// Bytes since the boot, with all that waited to be written.
+    func written() -> Double {
+        sync()
+        let figures = ProcessFile.text(path).split(separator: " ")
+        return figures.count > 6 ? (Double(figures[6]) ?? 0) * 512 : 0
+    }
+}
+
 /// Small files of /proc and /sys.
 enum ProcessFile {
     /// The first 64 kB; empty where it cannot be read.
