@@ -26,14 +26,16 @@ static inline int waypost_cut_file(sqlite3 *database, long long bytes) {
 }
 // The journal of a database in WAL mode, with zeros at its end up to so many bytes. What SQLite reads of it ends at its own last frame.
 static inline int waypost_lengthen_journal(sqlite3 *database, long long bytes) {
-    static const char zeros[65536];
+    // A page of the cache at a time: larger pieces become larger pages, and a commit dirties the whole of one.
+    static const char zeros[4096];
     sqlite3_file *file = 0;
     sqlite3_file_control(database, 0, SQLITE_FCNTL_JOURNAL_POINTER, &file);
     if (!file || !file->pMethods) return SQLITE_CANTOPEN;
     sqlite3_int64 size = 0;
     int code = file->pMethods->xFileSize(file, &size);
     while (code == SQLITE_OK && size < bytes) {
-        int count = bytes - size < (long long)sizeof zeros ? (int)(bytes - size) : (int)sizeof zeros;
+        int count = (int)sizeof zeros - (int)(size % (int)sizeof zeros);
+        if (bytes - size < count) count = (int)(bytes - size);
         code = file->pMethods->xWrite(file, zeros, count, size);
         size += count;
     }
