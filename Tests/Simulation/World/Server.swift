@@ -172,7 +172,11 @@ final class Server {
                 entry.device != device.number && !record.segments.isEmpty
                 && endsOfCopies.isSuperset(of: record.segments)
             if isEnd, device.account.isDamaged { segments.formUnion(record.segments) }
-            let mayDiffer = (isStranger || isEnd) && device.account.isDamaged
+            // A disk that was rolled back has the beginning of what became that chunk.
+            let isBeginning =
+                !record.segments.isEmpty && endsOfCopies.isSuperset(of: record.segments)
+                && record.segments.allSatisfy { chunkOfSegment[$0] == record.id }
+            let mayDiffer = (isStranger || isEnd) && device.account.isDamaged || isBeginning
             if entry.content != record.content.fingerprint && !mayDiffer
                 || entry.stream != record.stream
             {
