@@ -115,7 +115,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var reusableBytes: Int64 = 0
         package var writtenBytes: Int64 = 0
         package var evictedRecords: Int = 0
-        package var state: String    }
+        package var state: String
+    }
 
     /// The disk below the state directory; what is a pace is null in the first hour.
     package struct DiskFigures: Codable, Sendable, Equatable {
