@@ -60,7 +60,8 @@ import Testing
         #expect(try browser.live("/", "POST").answer()?.status == 405)
         let none = try browser.live("/device/none")
         #expect(none.answer()?.status == 200)
-        #expect(none.hears("retry: 5000\n\n\(Self.end)"))
+        // It may be over before the first of it was sent.
+        #expect(none.hears("0\r\n\r\n"))
         let head = try browser.live("/", "HEAD")
         #expect(head.answer()?.status == 200)
         head.send(RawRequest.health)
