@@ -68,6 +68,7 @@ extension Writer {
             """
             SELECT EXISTS (SELECT 1 FROM gone WHERE first>last) OR EXISTS (SELECT 1 FROM batches
             WHERE first>last OR state NOT BETWEEN 0 AND 2
+            OR clock_map>(SELECT ifnull(max(id), 0) FROM clock_map)
             OR database NOT IN (SELECT database FROM sequences)) OR EXISTS (SELECT 1 FROM losses
             WHERE records NOT BETWEEN 0 AND 1<<40 OR told NOT BETWEEN 0 AND records)
             """

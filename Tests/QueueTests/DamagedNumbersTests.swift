@@ -32,6 +32,7 @@ import Testing
         "UPDATE batches SET first=4611686018427387904, last=-4611686018427387904 WHERE first=1",
         "UPDATE batches SET state=7 WHERE first=1",
         "UPDATE batches SET database=9 WHERE first=1",
+        "UPDATE batches SET clock_map=9 WHERE first=1",
         "UPDATE batches SET last=5000 WHERE first=5",
         "INSERT INTO gone VALUES (0,3,900,5000)",
         "INSERT INTO gone VALUES (0,3,10,9)",
