@@ -1,6 +1,7 @@
 // Small files that hold a setting, a token or an id: read whole, written so that they last.
 package import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// A file that was read whole.
 package struct SmallFile {
@@ -35,7 +36,7 @@ package struct SmallFile {
         _ bytes: [UInt8]
     ) throws(SystemError) -> Bool {
         let path = "\(directory)/\(name)"
-        let temporary = "\(path).\(getpid()).new"
+        let temporary = temporaryName(path)
         unlink(temporary)
         defer { unlink(temporary) }
         try write(bytes, to: temporary, mode: 0o644)
@@ -60,7 +61,7 @@ package struct SmallFile {
         keepsOwner: Bool = false,
         isSynced: Bool = true
     ) throws(SystemError) {
-        let temporary = "\(path).\(getpid()).new"
+        let temporary = temporaryName(path)
         unlink(temporary)
         defer { unlink(temporary) }
         try write(bytes, to: temporary, mode: 0o600, isSynced: isSynced)
@@ -71,6 +72,13 @@ package struct SmallFile {
         guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
         if isSynced { try syncFolder(folder(ofPath: path)) }
     }
+
+    /// Another one for each thread that is at it.
+    private static func temporaryName(_ path: String) -> String {
+        "\(path).\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
+    }
+
+    private static let count = Atomic(0)
 
     private static func write(
         _ bytes: [UInt8],
