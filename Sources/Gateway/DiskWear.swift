@@ -2,7 +2,7 @@
 internal import Configuration
 internal import Host
 
-/// What a disk was asked to write since the boot (Linux, Documentation/block/stat.rst), by all programs and by this one.
+/// What a disk was asked to write since the boot, by all programs and by this one.
 struct DiskWear: Sendable, Equatable {
     /// How many times its size a disk takes.
     ///
@@ -32,20 +32,19 @@ struct DiskWear: Sendable, Equatable {
         at now: BootInstant,
         _ files: SystemFiles = SystemFiles()
     ) {
-        let place = "/sys/dev/block/\(device.major):\(device.minor)"
+        let place = device.block
         guard let target = files.target(place) else { return nil }
         // The kernel looks ".." up where the link leads: from a partition to its disk.
         let isPart = files.exists(place + "/partition")
         let disk = isPart ? place + "/.." : place
-        let figures = files.text(disk + "/stat")?.split(whereSeparator: \.isWhitespace) ?? []
-        guard figures.count > 6, let sectors = Int64(figures[6]), sectors >= 0,
+        guard let written = files.writtenBytes(disk),
             let count = files.text(disk + "/size").flatMap({ Int64($0) }), count > 0,
-            sectors < 1 << 50, count < 1 << 50,
+            count < 1 << 50,
             let name = target.split(separator: "/").dropLast(isPart ? 1 : 0).last
         else { return nil }
         self.name = String(name)
         size = count * 512
-        written = sectors * 512
+        self.written = written
         pace = Self.pace(written, in: now - BootInstant(nanoseconds: 0))
         ownPace = Self.pace(own, in: now - start)
     }

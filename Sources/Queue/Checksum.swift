@@ -22,8 +22,7 @@ enum Checksum {
 
     /// Of all text and bytes of a plain record; nil for one that fits into its page.
     static func ofLong(_ values: [ColumnValue]) -> Int64? {
-        guard values.reduce(0, { $0 + $1.textBytes.count }) >= least else { return nil }
-        return of(values.flatMap(\.textBytes))
+        ofLong(values.flatMap(\.textBytes))
     }
 
     /// Throws damage where what was read adds up to something else than was stored; `stored`: nil where nothing was.

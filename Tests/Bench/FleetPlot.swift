@@ -2,7 +2,7 @@
 import Host
 
 /// Draws the rate at the server: one line an outage, the outage itself shaded.
-struct FleetPlot {
+struct FleetPlot: Drawing {
     private static let (width, height) = (960.0, 440.0)
     private static let (left, top, right, bottom) = (70.0, 50.0, 20.0, 110.0)
     private static let colours = ["#0b6e99", "#c4451c", "#5b8c2a", "#7b4fa3", "#b8860b"]
@@ -151,24 +151,6 @@ struct FleetPlot {
         while unit * 60 < highest { unit *= 10 }
         return [unit, unit * 2, unit * 5, unit * 10].first { highest / $0 <= 7 } ?? unit * 10
     }
-
-    private func line(
-        _ x1: Double,
-        _ y1: Double,
-        _ x2: Double,
-        _ y2: Double,
-        _ style: String
-    ) -> String {
-        let places = [x1, y1, x2, y2].map(Self.number)
-        return "<line x1=\"\(places[0])\" y1=\"\(places[1])\" x2=\"\(places[2])\" "
-            + "y2=\"\(places[3])\" \(style)/>\n"
-    }
-
-    private func text(_ x: Double, _ y: Double, _ words: String, _ style: String) -> String {
-        "<text x=\"\(Self.number(x))\" y=\"\(Self.number(y))\" \(style)>\(words)</text>\n"
-    }
-
-    private static func number(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 
     private static func label(_ value: Double) -> String {
         value == value.rounded() ? "\(Int(value))" : "\(value)"

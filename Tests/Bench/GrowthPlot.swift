@@ -2,10 +2,11 @@
 import Foundation
 
 /// Both axes are logarithmic: a straight level line is cost that does not grow, one at 45 degrees grows with the size.
-struct GrowthPlot {
+struct GrowthPlot: Drawing {
     private static let (width, height) = (1100.0, 520.0)
     private static let (panelWidth, panelHeight) = (150.0, 150.0)
     private static let colour = "#0b6e99"
+    private static let middle = "text-anchor=\"middle\""
     /// Decades that each panel's vertical axis shows, so that slopes can be compared.
     private static let decades = 4.0
 
@@ -16,7 +17,12 @@ struct GrowthPlot {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(Self.width) \(Self.height)\" "
             + "font-family=\"sans-serif\" font-size=\"12\">\n"
             + "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-            + text(Self.width / 2, 26, "How the cost of each step grows", "middle", size: 17)
+            + text(
+                Self.width / 2,
+                26,
+                "How the cost of each step grows",
+                "\(Self.middle) font-size=\"17\""
+            )
         let byRows = report.byRows.map { (Double($0.rows), $0.figures) }
         let byBeacons = report.byBeacons.map { (Double($0.beacons), $0.figures) }
         for (line, sizes) in [byRows, byBeacons].enumerated() {
@@ -29,7 +35,7 @@ struct GrowthPlot {
                     x + Self.panelWidth / 2,
                     y + Self.panelHeight + 34,
                     line == 0 ? "rows" : "beacons",
-                    "middle"
+                    Self.middle
                 )
             }
         }
@@ -52,14 +58,14 @@ struct GrowthPlot {
         func y(_ value: Double) -> Double {
             top + height - (log10(max(value, 1e-9)) - base) / Self.decades * height
         }
-        var svg = text(left + width / 2, top - 8, title, "middle")
+        var svg = text(left + width / 2, top - 8, title, Self.middle)
         for decade in 0...Int(Self.decades) {
             let value = pow(10, base + Double(decade))
-            svg += line(left, y(value), left + width, y(value), "#dddddd")
-            svg += text(left - 5, y(value) + 4, Self.label(value), "end")
+            svg += line(left, y(value), left + width, y(value), "stroke=\"#dddddd\"")
+            svg += text(left - 5, y(value) + 4, Self.label(value), "text-anchor=\"end\"")
         }
         for point in points {
-            svg += text(x(point.0), top + height + 16, Self.power(point.0), "middle")
+            svg += text(x(point.0), top + height + 16, Self.power(point.0), Self.middle)
         }
         let places = points.map { "\(Self.number(x($0.0))),\(Self.number(y($0.1)))" }
         svg +=
@@ -69,28 +75,11 @@ struct GrowthPlot {
             svg +=
                 "<circle cx=\"\(Self.number(x(point.0)))\" cy=\"\(Self.number(y(point.1)))\" r=\"3\" "
                 + "fill=\"\(Self.colour)\"/>\n"
-            svg += text(x(point.0), y(point.1) - 8, QueueReport.text(point.1), "middle", size: 10)
+            let style = "\(Self.middle) font-size=\"10\""
+            svg += text(x(point.0), y(point.1) - 8, QueueReport.text(point.1), style)
         }
         return svg
     }
-
-    private func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double, _ colour: String)
-        -> String
-    {
-        let places = [x1, y1, x2, y2].map(Self.number)
-        return
-            "<line x1=\"\(places[0])\" y1=\"\(places[1])\" x2=\"\(places[2])\" y2=\"\(places[3])\" "
-            + "stroke=\"\(colour)\"/>\n"
-    }
-
-    private func text(_ x: Double, _ y: Double, _ words: String, _ anchor: String, size: Int = 12)
-        -> String
-    {
-        "<text x=\"\(Self.number(x))\" y=\"\(Self.number(y))\" text-anchor=\"\(anchor)\" "
-            + "font-size=\"\(size)\">\(words)</text>\n"
-    }
-
-    private static func number(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 
     private static func label(_ value: Double) -> String {
         value >= 1 ? "\(Int(value.rounded()))" : QueueReport.text(value, decimals: 2)

@@ -81,21 +81,19 @@ struct GrowthPoint {
 
     /// Until the check of the database in the background is over.
     private func settle() {
-        while case let before = Usage.now().cpu, true {
+        var before: Double
+        repeat {
+            before = Usage.now().cpu
             usleep(200_000)
-            if Usage.now().cpu - before < 0.01 { return }
-        }
+        } while Usage.now().cpu - before >= 0.01
     }
 
     /// What was uploaded goes; ends when it is gone.
     private func delete(through last: Int64, _ queue: Queue) throws {
         let connection = try Connection(path: path, access: .readOnly)
         queue.purge(retention: .zero)
-        while case let oldest = try connection.integer("SELECT min(id) FROM sightings"),
-            let oldest, oldest <= last
-        {
-            usleep(2000)
-        }
+        let oldest = "SELECT min(id) FROM sightings"
+        while let first = try connection.integer(oldest), first <= last { usleep(2000) }
     }
 
     private func cpu(of rows: Int, _ work: () throws -> Void) rethrows -> Double {

@@ -50,22 +50,21 @@ enum Resident {
     }
 }
 
-/// What the disk below a folder was asked to write, by whomever (Linux, Documentation/block/stat.rst).
+/// What the disk below a folder was asked to write, by whomever.
 struct DiskCounter {
-    private let path: String
+    private let device: DeviceNumber
 
     /// nil where the folder is on no disk.
     init?(folder: String) {
         guard let device = DeviceNumber(of: folder) else { return nil }
-        path = "/sys/dev/block/\(device.major):\(device.minor)/stat"
-        guard !ProcessFile.text(path).isEmpty else { return nil }
+        guard SystemFiles().writtenBytes(device.block) != nil else { return nil }
+        self.device = device
     }
 
     /// Bytes since the boot, with all that waited to be written.
     func written() -> Double {
         sync()
-        let figures = ProcessFile.text(path).split(separator: " ")
-        return figures.count > 6 ? (Double(figures[6]) ?? 0) * 512 : 0
+        return Double(SystemFiles().writtenBytes(device.block) ?? 0)
     }
 }
 
