@@ -123,6 +123,19 @@ import Testing
         try expectIndexed(receiver, records: 6)
     }
 
+    /// It begins as before, and is longer than what was read of it.
+    @Test func fileThatWasCut_andHasGrownSince_isReadFromItsBeginning() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: (0..<8).map { "before-\($0)" }) == 200)
+        try expectIndexed(receiver, records: 8)
+        let text = try String(contentsOfFile: file(receiver), encoding: .utf8)
+        let kept = text.split(separator: "\n").prefix(5).map { $0 + "\n" }.joined()
+        try kept.write(toFile: file(receiver), atomically: false, encoding: .utf8)
+        let later = "2026-11-21T06:30:07.123Z"
+        #expect(try receiver.send(ids: (0..<9).map { "behind-\($0)" }, time: later) == 200)
+        try expectIndexed(receiver, records: 14)
+    }
+
     @Test func linesThatAreNoRecords_orVeryLong_arePassedOver() throws {
         let receiver = try ReceiverProcess()
         let long = #","text":""# + String(repeating: "x", count: 3 << 20) + #"""#

@@ -8,19 +8,18 @@ import SQLite
 /// order in which files were read.
 enum FleetIndex {
     /// Counted up with each change of the tables: an index of another number is made anew.
-    private static let version: Int64 = 2
+    private static let version: Int64 = 3
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
 
     /// The tables; times are milliseconds since 1970.
     ///
-    /// `files`: how far each was read (`length`, bytes), and how it begins (`head`): a file that a person put in its
-    /// place begins otherwise; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
+    /// `files`: how far each was read (`length`, bytes), and the file's `tail` there; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
     /// where it is long. `states`: the newest event of each kind and source.
     /// `slots`: records of each ten minutes since 1970.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
-        length INTEGER NOT NULL, head BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
+        length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
         first INTEGER, last INTEGER, UNIQUE (device, stream, date));
         CREATE TABLE latest(device TEXT, stream TEXT, time INTEGER NOT NULL, id TEXT NOT NULL, file INTEGER NOT NULL,
         line TEXT NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;

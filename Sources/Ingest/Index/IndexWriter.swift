@@ -39,8 +39,6 @@ struct ArchiveFile: Sendable, Equatable {
 final class IndexWriter {
     /// Bytes that one transaction reads: a view waits for no writer, but another writer does.
     private static let step = 4 << 20
-    /// Bytes of a file's beginning by which it is known.
-    private static let headSize = 256
     /// A line or detail that is longer is not kept.
     static let longestKept = 4096
 
@@ -93,9 +91,8 @@ final class IndexWriter {
         // One that is not there was archived away: what is known of it stays.
         guard let lines = try LineFile.open("\(directory)/\(file.path)") else { return (0, true) }
         var known = try row(of: file)
-        let head = try lines.read(Self.headSize, at: 0)
         // A length that is noted late is less than what was read, and no sign of another file.
-        if try known.length > lines.size() || !head.starts(with: known.head) {
+        if known.length > 0, try lines.tail(before: known.length) != known.tail {
             try forget(known.id)
             known = try row(of: file)
         }
@@ -107,28 +104,28 @@ final class IndexWriter {
         try part.finish(database)
         let update = try database.prepare(
             """
-            UPDATE files SET length=?1, head=?2, records=records+?3, broken=broken+?4,
+            UPDATE files SET length=?1, tail=?2, records=records+?3, broken=broken+?4,
             first=min(coalesce(first, ?5), coalesce(?5, first)), last=max(coalesce(last, ?6), coalesce(?6, last))
             WHERE id=?7
             """
         )
         try update.bind(end, at: 1)
-        try update.bind(Array(head.prefix(Int(min(end, Int64(head.count))))), at: 2)
+        try update.bind(lines.tail(before: end), at: 2)
         try update.bind([part.records, part.broken, part.first, part.last, known.id], from: 3)
         try update.run()
         return (Int(end - known.length), end >= file.length)
     }
 
-    private func row(of file: ArchiveFile) throws -> (id: Int64, length: Int64, head: [UInt8]) {
+    private func row(of file: ArchiveFile) throws -> (id: Int64, length: Int64, tail: [UInt8]) {
         for _ in 0..<2 {
             let row = try database.prepare(
-                "SELECT id, length, head FROM files WHERE device=? AND stream=? AND date=?"
+                "SELECT id, length, tail FROM files WHERE device=? AND stream=? AND date=?"
             )
             try bind(file, row)
             if try row.step() { return (row.required(0), row.required(1), row.data(2)) }
             let new = try database.prepare(
                 """
-                INSERT INTO files(device, stream, date, length, head, records, broken)
+                INSERT INTO files(device, stream, date, length, tail, records, broken)
                 VALUES (?,?,?,0,x'',0,0)
                 """
             )

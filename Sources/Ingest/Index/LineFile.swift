@@ -7,6 +7,8 @@ struct LineFile: ~Copyable {
     private static let block = 256 << 10
     /// A line that is longer is passed over: what the index looks at is short.
     static let longest = 1 << 20
+    /// Bytes by which a place in a file is known: a few records.
+    private static let tailSize: Int64 = 4096
 
     private let number: Int32
     private let path: String
@@ -28,13 +30,6 @@ struct LineFile: ~Copyable {
 
     deinit { close(number) }
 
-    /// Bytes that it has now.
-    func size() throws -> Int64 {
-        var status = stat()
-        guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
-        return Int64(status.st_size)
-    }
-
     /// Up to so many bytes from a place on; fewer at the file's end alone.
     func read(_ count: Int, at place: Int64) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
@@ -48,6 +43,21 @@ struct LineFile: ~Copyable {
             done += got
         }
         return Array(bytes.prefix(done))
+    }
+
+    /// Bytes that it has now.
+    func size() throws -> Int64 {
+        var status = stat()
+        guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
+        return Int64(status.st_size)
+    }
+
+    /// SHA-256 of what stands just before a place.
+    ///
+    /// Another file that was put in this one's place, or what was written behind lines that were cut off, has another.
+    func tail(before place: Int64) throws -> [UInt8] {
+        let start = max(0, place - Self.tailSize)
+        return sha256(String(decoding: try read(Int(place - start), at: start), as: UTF8.self))
     }
 
     /// Gives the lines between two places, without their ends; nil for one that is too long to be looked at.

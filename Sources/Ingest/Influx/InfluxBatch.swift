@@ -8,8 +8,6 @@ struct InfluxBatch {
     private static let mostRead: Int64 = 8 << 20
     /// Bytes of a file that are read at once.
     private static let step = 64 << 10
-    /// Bytes before a mark by which its file is known: a few records.
-    private static let tailSize: Int64 = 4096
 
     private(set) var lines: [String] = []
     private(set) var marks: [String: InfluxMark] = [:]
@@ -30,7 +28,7 @@ struct InfluxBatch {
         // One that is not there was archived away.
         guard let open = try LineFile.open("\(directory)/\(file.path)") else { return true }
         var mark = marks[file.path] ?? known
-        if mark.offset > 0, try Self.tail(of: open, at: mark.offset) != mark.tail {
+        if mark.offset > 0, try open.tail(before: mark.offset) != mark.tail {
             mark = InfluxMark()
         }
         // A length that is noted late is less than what was read.
@@ -41,16 +39,9 @@ struct InfluxBatch {
             mark.lines += 1
         }
         read += mark.offset - start
-        mark.tail = try Self.tail(of: open, at: mark.offset)
+        mark.tail = try open.tail(before: mark.offset)
         marks[file.path] = mark
         return mark.offset >= file.length
-    }
-
-    /// Another file that was put in its place, or what was written behind lines that were cut off, is not the same.
-    private static func tail(of file: borrowing LineFile, at offset: Int64) throws -> [UInt8] {
-        let start = max(0, offset - tailSize)
-        let bytes = try file.read(Int(offset - start), at: start)
-        return sha256(String(decoding: bytes, as: UTF8.self))
     }
 
     /// `line`: nil for one that is too long to be looked at.

@@ -8,7 +8,7 @@ struct InfluxMark: Equatable {
     var offset: Int64 = 0
     /// Lines up to there.
     var lines: Int64 = 0
-    /// SHA-256 of what stands just before it.
+    /// `LineFile.tail` there.
     var tail: [UInt8] = []
 }
 
