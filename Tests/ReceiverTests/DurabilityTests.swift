@@ -52,6 +52,29 @@ import Testing
         #expect(Set(clients.statuses.value.keys).isSubset(of: [0, 200, 500]))
     }
 
+    @Test(.enabled(if: TemporaryMount.isAllowed, "needs the right to mount a file system"))
+    func startOnAFullDisk_answers_andStoresWhenThereIsRoom() throws {
+        let disk = try TemporaryMount("size=32m")
+        let receiver = try ReceiverProcess(in: disk.path + "/data")
+        #expect(try post(receiver, ["a"])?.status == 200)
+        #expect(receiver.terminate() == 0)
+        let others = disk.path + "/others"
+        #expect(FileManager.default.createFile(atPath: others, contents: nil))
+        let filler = try #require(FileHandle(forWritingAtPath: others))
+        while (try? filler.write(contentsOf: Data(count: 4096))) != nil {}
+        for _ in 0..<2 {
+            try receiver.start()
+            let large = (0..<10_000).map { "large-\($0)" }
+            #expect(try post(receiver, large)?.status == 500)
+            #expect(try receiver.request(RawRequest.health).body.contains(#""records":1"#))
+            #expect(receiver.terminate() == 0)
+        }
+        try receiver.start()
+        try filler.truncate(atOffset: 0)
+        #expect(try post(receiver, ["a", "b"])?.body.contains(#""duplicates":1"#) == true)
+        #expect(FileManager.default.fileExists(atPath: receiver.folder + "/.receiver.reserve"))
+    }
+
     private func post(_ receiver: ReceiverProcess, _ ids: [String]) throws -> RawClient.Answer? {
         let client = try RawClient(receiver)
         let body = RawRequest.batch(ids)

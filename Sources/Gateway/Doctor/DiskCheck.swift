@@ -2,6 +2,7 @@
 internal import CLinux
 internal import Configuration
 internal import Glibc
+internal import Host
 internal import Queue
 internal import Streams
 

@@ -3,18 +3,12 @@ import Foundation
 import Host
 import SQLite
 
-/// What became of a batch.
-package struct Receipt: Sendable, Equatable {
-    package var accepted: Int
-    package var duplicates: Int
-}
-
 /// Stores each record once, however often and in whatever batch it comes.
 ///
 /// A batch is in the archive when the index's transaction is committed. Files are appended before that and
 /// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start.
 package final class Archive: @unchecked Sendable {
-    // Unchecked because the index and the files are used by the queue's leader, and the totals under their lock.
+    // Unchecked because the index, the files and the reserve are used by the queue's leader, the totals under their lock.
     package struct Totals: Sendable, Equatable {
         package var records: Int64
         package var batches: Int64
@@ -24,6 +18,7 @@ package final class Archive: @unchecked Sendable {
     private let index: Connection
     private let folders: DurableFolders
     private let queue = GroupQueue()
+    private var reserve: Reserve
     /// Held as long as the archive lives.
     private let place: DirectoryLock
     /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
@@ -36,20 +31,24 @@ package final class Archive: @unchecked Sendable {
         self.noteStored = noteStored
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
-        let database = Self.database(in: directory)
+        reserve = Reserve(releasedIn: directory)
+        let database = ArchiveFiles.index(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data"
             )
         }
-        index = try Connection(path: database, access: .readWrite)
-        try index.execute(Self.schema)
-        try Contacts.prepare(index)
+        do {
+            index = try Connection(path: database, access: .readWrite)
+            try index.execute(Self.schema)
+            try Contacts.prepare(index)
+        } catch let error as SQLiteError where error.isFull {
+            throw Trouble("\(directory) is on a full disk: make room and start again")
+        }
         total = try Self.readTotals(index)
         try Recovery.run(index, directory)
+        reserve.make()
     }
-
-    static func database(in directory: String) -> String { "\(directory)/.receiver.sqlite" }
 
     private static let schema = """
         PRAGMA journal_mode=WAL;
@@ -128,6 +127,7 @@ package final class Archive: @unchecked Sendable {
             total.batches += new.batches
         }
         noteStored(files.lengths)
+        reserve.make()
     }
 
     private func receipt(of key: String) throws -> Receipt? {
@@ -144,7 +144,7 @@ package final class Archive: @unchecked Sendable {
     private func settleLengths(_ group: [WaitingBatch]) throws -> [String: Int64] {
         var lengths: [String: Int64] = [:]
         for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
-            let file = BatchFiles.file(in: folder)
+            let file = ArchiveFile.path(in: folder)
             let row = try index.prepare("SELECT length FROM files WHERE path=?")
             try row.bind(file, at: 1)
             let committed = try row.step() ? row.required(0) : 0

@@ -31,14 +31,11 @@ final class BatchFiles {
         files = lengths.mapValues { RecordFile(start: $0) }
     }
 
-    /// The file of a folder, from the directory on.
-    static func file(in folder: String) -> String { "\(folder)/records.ndjson" }
-
     /// The files that were written to, from the directory on, and where they end now.
     var lengths: [String: Int64] {
         var lengths: [String: Int64] = [:]
         for (folder, file) in files where file.written > 0 {
-            lengths[Self.file(in: folder)] = file.start + file.written
+            lengths[ArchiveFile.path(in: folder)] = file.start + file.written
         }
         return lengths
     }
@@ -57,7 +54,7 @@ final class BatchFiles {
         try flush()
         var paths = sounds
         for (folder, file) in files where file.written > 0 {
-            paths.append("\(directory)/\(Self.file(in: folder))")
+            paths.append("\(directory)/\(ArchiveFile.path(in: folder))")
             if file.start == 0 { changed.insert(folder) }
         }
         let new = changed.map { "\(directory)/\($0)" } + folders.takeChanged()
@@ -67,7 +64,7 @@ final class BatchFiles {
     /// Takes back what was written, as far as the disk lets it; a start does the rest.
     func undo() {
         for (folder, file) in files where file.written > 0 {
-            truncate("\(directory)/\(Self.file(in: folder))", Int(file.start))
+            truncate("\(directory)/\(ArchiveFile.path(in: folder))", Int(file.start))
         }
         for path in sounds { unlink(path) }
         // What was to be synced has not been.
@@ -91,7 +88,7 @@ final class BatchFiles {
             // Noted before it is written: half of it may be.
             files[folder]?.written += Int64(file.waiting.count)
             files[folder]?.waiting = []
-            let written = try WrittenFile("\(directory)/\(Self.file(in: folder))")
+            let written = try WrittenFile("\(directory)/\(ArchiveFile.path(in: folder))")
             try written.write(file.waiting, at: file.start + file.written)
             try written.cut(at: file.start + file.written + Int64(file.waiting.count))
         }
@@ -101,7 +98,7 @@ final class BatchFiles {
     /// Whether a person's editor has left the last line there without an end.
     private func isLineOpen(_ folder: String, at end: Int64) throws -> Bool {
         guard end > 0 else { return false }
-        let path = "\(directory)/\(Self.file(in: folder))"
+        let path = "\(directory)/\(ArchiveFile.path(in: folder))"
         return try LineFile.open(path)?.read(1, at: end - 1) != [10]
     }
 

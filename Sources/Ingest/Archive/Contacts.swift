@@ -108,14 +108,14 @@ package enum Contacts {
 
     /// All devices of a data directory by their ids; none where no receiver has served it.
     package static func read(directory: String) throws -> [String: Contact] {
-        let path = Archive.database(in: directory)
+        let path = ArchiveFiles.index(in: directory)
         guard fileSize(path) != nil else { return [:] }
         return try read(Connection(path: path, access: .readOnly))
     }
 
     /// One device of a data directory; nil where it has sent nothing.
     static func read(directory: String, device: String) throws -> Contact? {
-        try read(Connection(path: Archive.database(in: directory), access: .readOnly), device)[
+        try read(Connection(path: ArchiveFiles.index(in: directory), access: .readOnly), device)[
             device
         ]
     }

@@ -1,6 +1,12 @@
 // Batches that wait for the disk, stored in groups.
 import Foundation
 
+/// What became of a batch.
+package struct Receipt: Sendable, Equatable {
+    package var accepted: Int
+    package var duplicates: Int
+}
+
 /// A batch whose thread waits for it.
 final class WaitingBatch {
     let batch: IncomingBatch

@@ -1,38 +1,6 @@
 // Reads files of records into the index, a part of a file at a time.
 import SQLite
 
-/// A file of the archive and how much of it is committed.
-struct ArchiveFile: Sendable, Equatable {
-    var stream: String
-    var date: String
-    var device: String
-    /// Bytes.
-    var length: Int64
-
-    var path: String { BatchFiles.file(in: Self.folder(stream, date, device)) }
-
-    /// Where a stream's day of a device is, from the archive's directory on.
-    static func folder(_ stream: String, _ date: String, _ device: String) -> String {
-        "stream=\(stream)/date=\(date)/device=\(device)"
-    }
-
-    init(stream: String, date: String, device: String, length: Int64) {
-        (self.stream, self.date, self.device, self.length) = (stream, date, device, length)
-    }
-
-    /// Nil for a path that is none of an archive.
-    init?(path: String, length: Int64) {
-        let parts = path.split(separator: "/")
-        guard parts.count == 4, parts[0].hasPrefix("stream="), parts[1].hasPrefix("date="),
-            parts[2].hasPrefix("device="), parts[3] == "records.ndjson"
-        else { return nil }
-        stream = String(parts[0].dropFirst(7))
-        date = String(parts[1].dropFirst(5))
-        device = String(parts[2].dropFirst(7))
-        self.length = length
-    }
-}
-
 /// Used by one thread at a time; several processes may write the same index.
 ///
 /// How far a file was read stands in the transaction that has its rows, so nothing is read twice or left out.

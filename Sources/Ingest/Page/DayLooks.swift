@@ -73,7 +73,7 @@ extension FleetLooks {
     }
 
     private func path(_ stream: String, _ day: Day, _ id: String) -> String {
-        BatchFiles.file(in: folder(stream, day, id))
+        ArchiveFile.path(in: folder(stream, day, id))
     }
 
     /// What can be downloaded of a day: `STREAM.gpx`.

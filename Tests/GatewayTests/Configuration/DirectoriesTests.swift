@@ -66,10 +66,10 @@ import Testing
         #expect(failure(configuration(state: "/proc/none/waypost")) != nil)
     }
 
-    @Test(.enabled(if: mayMount, "needs the right to mount a file system of one page"))
+    @Test(.enabled(if: TemporaryMount.isAllowed, "needs the right to mount a file system"))
     func fullDisk_isToldApartByItsCode() throws {
-        let mount = try mounted("size=4k")
-        defer { _ = run("umount", mount) }
+        let disk = try TemporaryMount("size=4k")
+        let mount = disk.path
         try Data(count: 4096).write(to: URL(fileURLWithPath: "\(mount)/all"))
         #expect(
             failure(configuration(state: mount))
@@ -82,10 +82,10 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: mount) == ["all"])
     }
 
-    @Test(.enabled(if: mayMount, "needs the right to mount a file system"))
+    @Test(.enabled(if: TemporaryMount.isAllowed, "needs the right to mount a file system"))
     func readOnlyFileSystem_isNamed() throws {
-        let mount = try mounted("ro")
-        defer { _ = run("umount", mount) }
+        let disk = try TemporaryMount("ro")
+        let mount = disk.path
         #expect(
             failure(configuration(state: mount))
                 == Failure(
@@ -94,31 +94,6 @@ import Testing
                 )
         )
     }
-
-    private func mounted(_ options: String) throws -> String {
-        let path = "\(scratch.path)/mount"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        #expect(run("mount", "-t", "tmpfs", "-o", options, "none", path) == 0)
-        return path
-    }
-}
-
-/// In a namespace of its own, so that asking leaves no mount behind.
-private let mayMount =
-    getuid() == 0 && run("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt") == 0
-
-private func run(_ arguments: String...) -> Int32 {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = arguments
-    process.standardError = FileHandle.nullDevice
-    do {
-        try process.run()
-    } catch {
-        return -1
-    }
-    process.waitUntilExit()
-    return process.terminationStatus
 }
 
 @Suite struct DeviceIDTests {
