@@ -197,19 +197,7 @@ import Testing
     }
 
     @Test func sixtyFourUploadsOf8MiBAtOnce_areStored_inTheMemoryOfAFew() throws {
-        let padding = #","text":"\#(String(repeating: "a", count: (1 << 20) - 80))""#
-        let statuses = Locked<[Int]>([])
-        let port = receiver.port
-        try withThreads(64) { number in
-            let client = try? RawClient(port: port, from: "127.0.0.\(1 + number / 16)")
-            // The same records: it is the way to the disk that is tried, not the disk.
-            let body = RawRequest.batch((0..<8).map { "r\($0)" }, padding: padding)
-            client?.send(RawRequest.head(length: body.count))
-            client?.send(body)
-            let status = client?.answer(within: 10)?.status ?? 0
-            statuses.update { $0.append(status) }
-        }
-        #expect(statuses.value == Array(repeating: 200, count: 64))
+        #expect(try receiver.uploadsOf8MiB(64) == Array(repeating: 200, count: 64))
         try expectService()
         #expect(try receiver.records("places").count == 8 + 1)
     }

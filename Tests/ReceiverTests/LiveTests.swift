@@ -107,15 +107,33 @@ import Testing
         #expect(next.count == Self.most)
     }
 
-    /// They read, but so slowly that each byte is progress to a time-out that counts from the last.
-    @Test func viewersThatReadTooSlowly_areLetGo() throws {
-        // Five times as long as HTML: a page of 2 MB.
+    /// Of `d1`, of 2 MB: a quote is five times as long in HTML.
+    private func makeALongPage() throws {
         let text = String(repeating: "'", count: 290)
         let members = (0..<13).map { #""m\#($0)":"\#(text)""# }.joined(separator: ",")
         let detail = #","kind":"gap","source":"s","detail":{\#(members)}"#
         let ids = (0..<100).map { "e\($0)" }
         #expect(try receiver.send(ids: ids, padding: detail) == 200)
         #expect(try browser.page("/device/d1", with: "&#39;").utf8.count > 1_500_000)
+    }
+
+    /// All connections that there may be, each with what costs most.
+    @Test func uploadsBesideViewersThatReadNothing_areStored_inTheMemoryOfAFew() throws {
+        try makeALongPage()
+        let clients = try full("/device/d1", window: 4096)
+        try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
+        #expect(try receiver.uploadsOf8MiB(47) == Array(repeating: 200, count: 47))
+        let bomb = Array(gzip(Data(repeating: UInt8(ascii: "["), count: 60 << 20)))
+        let head = RawRequest.head(length: bomb.count, encoding: "gzip")
+        #expect(try receiver.request(head, bomb).status == 422)
+        try receiver.expectService()
+        // They were there all the while.
+        #expect(clients.allSatisfy { $0.hasNews() })
+    }
+
+    /// They read, but so slowly that each byte is progress to a time-out that counts from the last.
+    @Test func viewersThatReadTooSlowly_areLetGo() throws {
+        try makeALongPage()
         let clients = try full("/device/d1", window: 4096)
         try waitUntil("all places taken") { try browser.live().answer()?.status == 503 }
         try receiver.expectService()

@@ -56,6 +56,23 @@ final class ManyClients: Sendable {
 }
 
 extension ReceiverProcess {
+    /// The statuses of so many uploads at once, 16 from an address.
+    func uploadsOf8MiB(_ count: Int) throws -> [Int] {
+        let padding = #","text":"\#(String(repeating: "a", count: (1 << 20) - 80))""#
+        let statuses = Locked<[Int]>([])
+        let port = port
+        try withThreads(count) { number in
+            let client = try? RawClient(port: port, from: "127.0.2.\(1 + number / 16)")
+            // The same records: it is the way to the disk that is tried, not the disk.
+            let body = RawRequest.batch((0..<8).map { "r\($0)" }, padding: padding)
+            client?.send(RawRequest.head(length: body.count))
+            client?.send(body)
+            let status = client?.answer(within: 10)?.status ?? 0
+            statuses.update { $0.append(status) }
+        }
+        return statuses.value
+    }
+
     /// The ids in the files of a stream, in any order.
     func ids(_ stream: String) throws -> [String] {
         try records(stream).compactMap { $0["id"] as? String }
