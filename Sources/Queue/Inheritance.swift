@@ -50,6 +50,7 @@ struct Inheritance: Sendable {
             return
         }
         isReadable = true
+        isComplete = !file.isTailCut
         boots = try patience.read(file.boots) ?? [:]
         let entries = try patience.read(file.clockEntries)
         clock = entries ?? []

@@ -61,6 +61,8 @@ package final class Reader {
     /// The last chunk of a database that was set aside: segments that were recorded and in no chunk yet.
     private var tail: Stored<Chunk>?
     var hasTail: Bool { tail != nil }
+    /// Sound behind its last chunk cannot be read, and nobody knows how much.
+    var isTailCut = false
     /// It is no live database any more.
     private let isAside: Bool
     /// How far it was at its last commit, where the program that wrote it set it aside.
@@ -88,7 +90,7 @@ package final class Reader {
         try DamagedFile.extend(older.path, on: settings.disk)
         try self.init(settings, path: older.path, live: live, mark: older.mark)
         _ = try patience.read(loadUserNumbers)
-        tail = try patience.read(soundWithoutChunk) ?? nil
+        try findTail(patience)
         let rows = try live.read { connection in
             let known = try connection.prepare("SELECT id, boot_id FROM boots")
             var rows: [String: Int64] = [:]
@@ -108,7 +110,15 @@ package final class Reader {
     ) throws {
         try DamagedFile.extend(path, on: settings.disk)
         try self.init(settings, path: path, live: nil, mark: mark)
-        tail = try patience.read(soundWithoutChunk) ?? nil
+        try findTail(patience)
+    }
+
+    private func findTail(_ patience: Patience) throws {
+        if let found = try patience.read(soundWithoutChunk) {
+            tail = found
+        } else {
+            isTailCut = true
+        }
     }
 
     private init(

@@ -137,10 +137,11 @@ extension Reader {
         _ stream: Stream,
         _ sequence: Int64? = nil
     ) throws {
+        // With a limit SQLite looks at no page behind the last row, which may be damaged.
         let found = try query(
             """
-            SELECT id FROM \(table) WHERE id BETWEEN \(rows.lowerBound) AND \(rows.upperBound)
-            AND (\(conditions.joined(separator: " OR "))) LIMIT 1
+            SELECT id FROM (SELECT * FROM \(table) WHERE id BETWEEN \(rows.lowerBound) AND \(rows.upperBound)
+            ORDER BY id LIMIT \(rows.count)) WHERE \(conditions.joined(separator: " OR ")) LIMIT 1
             """
         )
         guard try found.step() else { return }

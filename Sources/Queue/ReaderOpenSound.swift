@@ -27,15 +27,23 @@ extension Reader {
             """
         )
         var tail: Stored<Chunk>?
-        while try rows.step() {
-            if tail == nil { tail = try firstOfTail(rows, run) }
-            let next = (tail?.record.firstSegment ?? 0) + Int64(tail?.record.segments ?? 0)
-            guard rows.required(0) == next, next.isPlausible, rows.required(4).isPlausible else {
-                break
+        do {
+            while try rows.step() {
+                if tail == nil { tail = try firstOfTail(rows, run) }
+                let next = (tail?.record.firstSegment ?? 0) + Int64(tail?.record.segments ?? 0)
+                guard rows.required(0) == next, next.isPlausible, rows.required(4).isPlausible
+                else {
+                    isTailCut = true
+                    break
+                }
+                tail?.record.segments += 1
+                tail?.record.frames += Int(rows.required(4))
             }
-            tail?.record.segments += 1
-            tail?.record.frames += Int(rows.required(4))
+        } catch let error as SQLiteError where error.isDamage && tail != nil {
+            // What was recorded before the damaged page can be sent.
+            isTailCut = true
         }
+        if let mark, let tail, tail.record.segments < mark.tail.count { isTailCut = true }
         return tail.flatMap { $0.record.segments <= Self.longest ? $0 : nil }
     }
 

@@ -102,6 +102,36 @@ import Testing
         queue.close()
     }
 
+    /// What lies before the damage is sent, and that more is lost is told; `from`: the first byte of the page that is changed.
+    @Test(arguments: [0, 4])
+    func soundWithoutChunk_goesAsFarAsItCanBeRead(from: Int) throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        var run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 16_000, device: "mic")
+        run.chunkSegments = 600
+        queue.begin(run)
+        for number in 0..<60 { queue.accept(segment(run, number)) }
+        try queue.flushed()
+        try overwrite(
+            "SELECT max(pageno) FROM dbstat WHERE name='segments' AND pagetype='leaf'",
+            folder,
+            from: from
+        )
+        try damage(queue)
+        let range = try #require(queue.pending(.audio))
+        var found: [Int] = []
+        try queue.reader(of: range.database).chunks(range.first...range.last) {
+            found.append($0.record.segments)
+        }
+        #expect(found.count == 1 && (1..<60).contains(found[0]), "\(found)")
+        var told: [String] = []
+        try queue.reader().events(1...100) { _, kind, _, detail in
+            if kind == "database_salvaged" { told.append(detail) }
+        }
+        #expect(told.count == 1 && told[0].contains(#""lost":"unknown""#), "\(told)")
+        queue.close()
+    }
+
     private func segment(_ run: AudioRun, _ number: Int) -> Segment {
         Segment(
             run: run.id,
@@ -118,7 +148,10 @@ import Testing
         let first = try folder.queue()
         record(first, segments: 3)
         first.close()
-        try overwriteTheEndOfASegment(folder)
+        try overwrite(
+            "SELECT max(pageno) FROM dbstat WHERE name='segments' AND pagetype='overflow'",
+            folder
+        )
         let queue = try folder.queue()
         #expect(throws: SQLiteError.self) {
             let reader = try queue.reader()
@@ -130,16 +163,16 @@ import Testing
         queue.close()
     }
 
-    private func overwriteTheEndOfASegment(_ folder: TemporaryFolder) throws {
-        let database = try Connection(path: folder.database, access: .readOnly)
-        let page = try #require(
-            try database.integer(
-                "SELECT max(pageno) FROM dbstat WHERE name='segments' AND pagetype='overflow'"
-            )
-        )
+    /// `page`: the question for its number.
+    private func overwrite(_ page: String, _ folder: TemporaryFolder, from: Int = 4) throws {
+        let page = try {
+            let database = try Connection(path: folder.database, access: .readWrite)
+            try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return try #require(try database.integer(page))
+        }()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
         // The first four are the number of the next page.
-        for index in 4..<400 { bytes[Int(page - 1) * 1024 + index] = 0xA5 }
+        for index in from..<400 { bytes[Int(page - 1) * 1024 + index] = 0xA5 }
         try bytes.write(to: URL(fileURLWithPath: folder.database))
     }
 

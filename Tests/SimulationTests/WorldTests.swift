@@ -47,13 +47,14 @@ import Testing
     /// eviction left; a sighting that went on in the half of a page that was never written; a
     /// page that refers to one beyond all numbers, which SQLite calls a full disk; a database that lost half a page after
     /// all of it was read; sound that memory had no room for before there was none on the disk, either; a
-    /// frozen batch that is dated by entries of the clock which are not there.
+    /// frozen batch that is dated by entries of the clock which are not there; sound before a page that is not there, in no
+    /// chunk yet.
     @Test(
         arguments: [
             10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707, 2011844,
             3016953, 4056412, 6015425, 7001144,
             7011864, 13101167, 17000188, 18102384, 18107037,
-            21113472,
+            21113472, 22012130,
         ] as [UInt64]
     )
     func foundHistoriesOfIslands_keepThePromise(seed: UInt64) {
