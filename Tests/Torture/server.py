@@ -1,6 +1,7 @@
 """The reference receiver behind a bad network: slow, and now and then cut when it hurts most."""
 import gzip
 import json
+import os
 import random
 import select
 import socket
@@ -14,15 +15,16 @@ from listening import Listening
 class Receiver:
     """The real receiver, in a folder of its own."""
 
-    def __init__(self, settings, folder):
+    def __init__(self, settings, folder, port=0, environment=(), arguments=()):
         self.data = folder / "received"
         self.log = folder / "receiver.log"
         tokens = folder / "tokens"
         tokens.write_text(TOKEN + "\n")
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
-                [*ENDS_WITH_US, settings.programs / "waypost-receiver", "--listen", "127.0.0.1:0", "--data", self.data,
-                 "--tokens", tokens], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                [*ENDS_WITH_US, settings.programs / "waypost-receiver", "--listen", f"127.0.0.1:{port}", "--data",
+                 self.data, "--tokens", tokens, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env=dict(os.environ, **dict(environment)))
         wait("the receiver", lambda: b"listening on http://" in self.log.read_bytes())
         text = self.log.read_text().split("listening on http://")[1]
         host, port = text.split(",")[0].split()[0].rstrip("/").rsplit(":", 1)
