@@ -31,7 +31,7 @@ from verdict import Verdict, amount, table  # noqa: E402
 class Soak:
     def __init__(self, arguments):
         self.arguments = arguments
-        settings = Settings(arguments.build, arguments.build / "libfastclock.so", 0, arguments.seed, None)
+        settings = Settings(arguments.programs.resolve(), arguments.libraries.resolve() / "libfastclock.so", 0, arguments.seed, None)
         settings.rate = arguments.rate
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="wpsoak-", dir=arguments.directory))
         self.archive = pathlib.Path(tempfile.mkdtemp(prefix="wpsoak-", dir=arguments.archive))
@@ -181,7 +181,8 @@ def number(value):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="folder with the programs and the libraries")
+    parser.add_argument("--programs", type=pathlib.Path, required=True, help="folder with waypost and waypost-receiver")
+    parser.add_argument("--libraries", type=pathlib.Path, required=True, help="folder with what deploy/soak compiles")
     parser.add_argument("--days", type=float, default=30)
     parser.add_argument("--speed", type=int, default=730)
     parser.add_argument("--sound", choices=("none", "opus", "flac", "aac", "wav"), default="none")
@@ -196,7 +197,6 @@ def main():
     parser.add_argument("--preload", action="append", default=[], help="one more library, into the gateway alone")
     parser.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
-    arguments.build = arguments.build.resolve()
     # The database must have its size when the warm-up is over.
     arguments.retention = arguments.retention or f"{min(720, round(arguments.days * 180))}m"
     soak = Soak(arguments)
