@@ -9,7 +9,8 @@ DAY, HOUR, MINUTE = 86400, 3600, 60
 DRAWN = {"silent": 0.6, "unplug": 3, "step": 0.3, "reload": 1, "command": 12}
 # Those that begin a series of memory anew: spread over the time, so that the lives between them are long.
 SPREAD = {"kill": 6, "gone": 8}
-COMMANDS = (["status"], ["status", "--json"], ["quarantine", "list"], ["survey", "list"], ["doctor"], ["sync", "--wait", "5"])
+COMMANDS = (["status"], ["status", "--json"], ["quarantine", "list"], ["survey", "list"], ["doctor"],
+            ["sync", "--wait", "5"])
 
 
 class Faults:

@@ -31,7 +31,7 @@ from verdict import Verdict, amount, table  # noqa: E402
 class Soak:
     def __init__(self, arguments):
         self.arguments = arguments
-        settings = Settings(arguments.programs.resolve(), arguments.libraries.resolve() / "libfastclock.so", 0, arguments.seed, None)
+        settings = Settings(arguments.programs.resolve(), arguments.library, 0, arguments.seed, None)
         settings.rate = arguments.rate
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="wpsoak-", dir=arguments.directory))
         self.archive = pathlib.Path(tempfile.mkdtemp(prefix="wpsoak-", dir=arguments.archive))
@@ -114,7 +114,8 @@ class Soak:
 
     def check_status(self, status):
         """What the gateway says of itself must be what its database says."""
-        told = sum(count for name, count in self.losses.items() if name.split(", ")[1] in ("evicted", "discarded", "corrupt"))
+        numbered = ("evicted", "discarded", "corrupt")
+        told = sum(count for name, count in self.losses.items() if name.split(", ")[1] in numbered)
         if told != self.sum.told:
             self.problem(f"{told} records lost in status, {self.sum.told} in the database")
         said = sum(stream["uploaded"] for stream in status["streams"].values())
@@ -133,15 +134,17 @@ class Soak:
         cpu = {name: self.samples.series[f"{name} CPU an hour"].points for name in ("gateway", "receiver")}
         print(f"{self.days:.2f} days in {self.took / 60:.1f} min, {self.reached:.0f} times as fast (asked for "
               f"{self.clock.speed}), sound: {self.arguments.sound}")
-        print(f"{self.samples.taken} times looked at, {self.samples.missed} without an answer of status; sources {sum(part.late for part in sources)} "
-              f"times late by more than {LATE} s, at most {max(part.worst for part in sources):.0f}; {hangs} hangs told")
+        late, worst = sum(part.late for part in sources), max(part.worst for part in sources)
+        print(f"{self.samples.taken} times looked at, {self.samples.missed} without an answer of status; sources {late} times "
+              f"late by more than {LATE} s, at most {worst:.0f}; {hangs} hangs told")
         for name, points in cpu.items():
             if points:
                 print(f"{name}: {sum(point[2] for point in points) / len(points):.2f} s of CPU an hour, "
                       f"{self.site.lives[name]} starts")
         print("happened: " + ", ".join(f"{count} x {name}" for name, count in sorted(self.faults.counts.items())))
         print(f"records: {self.sum.accepted:,} accepted, {self.sum.arrived.count:,} at the receiver, "
-              f"{self.sum.doubled} of them twice, {self.sum.missing} missing: {self.sum.told} told as lost, {self.sum.left} made by the stop")
+              f"{self.sum.doubled} of them twice, {self.sum.missing} missing: {self.sum.told} told as lost, "
+              f"{self.sum.left} made by the stop")
         if self.losses:
             print("ledger: " + "; ".join(f"{name}: {count:,}" for name, count in self.losses.items()))
         for text in self.problems:
@@ -174,6 +177,16 @@ class Soak:
             shutil.rmtree(self.archive, ignore_errors=True)
 
 
+def check_clock(library, speed):
+    """Ends all of it where the fast clock does not do here what it is for."""
+    with tempfile.TemporaryDirectory() as folder:
+        clock = FastClock(pathlib.Path(folder), library, speed)
+        wrong = clock.check()
+        clock.end()
+    if wrong:
+        sys.exit(f"soak: the fast clock is none on this machine:\n{wrong}")
+
+
 def number(value):
     """JSON has no NaN."""
     return value if value == value else None
@@ -199,11 +212,11 @@ def main():
     arguments = parser.parse_args()
     # The database must have its size when the warm-up is over.
     arguments.retention = arguments.retention or f"{min(720, round(arguments.days * 180))}m"
+    arguments.library = arguments.libraries.resolve() / "libfastclock.so"
+    check_clock(arguments.library, arguments.speed)
     soak = Soak(arguments)
     is_good = False
     try:
-        if wrong := soak.clock.check():
-            sys.exit(f"soak: the fast clock does not do here what it is for:\n{wrong}")
         soak.run()
         soak.settle()
         code = soak.report()

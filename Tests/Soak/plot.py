@@ -5,8 +5,8 @@ from verdict import DAY, amount
 
 COLUMNS, WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 3, 330, 150, 52, 34, 20
 STYLE = """text{font:11px sans-serif;fill:#333}.name{font-weight:bold}.bad{fill:#b00020;font-weight:bold}
-.axis{stroke:#bbb;fill:none}.line{stroke:#1f6f8b;fill:none;stroke-width:1.2}.slope{stroke:#d9822b;stroke-dasharray:4 3;fill:none}
-.warm{fill:#f1f1f1}"""
+.axis{stroke:#bbb;fill:none}.line{stroke:#1f6f8b;fill:none;stroke-width:1.2}
+.slope{stroke:#d9822b;stroke-dasharray:4 3;fill:none}.warm{fill:#f1f1f1}"""
 
 
 def draw(verdicts, days, warm_up, title):
@@ -29,18 +29,18 @@ def panel(verdict, days, warm_up):
     parts = [f'<text class="name" x="4" y="12">{name}</text><text{style} x="4" y="26">{escape(verdict.words)}</text>']
     if not series.points:
         return parts[0]
-    top = max(value for _, _, value in series.points) or 1
+    top = 1.05 * max(value for _, _, value in series.points) or 1
     # From nought on, so that a wiggle does not look like a mountain.
     right, low = WIDTH - 12, HEIGHT - BOTTOM
 
     def place(moment, value):
         return (f"{LEFT + moment / DAY / days * (right - LEFT):.1f},"
-                f"{low - max(0, value) / top * (low - TOP):.1f}")
+                f"{low - min(top, max(0, value)) / top * (low - TOP):.1f}")
 
     warm = LEFT + min(1, warm_up / DAY / days) * (right - LEFT)
     parts.append(f'<rect class="warm" x="{LEFT}" y="{TOP}" width="{warm - LEFT:.1f}" height="{low - TOP}"/>'
                  f'<path class="axis" d="M{LEFT} {TOP}V{low}H{right}"/>'
-                 f'<text x="{LEFT - 4}" y="{TOP + 9}" text-anchor="end">{amount(top)}</text>'
+                 f'<text x="{LEFT - 4}" y="{TOP + 9}" text-anchor="end">{amount(top / 1.05)}</text>'
                  f'<text x="{LEFT - 4}" y="{low}" text-anchor="end">0</text>'
                  f'<text x="{right}" y="{low + 14}" text-anchor="end">{days:.3g} days</text>')
     lives = {}

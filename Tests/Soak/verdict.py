@@ -50,7 +50,8 @@ class Verdict:
         # What a program takes in its first hours is no growth yet.
         self.grows = is_growing and days >= LEAST
         grown = f"grows by {amount(self.slope)} {self.series.unit}".rstrip() + " a day"
-        self.words = grown if self.grows else "too short to tell" if is_growing else "flat" if self.series.is_judged else "by design"
+        calm = "too short to tell" if is_growing else "flat" if self.series.is_judged else "by design"
+        self.words = grown if self.grows else calm
 
 
 def settled(series, warm_up):
