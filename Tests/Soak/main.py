@@ -118,6 +118,10 @@ class Soak:
         told = sum(count for name, count in self.losses.items() if name.split(", ")[1] in numbered)
         if told != self.sum.told:
             self.problem(f"{told} records lost in status, {self.sum.told} in the database")
+        # What `put` had an answer for was on the disk, whatever was killed after it.
+        putter, put = self.site.putter, status["streams"]["tide"]["uploaded"]
+        if not putter.acknowledged <= put <= putter.given:
+            self.problem(f"{putter.acknowledged} records put of {putter.given} were acknowledged, {put} arrived")
         said = sum(stream["uploaded"] for stream in status["streams"].values())
         if said != self.sum.accepted - self.sum.missing:
             self.problem(f"{said} records are uploaded as status has it, {self.sum.accepted - self.sum.missing} arrived")

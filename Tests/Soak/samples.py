@@ -51,11 +51,11 @@ class Samples:
             self.add(f"{program} resident", "MB", 1.5, program)
             self.add(f"{program} descriptors", "", 1, program)
             self.add(f"{program} threads", "", 1, program)
-            self.add(f"{program} CPU an hour", "s", 0.15, program)
+            self.add(f"{program} CPU an hour", "s", 0.3, program)
             self.add(f"{program} log an hour", "kB", 1)
         self.add("database", "MB", 1)
         self.add("journal", "MB", 0.5)
-        self.add("reusable pages", "MB", 1)
+        self.add("database in use", "MB", 1)
         self.add("pending records", "", 5000)
         self.add("losses an hour", "", 50)
         self.add("errors an hour", "", 5)
@@ -102,7 +102,8 @@ class Samples:
             self.missed += 1
             return
         streams = status["streams"].values()
-        self.note("reusable pages", status["storage"]["reusable_bytes"] / MB)
+        storage = status["storage"]
+        self.note("database in use", (storage["database_bytes"] - storage["reusable_bytes"]) / MB)
         self.note("pending records", sum(stream["pending"] for stream in streams))
         self.note("ledger rows", len(status["losses"]))
         self.grown("losses an hour", sum(loss["records"] for loss in status["losses"]))
