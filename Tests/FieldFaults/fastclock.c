@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 struct control {
-    int64_t speed;       // times; never changed while a program runs
+    int64_t speed;       // times, from the next beat on
     int64_t boot;        // ns of each clock of the kernel at the epoch
     int64_t monotonic;
     int64_t wall;
@@ -46,8 +46,9 @@ struct control {
     struct {
         int64_t at;      // the kernel's CLOCK_MONOTONIC then, ns
         int64_t passed;  // ns that had passed then since the epoch
+        int64_t speed;   // from then on
     } beat[2];
-    int64_t unused[5];
+    int64_t unused[3];
 };
 
 enum { SECOND = 1000000000, GRANT = 5000000, BEAT = 1000000 };
@@ -55,15 +56,16 @@ enum { SECOND = 1000000000, GRANT = 5000000, BEAT = 1000000 };
 static volatile struct control *control;
 
 static int64_t passed_at(int64_t now) {
-    int64_t at, passed, beats;
+    int64_t at, passed, speed, beats;
     do {
         beats = __atomic_load_n(&control->beats, __ATOMIC_ACQUIRE);
         at = control->beat[beats & 1].at;
         passed = control->beat[beats & 1].passed;
+        speed = control->beat[beats & 1].speed;
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (beats != control->beats);
     int64_t since = now - at;
-    return passed + (since < 0 ? 0 : since > GRANT ? GRANT : since) * control->speed;
+    return passed + (since < 0 ? 0 : since > GRANT ? GRANT : since) * speed;
 }
 
 #ifdef METRONOME
@@ -80,6 +82,7 @@ int main(int count, char **words) {
         int64_t now = (int64_t)t.tv_sec * SECOND + t.tv_nsec, next = control->beats + 1;
         control->beat[next & 1].passed = passed_at(now);
         control->beat[next & 1].at = now;
+        control->beat[next & 1].speed = control->speed;
         __atomic_store_n(&control->beats, next, __ATOMIC_RELEASE);
         nanosleep(&pause, 0);
     }

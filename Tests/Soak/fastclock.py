@@ -21,8 +21,8 @@ class FastClock:
         self.path = folder / "clock"
         monotonic = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         self.epoch = [speed, time.clock_gettime_ns(time.CLOCK_BOOTTIME), monotonic,
-                      time.clock_gettime_ns(time.CLOCK_REALTIME), 0, 1, 0, monotonic]
-        self.path.write_bytes(struct.pack("<16q", *self.epoch, *[0] * 8))
+                      time.clock_gettime_ns(time.CLOCK_REALTIME), 0, 1, 0, monotonic, 0, speed]
+        self.path.write_bytes(struct.pack("<16q", *self.epoch, *[0] * 6))
         with open(self.path, "r+b") as file:
             self.control = mmap.mmap(file.fileno(), 128)
         self.metronome = subprocess.Popen(
@@ -38,10 +38,10 @@ class FastClock:
     def passed_ns(self):
         while True:
             beats = self.place(BEATS)
-            at, passed = struct.unpack_from("<2q", self.control, 8 * (FIRST_BEAT + 2 * (beats & 1)))
+            at, passed, speed = struct.unpack_from("<3q", self.control, 8 * (FIRST_BEAT + 3 * (beats & 1)))
             if beats == self.place(BEATS):
                 since = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - at
-                return passed + max(0, min(since, GRANT)) * self.speed
+                return passed + max(0, min(since, GRANT)) * speed
 
     def seconds(self):
         """Seconds since the epoch of the soak."""
@@ -57,6 +57,11 @@ class FastClock:
     def step(self, seconds):
         """The programs' date is off by so many seconds from now on."""
         struct.pack_into("<q", self.control, 8 * STEP, round(seconds * 1000))
+
+    def slow_down(self):
+        """From now on a second is a second."""
+        self.speed = 1
+        struct.pack_into("<q", self.control, 8 * SPEED, 1)
 
     def until(self, moment):
         while (left := moment - self.seconds()) > 0:

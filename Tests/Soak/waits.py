@@ -21,7 +21,7 @@ def passed(path):
     """Seconds that the metronome has made, at its last beat."""
     with open(path, "rb") as file:
         words = struct.unpack("<16q", file.read(128))
-    return words[8 + 2 * (words[6] & 1)] / 1e9
+    return words[8 + 3 * (words[6] & 1)] / 1e9
 
 
 def at(clock, seconds):
