@@ -43,6 +43,9 @@ class VerdictTests(unittest.TestCase):
     def test_a_warm_up_is_no_growth(self):
         self.assertFalse(judged(lambda day, chance: 8 - 4 * math.exp(-day * 6) + chance.gauss(0, 0.1)).grows)
 
+    def test_a_file_as_long_as_the_longest_outage_made_it_is_no_growth(self):
+        self.assertFalse(judged(lambda day, chance: 10 if day < 2 else 14 if day < 6 else 16).grows)
+
     def test_a_small_leak_is_found(self):
         verdict = judged(lambda day, chance: 8 + 0.1 * day + chance.gauss(0, 0.2))
         self.assertTrue(verdict.grows)

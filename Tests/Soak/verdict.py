@@ -28,16 +28,10 @@ class Verdict:
         self.judge([medians(life, stretch) for life in self.lives])
 
     def judge(self, lives):
-        slopes = sorted((b[1] - a[1]) / (b[0] - a[0]) * DAY
-                        for life in lives for place, a in enumerate(life) for b in life[place + 1:])
-        if len(slopes) < 28:
+        whole = slope(lives)
+        if not whole:
             return
-        self.slope = statistics.median(slopes)
-        # The variance of Kendall's S, of all lives together.
-        variance = sum(len(life) * (len(life) - 1) * (2 * len(life) + 5) / 18 for life in lives)
-        off = SURE * math.sqrt(variance)
-        at = lambda place: slopes[min(len(slopes) - 1, max(0, round(place)))]
-        self.low, self.high = at((len(slopes) - off) / 2), at((len(slopes) + off) / 2)
+        self.slope, self.low, self.high = whole
         days = sum(life[-1][0] - life[0][0] for life in lives) / DAY
         # How far each stretch lies from the line of its life.
         residuals = []
@@ -46,12 +40,29 @@ class Verdict:
             middle = statistics.median(rest)
             residuals += [abs(value - middle) for value in rest]
         noise = max(self.series.noise, 0.01 * abs(self.middle), 2 * statistics.median(residuals))
-        is_growing = self.series.is_judged and self.low > 0 and self.slope * days > noise
+        # What grew once and then stayed (a file as long as the longest outage made it) does not grow.
+        half = (lives[0][0][0] + lives[-1][-1][0]) / 2
+        late = slope([rest for life in lives if len(rest := [point for point in life if point[0] >= half]) > 1])
+        is_growing = (self.series.is_judged and self.low > 0 and self.slope * days > noise
+                      and (late is None or late[1] > 0))
         # What a program takes in its first hours is no growth yet.
         self.grows = is_growing and days >= LEAST
         grown = f"grows by {amount(self.slope)} {self.series.unit}".rstrip() + " a day"
         calm = "too short to tell" if is_growing else "flat" if self.series.is_judged else "by design"
         self.words = grown if self.grows else calm
+
+
+def slope(lives):
+    """A day's growth and the two values between which it is 99 times of 100; None of too few points."""
+    slopes = sorted((b[1] - a[1]) / (b[0] - a[0]) * DAY
+                    for life in lives for place, a in enumerate(life) for b in life[place + 1:])
+    if len(slopes) < 28:
+        return None
+    # The variance of Kendall's S, of all lives together.
+    variance = sum(len(life) * (len(life) - 1) * (2 * len(life) + 5) / 18 for life in lives)
+    off = SURE * math.sqrt(variance)
+    at = lambda place: slopes[min(len(slopes) - 1, max(0, round(place)))]
+    return statistics.median(slopes), at((len(slopes) - off) / 2), at((len(slopes) + off) / 2)
 
 
 def settled(series, warm_up):
