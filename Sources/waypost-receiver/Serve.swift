@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import Host
 import Ingest
 
 struct Serve: ParsableCommand {
@@ -131,6 +132,7 @@ struct Serve: ParsableCommand {
         guard let address = ListenAddress(listen) else { return }
         // Before any thread: those that come inherit that the signals are taken.
         let signals = StopSignals()
+        Heap.share()
         let list = try TokenList(file: tokens)
         if let note = list.note { complain(note) }
         let application = try application(list)

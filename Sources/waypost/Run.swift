@@ -4,6 +4,7 @@ import Board
 import CLinux
 import Configuration
 import Gateway
+import Host
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,6 +20,7 @@ struct Run: ParsableCommand {
     mutating func run() throws {
         // Before any thread is started, so that all of them leave the signals to this one.
         let signals = waypost_take_signals()
+        Heap.share()
         let loaded = try options.load(warns: false)
         let configuration = loaded.values
         let log = Log(level: configuration.logLevel)

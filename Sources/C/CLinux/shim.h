@@ -2,6 +2,7 @@
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +26,9 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+/// mallopt(3): one heap for all threads.
+static inline void waypost_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
 /// prctl is variadic; this is the one use: the name `ps -L` and `top -H` show.
 static inline int waypost_name_thread(const char *name) {
