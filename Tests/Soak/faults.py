@@ -84,7 +84,7 @@ class Faults:
 
     def reload(self):
         self.count("configuration changed and read again")
-        key, value = self.random.choice([("max_rate", 3.0), ("max_rate", 4.0), ("min_distance", 0.001),
+        key, value = self.random.choice([("max_rate", 900.0), ("max_rate", 1000.0), ("min_distance", 0.001),
                                          ("min_distance", 0.0), ("compression", "gzip"), ("compression", "zstd")])
         self.site.reload(**{key: value})
 

@@ -53,7 +53,7 @@ class Site:
         self.server = archive
         self.receiver = self.putter = None
         self.start_receiver()
-        self.keys = dict(compression="zstd", is_on="true", max_rate=4.0, min_distance=0.0, retention=retention)
+        self.keys = dict(compression="zstd", is_on="true", max_rate=1000.0, min_distance=0.0, retention=retention)
         self.configure()
         # Starts of each program: a series of its memory begins with each.
         self.lives = {"gateway": 0, "receiver": 1}

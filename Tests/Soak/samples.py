@@ -3,15 +3,16 @@ import os
 import pathlib
 
 MB, KB = 1 << 20, 1 << 10
+BACKLOG = 0.2
 
 
 class Series:
     """One figure over the time: (moment in s, life of its program, value)."""
 
-    def __init__(self, name, unit="", noise=0.0, life="", is_judged=True):
+    def __init__(self, name, unit="", noise=0.0, life="", is_judged=True, share=0.01):
         self.name, self.unit, self.is_judged = name, unit, is_judged
-        # What it may grow by in a soak without being called a growth.
-        self.noise = noise
+        # What it may grow by in a soak without being called a growth: so much, or this share of its median.
+        self.noise, self.share = noise, share
         # The program whose each start begins it anew; "": it goes on for ever.
         self.life = life
         self.points = []
@@ -47,15 +48,17 @@ class Samples:
         self.before = {}
         self.missed = self.taken = 0
         for program in ("gateway", "receiver"):
-            self.add(f"{program} private", "MB", 0.5, program)
-            self.add(f"{program} resident", "MB", 1.5, program)
+            # A program keeps what the longest backlog needed, which may be its second or third.
+            self.add(f"{program} private", "MB", 0.5, program, share=BACKLOG)
+            self.add(f"{program} resident", "MB", 1.5, program, share=BACKLOG / 4)
             self.add(f"{program} descriptors", "", 1, program)
             self.add(f"{program} threads", "", 1, program)
             self.add(f"{program} CPU an hour", "s", 0.3, program)
             self.add(f"{program} log an hour", "kB", 1)
-        self.add("database", "MB", 1)
+        # A file is as long as the longest outage made it: six hours, where twelve are kept.
+        self.add("database", "MB", 1, share=0.5)
         self.add("journal", "MB", 0.5)
-        self.add("database in use", "MB", 1)
+        self.add("database in use", "MB", 1, share=BACKLOG)
         self.add("pending records", "", 5000)
         self.add("losses an hour", "", 50)
         self.add("errors an hour", "", 5)

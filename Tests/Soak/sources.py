@@ -2,6 +2,7 @@
 import json
 import random
 import select
+import socket
 import struct
 import time
 
@@ -33,6 +34,8 @@ class Pluggable(Listening):
 
     def serve(self, client):
         try:
+            # What waits for an answer to the packet before (Nagle) would be half a minute late.
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self.is_out:
                 self.talk(client)
         except OSError:

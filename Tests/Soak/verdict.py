@@ -39,7 +39,7 @@ class Verdict:
             rest = [value - self.slope * moment / DAY for moment, value in life]
             middle = statistics.median(rest)
             residuals += [abs(value - middle) for value in rest]
-        noise = max(self.series.noise, 0.01 * abs(self.middle), 2 * statistics.median(residuals))
+        noise = max(self.series.noise, self.series.share * abs(self.middle), 2 * statistics.median(residuals))
         # What grew once and then stayed (a file as long as the longest outage made it) does not grow.
         half = (lives[0][0][0] + lives[-1][-1][0]) / 2
         late = slope([rest for life in lives if len(rest := [point for point in life if point[0] >= half]) > 1])
