@@ -197,7 +197,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
-            exclude: ["idle", "page"],
+            exclude: ["idle", "page", "peers"],
             swiftSettings: strict
         ),
 
