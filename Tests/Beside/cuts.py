@@ -18,7 +18,7 @@ class Cuts:
         self.kind, self.programs, self.folder = kind, programs, folder
         self.random, self.count, self.progress = random, count, progress
         self.account = Account()
-        self.failed = 0
+        self.failed = self.worst = 0
 
     def record(self):
         """The run that is never cut; gives its peer, and the log."""
@@ -43,23 +43,23 @@ class Cuts:
         return peer, began, diskimage.read_log(logged.log)
 
     def instants(self, entries, began):
-        """Half at random times, half around random changes, where the disk is least in order."""
+        """Index in the log and time: half at random times, half at random changes, where the disk is least in order."""
         times = [entry.time for entry in entries]
-        first, chosen = bisect.bisect(times, began), set()
-        count = min(self.count, len(entries) - first - 1)
-        while len(chosen) < count:
-            if len(chosen) % 2:
-                chosen.add(self.random.randrange(first, len(entries)))
+        first, chosen = bisect.bisect(times, began), []
+        for number in range(self.count):
+            if number % 2:
+                index = self.random.randrange(first, len(entries))
+                # The last instant at which nothing more had been written.
+                chosen.append((index, times[index]))
             else:
-                chosen.add(min(len(entries) - 1, bisect.bisect(times, self.random.randint(began, times[-1]))))
+                at = self.random.randint(began, times[-1])
+                chosen.append((bisect.bisect(times, at), at))
         return sorted(chosen)
 
-    def cut(self, disk, index, whole):
+    def cut(self, disk, index, at, whole):
         disk.advance(index)
-        # The last instant at which nothing more had been written.
-        at = disk.entries[index].time
         state = self.folder / "image"
-        disk.image(state, self.random)
+        disk.image(state, self.random, at)
         before, had = promised(whole.acknowledged, at), arrived(whole.arrivals, at)
         peer = self.kind(self.programs, state, self.folder / "revived")
         self.account.tried += 1
@@ -73,7 +73,7 @@ class Cuts:
                 drain(peer, before - {number for number, _ in had}, 4.0)
             missing = self.account.enter(before, had + arrived(peer.arrivals))
             if missing:
-                self.account.worst = max(getattr(self.account, "worst", 0), len(missing))
+                self.worst = max(self.worst, len(missing))
         finally:
             peer.end()
             shutil.rmtree(state, ignore_errors=True)
@@ -85,10 +85,10 @@ class Cuts:
         if not promised(whole.acknowledged) or not arrived(whole.arrivals):
             raise ChildProcessError(f"nothing was stored or sent in the run to be cut: {whole.last_words()}")
         disk = Journalled(entries, self.folder / "logged")
-        for number, index in enumerate(self.instants(entries, began), 1):
-            self.cut(disk, index, whole)
+        for number, (index, at) in enumerate(self.instants(entries, began), 1):
+            self.cut(disk, index, at, whole)
             if number % 5 == 0:
                 self.progress(f"{self.kind.title}: {number} power cuts")
         if self.account.lost:
-            self.account.note(f"lost by a power cut: {self.account.worst} records at most")
+            self.account.note(f"lost by a power cut: {self.worst} records at most")
         return self.account

@@ -124,12 +124,18 @@ def pieces(entry):
 
 
 class Journalled(diskimage.Disk):
-    """As ext4 keeps names: in their order, each sync makes all before it last, and a file that takes another's name is
-    written out before the name is (auto_da_alloc)."""
+    """As ext4 keeps names: in their order, each sync makes all before it last, and so do five seconds (commit=5); a file
+    that takes another's name is written out before the name is (auto_da_alloc)."""
+
+    COMMIT = 5_000_000_000
 
     def __init__(self, entries, folder):
         super().__init__(entries, folder)
-        self.replacing = {}
+        self.replacing, self.times = {}, {}
+
+    def name(self, entry, names):
+        self.times[entry.at] = entry.time
+        super().name(entry, names)
 
     def apply(self, entry):
         if entry.kind == "o" and entry.flag == 1:
@@ -147,9 +153,10 @@ class Journalled(diskimage.Disk):
                     file.settle(at)
         return None
 
-    def image(self, to, random):
+    def image(self, to, random, now):
         names, sure = dict(self.names), {}
-        for at, change in self.pending[:random.randint(0, len(self.pending))]:
+        old = sum(1 for at, _ in self.pending if self.times[at] < now - self.COMMIT)
+        for at, change in self.pending[:random.randint(old, len(self.pending))]:
             names.update(change)
             if at in self.replacing:
                 sure[self.replacing[at]] = at

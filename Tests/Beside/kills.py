@@ -9,6 +9,10 @@ from peer import wait
 RATE = 4000
 
 
+def size(path):
+    return path.stat().st_size if path.exists() else 0
+
+
 class Quiet:
     """True once everything that was promised is there and nothing more comes, or nothing comes at all any more."""
 
@@ -18,8 +22,8 @@ class Quiet:
 
     def __call__(self):
         at = time.monotonic()
-        if self.peer.arrivals.exists() and (size := self.peer.arrivals.stat().st_size) != self.size:
-            self.size, self.changed = size, at
+        if (now := size(self.peer.arrivals)) != self.size:
+            self.size, self.changed = now, at
         if at - self.nudged > 1:
             self.peer.nudge()
             self.nudged = at
@@ -55,10 +59,13 @@ class Kills:
             time.sleep(random.uniform(0, 0.12))
         else:
             peer.start()
-            life = min(2.0, 0.05 + random.expovariate(2))
+            life = min(2.0, random.expovariate(2))
             count = int(RATE * life * 2)
+            known = size(peer.acknowledged)
             peer.feed(self.next, count, RATE)
             self.next += count
+            # On a busy machine the program takes a while to begin.
+            wait("a first answer", lambda: size(peer.acknowledged) > known or peer.feeder.poll() is not None, 20)
             time.sleep(life)
         peer.kill()
         # The program sees its connection end, and has logged the last answer by then.

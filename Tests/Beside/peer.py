@@ -41,8 +41,10 @@ class Peer:
     """One peer over one folder; `work` is for what need not last: sockets, configuration, logs."""
 
     name = title = protocol = sink_kind = ""
-    # What its last start was told to do, for the table's notes.
+    # What an answer of it says, for the notes below the table.
     promise = ""
+    # Between two of Waypost's uploads, so that some are under way when it is killed; its speed is that of the default.
+    interval = "300ms"
 
     def __init__(self, programs, state, work):
         self.programs, self.state, self.work = programs, pathlib.Path(state), pathlib.Path(work)

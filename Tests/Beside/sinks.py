@@ -27,6 +27,11 @@ class Arrivals:
     def __init__(self, path, forget):
         self.log, self.forget, self.count = Log(path), forget, 0
         self.lock = threading.Lock()
+        self.first = Log(f"{path}.first")
+
+    def begin(self):
+        """A client is there: the time from which it is measured how fast it sends."""
+        self.first.add((now(), 0, 0))
 
     def add(self, pairs):
         at, values = now(), []
@@ -46,6 +51,7 @@ class Connection:
 
     def __init__(self, client, arrivals):
         self.client, self.arrivals, self.rest = client, arrivals, b""
+        arrivals.begin()
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def more(self):

@@ -1,5 +1,7 @@
 """Waypost itself: records of another program over its intake socket, or sightings from the bytes of a radio."""
 import json
+import os
+import shutil
 import socket
 
 from peer import Peer, wait
@@ -12,8 +14,6 @@ class Waypost(Peer):
     sink_kind = "waypost"
     promise = "an answer a record, once it is on the disk (waypost-protocol(7))"
     sources = '[beacons]\nenabled = false\n[stream.site]\nmax_rate = 100000\n'
-    # The default is five minutes: no test is to wait so long for an upload to be under way.
-    interval = "300ms"
 
     def configure(self):
         token = self.work / "token"
@@ -40,7 +40,9 @@ enabled = false
     def begin(self):
         for name in ("intake", "control.sock"):
             (self.work / "run" / name).unlink(missing_ok=True)
-        self.launch("waypost", self.programs.build / "waypost", "run", "--config", self.work / "waypost.toml")
+        # With the system's libraries, not those that were fetched for the others.
+        self.launch("waypost", self.programs.build / "waypost", "run", "--config", self.work / "waypost.toml",
+                    LD_LIBRARY_PATH="")
 
     def is_up(self):
         return self.answers("intake")
@@ -77,8 +79,19 @@ class Sightings(Waypost):
     sink_kind = "sightings"
     promise = "none: a commit a second"
 
+    def configure(self):
+        # A pipe, so that it has started before the first byte is there.
+        if not (self.work / "radio").exists():
+            os.mkfifo(self.work / "radio")
+        super().configure()
+
+    def hear(self):
+        """The bytes of the capture, as fast as they are read."""
+        with open(self.work / "radio", "wb") as radio, open(self.work / "capture", "rb") as capture:
+            shutil.copyfileobj(capture, radio, 1 << 16)
+
     def begin(self):
-        self.sources = (f'[beacons]\nsource = "btsnoop:{self.work}/capture"\nreplay_speed = 0.0\nmax_rate = 1000\n')
+        self.sources = (f'[beacons]\nsource = "btsnoop:{self.work}/radio"\nreplay_speed = 0.0\nmax_rate = 1000\n')
         self.configure()
         super().begin()
 
