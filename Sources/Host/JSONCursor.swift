@@ -33,7 +33,7 @@ package struct JSONCursor: Sendable {
     private let depthLimit: Int
     private var at = 0
     /// The names seen in each object that is open; an array that is open has none.
-    private var open: [Set<[UInt8]>] = []
+    private var open: [NamesSeen] = []
 
     package init(_ bytes: [UInt8], depthLimit: Int = 32) {
         self.bytes = bytes
@@ -64,7 +64,7 @@ package struct JSONCursor: Sendable {
         let (range, isEscaped) = try scanText()
         let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
         let text = isEscaped ? Self.unescaped(inner) : Array(inner)
-        guard open[open.count - 1].insert(text).inserted else {
+        guard open[open.count - 1].insert(text) else {
             throw refusal("the name \"\(Self.shown(text))\" stands there already", place)
         }
         guard next() == UInt8(ascii: ":") else {
@@ -141,7 +141,7 @@ package struct JSONCursor: Sendable {
         guard open.count < depthLimit else {
             throw refusal("nested deeper than \(depthLimit) levels")
         }
-        open.append([])
+        open.append(NamesSeen())
         at += 1
     }
 
@@ -357,5 +357,26 @@ extension JSONCursor {
     /// A text of somebody's, fit for a message.
     package static func shown(_ text: [UInt8]) -> String {
         String(decoding: text.prefix(200), as: UTF8.self).plainWords(atMost: 60)
+    }
+}
+
+/// The names of the members of one object so far.
+private struct NamesSeen: Sendable {
+    /// So many are sooner compared than hashed; with more of them the time would grow with their square.
+    private static let fewLimit = 16
+
+    private var few: [[UInt8]] = []
+    private var more: Set<[UInt8]> = []
+
+    var isEmpty: Bool { few.isEmpty }
+
+    /// False for a name that was there.
+    mutating func insert(_ name: [UInt8]) -> Bool {
+        if few.contains(name) { return false }
+        guard few.count == Self.fewLimit else {
+            few.append(name)
+            return true
+        }
+        return more.insert(name).inserted
     }
 }

@@ -102,6 +102,19 @@ import Testing
         #expect(fault.message == "the name \"\(name)\" stands there already")
     }
 
+    /// Few names are compared and many hashed: the end of the few is a place to forget one.
+    @Test(arguments: [2, 15, 16, 17, 18, 40])
+    func nameThatStandsTwiceAmongMany_isRefused(count: Int) {
+        let names = (0..<count).map { "\"name\($0)\":0" }
+        let once = "{" + names.joined(separator: ",") + "}"
+        #expect(copy(once) == .success(once))
+        for place in 0..<count {
+            let twice = "{" + (names + [names[place]]).joined(separator: ",") + "}"
+            guard case .failure(let fault) = copy(twice) else { return #expect(Bool(false)) }
+            #expect(fault.message == "the name \"name\(place)\" stands there already")
+        }
+    }
+
     @Test func numberThatFewReadersTake_isRefused() {
         for text in ["1e309", "-1e999", "1" + String(repeating: "0", count: 400), "0.1E+400"] {
             let message = "a number beyond 1.8e308, which few readers can take"
