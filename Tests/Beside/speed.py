@@ -37,7 +37,8 @@ class Meter:
             except (OSError, ValueError, IndexError):
                 continue
             sizes = {name: int(value.split()[0]) * 1024 for name, value in rollup.items()}
-            private += sizes["Private_Clean"] + sizes["Private_Dirty"]
+            # What the system cannot take back: neither the program's own pages nor the libraries'.
+            private += sizes["Private_Dirty"]
             resident += sizes["Rss"]
         self.private, self.resident = max(self.private, private), max(self.resident, resident)
 
