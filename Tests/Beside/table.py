@@ -3,7 +3,7 @@
 # Name in the figures, heading, how it is shown, whether less is better.
 SPEED = (
     ("cpu_in_us", "in", "{:.1f}", True), ("cpu_out_us", "out", "{:.1f}", True), ("cpu_us", "both", "{:.1f}", True),
-    ("bytes", "B/record", "{:.0f}", True), ("private", "private", "{:.1f}", True), ("resident", "resident", "{:.1f}", True),
+    ("bytes", "B/rec", "{:.0f}", True), ("private", "priv.", "{:.1f}", True), ("resident", "res.", "{:.1f}", True),
     ("in_per_s", "in", "{:.0f}", False), ("out_per_s", "out", "{:.0f}", False))
 TITLES = {"cpu_in_us": "CPU a record, in", "cpu_out_us": "CPU a record, out", "cpu_us": "CPU a record, in and out",
           "bytes": "bytes at the disk a record", "private": "private memory", "resident": "resident memory",
