@@ -197,7 +197,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
-            exclude: ["idle", "page", "peers"],
+            exclude: ["all", "drain", "figures", "gateway.py", "idle", "page", "peers", "rendering.py", "rows.py", "test_figures.py"],
             swiftSettings: strict
         ),
 

@@ -20,6 +20,7 @@ struct AudioCommand: ParsableCommand {
 
     @Option(help: "Minutes of sound.") var minutes = 10
     @Option(help: "Times that each side runs.") var rounds = 3
+    @Flag(help: "One JSON object instead of the table.") var json = false
 
     private static let rate = 16_000
 
@@ -33,17 +34,29 @@ struct AudioCommand: ParsableCommand {
         let path = "/tmp/waypost-bench-\(getpid()).raw"
         try Self.write(seconds: minutes * 60, to: path)
         defer { unlink(path) }
-        Output.write("CODEC  WAYPOST  TOOL   RATIO  KB/S\n")
+        if !json { Output.write("CODEC  WAYPOST  TOOL   RATIO  KB/S\n") }
+        var rows: [Row] = []
         for codec in [AudioCodec.opus, .flac, .aac] {
             var pairs: [(own: Double, tool: Double)] = []
             var bytes = 0
-            for _ in 0..<rounds {
+            for round in 1...rounds {
+                Output.progress("\(codec), round \(round) of \(rounds)")
                 var own = 0.0
                 (own, bytes) = try Self.encode(path, codec)
                 pairs.append((own, try Self.tool(path, codec)))
             }
             let own = Self.median(pairs.map(\.own)) * 60 / Double(minutes)
             let tool = Self.median(pairs.map(\.tool)) * 60 / Double(minutes)
+            rows.append(
+                Row(
+                    "an hour of sound as \(codec), CPU",
+                    "s",
+                    own,
+                    beside: (Self.toolName(codec), tool),
+                    goal: Row.Goal(limit: 1, isOfRatio: true)
+                )
+            )
+            if json { continue }
             let columns = [
                 Self.text(own, 7), Self.text(tool, 5), Self.text(own / tool, 6),
                 Self.text(Double(bytes) / Double(minutes * 60) / 1000, 5),
@@ -51,6 +64,24 @@ struct AudioCommand: ParsableCommand {
             let name = "\(codec)" + String(repeating: " ", count: max(0, 5 - "\(codec)".count))
             Output.write("\(name)  \(columns.joined(separator: " "))\n")
         }
+        if json { Output.write(Self.report(rows)) }
+    }
+
+    private static func toolName(_ codec: AudioCodec) -> String {
+        switch codec {
+        case .opus: "opusenc"
+        case .flac: "flac"
+        case .aac, .wav: "C"
+        }
+    }
+
+    private static func report(_ rows: [Row]) -> String {
+        var json = JSONText()
+        json.object {
+            $0.field("bench", "audio")
+            Row.write(rows, to: &$0)
+        }
+        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     /// CPU of the way that the daemon's sound takes, read in tenths of a second; and the bytes it stored.

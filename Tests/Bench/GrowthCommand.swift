@@ -124,6 +124,7 @@ struct GrowthReport {
     var json: String {
         var json = JSONText()
         json.object { json in
+            json.field("bench", "growth")
             machine.write(to: &json)
             for (title, sizes) in [("by_rows", byRows), ("by_beacons", byBeacons)] {
                 json.key(title)
@@ -131,8 +132,32 @@ struct GrowthReport {
                     for size in sizes { Self.write(size, to: &json) }
                 }
             }
+            Row.write(summary, to: &json)
         }
         return String(decoding: json.bytes, as: UTF8.self) + "\n"
+    }
+
+    /// The largest beside the smallest: what grows with the logarithm of the size grows by no more than that.
+    private var summary: [Row] {
+        [("rows", byRows, \Size.rows), ("beacons", byBeacons, \Size.beacons)].flatMap {
+            title,
+            sizes,
+            count -> [Row] in
+            guard let first = sizes.first, let last = sizes.last, first[keyPath: count] > 1 else {
+                return []
+            }
+            let growth = log(Double(last[keyPath: count])) / log(Double(first[keyPath: count]))
+            return GrowthPoint.figures.map { name, unit in
+                Row(
+                    "\(name) with \(last[keyPath: count]) \(title)",
+                    unit,
+                    last.figures[name],
+                    beside: ("\(first[keyPath: count]) \(title)", first.figures[name]),
+                    goal: name == "start"
+                        ? Row.Goal(limit: 300) : Row.Goal(limit: growth, isOfRatio: true)
+                )
+            }
+        }
     }
 
     private static func write(_ size: Size, to json: inout JSONText) {

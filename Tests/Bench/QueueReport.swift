@@ -11,16 +11,6 @@ struct QueueReport {
         var drain: Figures
     }
 
-    /// A promise of the design, and what was measured.
-    struct Goal {
-        var name: String
-        var measured: Double
-        var limit: Double
-        var unit: String
-
-        var isMet: Bool { measured <= limit }
-    }
-
     var machine: Machine
     var rows: Int
     var rounds: Int
@@ -42,46 +32,6 @@ struct QueueReport {
     /// File systems without a disk below count no bytes there; what was written is named instead.
     var bytesFigure: String {
         (paced[.typed]?["block_bytes_per_row"] ?? 0) > 0 ? "block_bytes_per_row" : "wchar_per_row"
-    }
-
-    var goals: [Goal] {
-        var goals = [
-            Goal(
-                name: "bytes written/sighting, 100 a commit",
-                measured: paced[.queue]?[bytesFigure] ?? 0,
-                limit: 200,
-                unit: "B"
-            )
-        ]
-        for (title, sides) in [
-            ("as at a site", live), ("100 a commit", paced), ("full speed", fullSpeed),
-        ] {
-            guard let path = sides[.path]?["cpu_us_per_row"],
-                let base = sides[.typed]?["cpu_us_per_row"], base > 0
-            else { continue }
-            let name = "CPU of the whole path, \(title)"
-            goals.append(Goal(name: name, measured: path / base, limit: 1.5, unit: "x C"))
-        }
-        let largest = (journal["journal_peak_bytes"] ?? 0) / 1_048_576
-        goals.append(
-            Goal(name: "journal under a reader", measured: largest, limit: 16, unit: "MiB")
-        )
-        guard let backlog else { return goals }
-        goals += [
-            Goal(
-                name: "opening the backlog",
-                measured: backlog.open["open_cold_ms"] ?? 0,
-                limit: 300,
-                unit: "ms"
-            ),
-            Goal(
-                name: "draining it, memory at most",
-                measured: (backlog.drain["resident_peak_bytes"] ?? 0) / 1e6,
-                limit: 32,
-                unit: "MB"
-            ),
-        ]
-        return goals
     }
 }
 
@@ -110,8 +60,7 @@ extension QueueReport {
                 $0.key("backlog")
                 Self.write(backlog, to: &$0)
             }
-            $0.key("goals")
-            $0.array { for goal in goals { Self.write(goal, to: &$0) } }
+            Row.write(summary, to: &$0)
         }
         return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
@@ -162,16 +111,6 @@ extension QueueReport {
             write(backlog.open, to: &$0)
             $0.key("drain")
             write(backlog.drain, to: &$0)
-        }
-    }
-
-    private static func write(_ goal: Goal, to json: inout JSONText) {
-        json.object {
-            $0.field("name", goal.name)
-            $0.field("measured", goal.measured)
-            $0.field("limit", goal.limit)
-            $0.field("unit", goal.unit)
-            $0.field("met", goal.isMet)
         }
     }
 }

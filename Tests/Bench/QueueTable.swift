@@ -16,11 +16,7 @@ extension QueueReport {
         text += row("rows/s", journal["rows_per_s"], nil)
         text += row("largest -wal, MiB", journal["journal_peak_bytes"].map { $0 / 1_048_576 }, nil)
         if let backlog { text += table(backlog) }
-        text += "\n" + Self.line("goal", "measured", "limit", "met")
-        for goal in goals {
-            let limit = "\(Self.text(goal.limit)) \(goal.unit)"
-            text += Self.line(goal.name, Self.text(goal.measured), limit, goal.isMet ? "yes" : "NO")
-        }
+        text += "\n" + Row.table(summary)
         return text
     }
 

@@ -1,6 +1,8 @@
 // `waypost-bench receiver`: a thousand gateways on one receiver, beside nginx storing the same bodies.
 import ArgumentParser
 import Glibc
+import Queue
+import Streams
 
 struct ReceiverCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -106,13 +108,38 @@ struct ReceiverCommand: ParsableCommand {
     }
 
     private func report(_ sides: [(name: String, figures: Figures)]) -> String {
-        let objects = sides.map { name, figures in
-            let members = figures.values.sorted { $0.key < $1.key }.map {
-                "\"\($0.key)\": \($0.value)"
+        var json = JSONText()
+        json.object {
+            $0.field("bench", "receiver")
+            for (name, number) in [
+                ("gateways", gateways), ("rounds", rounds), ("records", records),
+            ] {
+                $0.field(name, Int64(number))
             }
-            return "\"\(name)\": {\(members.joined(separator: ", "))}"
+            for (name, figures) in sides {
+                $0.key(name)
+                $0.object {
+                    for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
+                        $0.field(name, value)
+                    }
+                }
+            }
+            $0.field("ratio", ratio(sides))
+            Row.write(summary(sides), to: &$0)
         }
-        let head = "\"gateways\": \(gateways), \"rounds\": \(rounds), \"records\": \(records)"
-        return "{\(head), \(objects.joined(separator: ", ")), \"ratio\": \(ratio(sides))}\n"
+        return String(decoding: json.bytes, as: UTF8.self) + "\n"
+    }
+
+    private func summary(_ sides: [(name: String, figures: Figures)]) -> [Row] {
+        [
+            ("batches of \(records) sightings", "a second", "batches_per_s", 1.0),
+            ("answered, half of them within", "ms", "latency_p50_ms", 1),
+            ("answered, 99 of 100 within", "ms", "latency_p99_ms", 1),
+            ("CPU", "us/batch", "cpu_us_per_batch", 1),
+            ("resident at most", "MB", "resident_peak_bytes", 1e6),
+        ].map { what, unit, figure, scale in
+            let values = sides.map { ($0.figures[figure] ?? 0) / scale }
+            return Row(what, unit, values[0], beside: ("nginx", values[1]))
+        }
     }
 }

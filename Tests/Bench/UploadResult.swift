@@ -45,14 +45,6 @@ struct UploadResult {
         }
     }
 
-    struct Goal {
-        var name: String
-        var measured: Double
-        var limit: Double
-        var unit: String
-        var isMet: Bool
-    }
-
     var machine: Machine
     var rounds: Int
     /// MiB of a body before compression.
@@ -68,27 +60,26 @@ struct UploadResult {
         self.link = link
     }
 
-    var goals: [Goal] {
-        cases.flatMap { one -> [Goal] in
-            let title = "\(one.stream.unit), \(one.compression.rawValue)"
-            let peak = (one.waypost["resident_peak_bytes"] ?? 0) / 1e6
-            return [
-                Goal(
-                    name: "speed, \(title)",
-                    measured: one.ratio,
-                    limit: 0.5,
-                    unit: "x curl",
-                    isMet: one.ratio >= 0.5
-                ),
-                Goal(
-                    name: "memory at most, \(title)",
-                    measured: peak,
-                    limit: 32,
-                    unit: "MB",
-                    isMet: peak <= 32
-                ),
-            ]
-        }
+    var summary: [Row] { cases.flatMap { $0.rows(isOverLine: link > 0) } }
+}
+
+extension UploadResult.Case {
+    /// On loopback nothing but the processor is the limit: there the work a record is looked at, over a line the speed.
+    fileprivate func rows(isOverLine: Bool) -> [Row] {
+        let title = "\(stream.unit), \(compression.rawValue)"
+        let (own, other) = sides
+        let speed = Row(
+            "speed, \(title)",
+            "records/s",
+            own["records_per_s"],
+            beside: ("curl", other["records_per_s"]),
+            goal: isOverLine ? Row.Goal(limit: 0.9, isOfRatio: true, isLeast: true) : nil
+        )
+        guard !isOverLine else { return [speed] }
+        return [
+            speed, Row("CPU, \(title)", "us/record", own["cpu_us_per_record"]),
+            Row("on the wire, \(title)", "B/record", (bodies["body_bytes"] ?? 0) / Double(rows)),
+        ]
     }
 }
 
@@ -103,15 +94,7 @@ extension UploadResult {
         text += "curl posts the same bodies from files, made and compressed beforehand\n"
         text += link > 0 ? "over a line of \(link) Mbit/s\n" : "over loopback as it is\n"
         for one in cases { text += Self.section(one) }
-        text += "\n" + QueueReport.line("goal", "measured", "limit", "met")
-        for goal in goals {
-            text += QueueReport.line(
-                goal.name,
-                QueueReport.text(goal.measured),
-                "\(QueueReport.text(goal.limit)) \(goal.unit)",
-                goal.isMet ? "yes" : "NO"
-            )
-        }
+        text += "\n" + Row.table(summary)
         return text
     }
 
@@ -156,8 +139,7 @@ extension UploadResult {
             $0.field("link_mbit", Int64(link))
             $0.key("cases")
             $0.array { for one in cases { Self.write(one, to: &$0) } }
-            $0.key("goals")
-            $0.array { for goal in goals { Self.write(goal, to: &$0) } }
+            Row.write(summary, to: &$0)
         }
         return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
@@ -177,16 +159,6 @@ extension UploadResult {
                 }
             }
             object.field("ratio", one.ratio)
-        }
-    }
-
-    private static func write(_ goal: Goal, to json: inout JSONText) {
-        json.object {
-            $0.field("name", goal.name)
-            $0.field("measured", goal.measured)
-            $0.field("limit", goal.limit)
-            $0.field("unit", goal.unit)
-            $0.field("met", goal.isMet)
         }
     }
 }

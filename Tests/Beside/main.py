@@ -157,7 +157,7 @@ class Run:
         self.progress("done")
         table.show(results, self.arguments.kills, self.arguments.cuts, is_own_disk)
         if self.arguments.json:
-            self.arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+            self.arguments.json.write_text(json.dumps({"bench": "beside", "peers": results, "rows": table.rows(results)}) + "\n")
         return 0 if self.is_good() else 1
 
 

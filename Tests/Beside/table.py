@@ -1,4 +1,9 @@
 """What was measured as one table, and where another is ahead of Waypost."""
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Bench"))
+from rows import row  # noqa: E402
 
 # Name in the figures, heading, how it is shown, whether less is better.
 SPEED = (
@@ -55,6 +60,22 @@ def ahead(results):
         if better:
             lines.append(f"  {TITLES[name]}: Waypost {text(name, form, own[name])}; {', '.join(better)}")
     return lines
+
+
+def rows(results):
+    """For each figure `put` beside the best of the others, for `waypost-bench all`."""
+    own = next((result["speed"] for result in results if result["name"] == "waypost" and "speed" in result), {})
+    made = []
+    for name, _, _, is_less in SPEED:
+        others = [(result["speed"][name], result["name"]) for result in results
+                  if result["name"] not in ("waypost", "sightings") and result.get("speed", {}).get(name)]
+        if name not in own or not others:
+            continue
+        best, who = min(others) if is_less else max(others)
+        scale = 1e-6 if name in ("private", "resident") else 1
+        unit = "MB" if scale < 1 else "a second" if name.endswith("per_s") else "B" if name == "bytes" else "us"
+        made.append(row(TITLES[name], unit, own[name] * scale, (who, best * scale), 1, of_ratio=True, at_least=not is_less))
+    return made
 
 
 def notes(results):

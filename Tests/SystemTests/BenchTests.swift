@@ -38,7 +38,7 @@ import Testing
         #expect(drain["at_100_resident_peak_bytes"] ?? 0 > 0)
         let journal = try #require(json["journal"] as? [String: Double])
         #expect(journal["journal_peak_bytes"] ?? 0 > 0)
-        #expect((json["goals"] as? [[String: Any]])?.isEmpty == false)
+        #expect((json["rows"] as? [[String: Any]])?.isEmpty == false)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
     }
 
@@ -78,7 +78,7 @@ import Testing
         #expect(result.status == 0)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
         let json = try JSONSerialization.jsonObject(with: result.output) as? [String: Any]
-        #expect((json?["goals"] as? [[String: Any]])?.isEmpty == false)
+        #expect((json?["rows"] as? [[String: Any]])?.isEmpty == false)
         return try #require(json?["cases"] as? [[String: Any]])
     }
 

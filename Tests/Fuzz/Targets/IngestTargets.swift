@@ -101,27 +101,47 @@ private final class HTTPFuzzServer: @unchecked Sendable {
     }
 
     private func exchange(_ input: [UInt8]) -> [UInt8] {
-        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let number = connected()
         defer { close(number) }
-        var limit = timeval(tv_sec: 60, tv_usec: 0)
-        setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isConnected = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        precondition(isConnected)
         _ = input.withUnsafeBytes { send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         shutdown(number, Int32(SHUT_WR))
         var answer: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 4096)
-        while case let count = recv(number, &block, block.count, 0), count > 0 {
+        while case let count = received(number, &block), count > 0 {
             answer += block.prefix(count)
         }
         return answer
+    }
+
+    private func connected() -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        while true {
+            let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var limit = timeval(tv_sec: 60, tv_usec: 0)
+            setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+            let code = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            if code == 0 { return number }
+            // At thousands a second the ports of those before may all be in use still.
+            let why = errno
+            close(number)
+            if why != EINTR && why != EADDRNOTAVAIL {
+                fatalError("the server takes no connection: \(String(cString: strerror(why)))")
+            }
+        }
+    }
+
+    /// libFuzzer's own timer interrupts a call that has a time limit, whatever sigaction(2) said (signal(7)).
+    private func received(_ number: Int32, _ block: inout [UInt8]) -> Int {
+        while true {
+            let count = recv(number, &block, block.count, 0)
+            if count >= 0 || errno != EINTR { return count }
+        }
     }
 }

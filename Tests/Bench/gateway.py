@@ -1,0 +1,131 @@
+"""The real gateway with all its sources connected, for benches: what is started, and what /proc says of it."""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "Tests/Torture"))
+from microphone import Microphone  # noqa: E402
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Bench:
+    def __init__(self, build, directory):
+        self.build = build
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="wpidle-", dir=directory))
+        self.children = []
+
+    def start(self, name, *command, **environment):
+        log = open(self.folder / f"{name}.log", "wb")
+        child = subprocess.Popen(
+            [str(part) for part in command], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            start_new_session=True, env={**os.environ, **environment})
+        self.children.append(child)
+        return child
+
+    def wait_for(self, what, condition, limit=30):
+        end = time.monotonic() + limit
+        while not (found := condition()):
+            if time.monotonic() > end:
+                for log in self.folder.glob("*.log"):
+                    print(f"--- {log.name}\n{log.read_text(errors='replace')[-500:]}", file=sys.stderr)
+                sys.exit(f"idle: {what} did not come up in {limit} s")
+            time.sleep(0.1)
+        return found
+
+    def said(self, name, words):
+        text = (self.folder / f"{name}.log").read_text(errors="replace")
+        return text.split(words, 1)[1].split()[0].rstrip(",") if words in text else None
+
+    def end(self):
+        for child in reversed(self.children):
+            try:
+                os.killpg(child.pid, signal.SIGTERM)
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_sound(self):
+        library = self.folder / "libsoundfaults.so"
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-O2", "-o", library, ROOT / "Tests/FieldFaults/soundfaults.c", "-lasound", "-lm"],
+            check=True)
+        Microphone(self.folder, library)
+        return {"ALSA_CONFIG_PATH": str(self.folder / "asound.conf")}
+
+    def start_all(self):
+        gps = free_port()
+        self.start("gpsd", shutil.which("gpsd") or "/usr/sbin/gpsd", "-N", "-n", "-F", self.folder / "gpsd.sock", "-S", gps)
+        python = ROOT / ".build/tools/bin/python3"
+        self.start("beacons", python, ROOT / "Tests/Peers/beacons.py", "--quiet")
+        (self.folder / "tokens").write_text("idle-token\n")
+        self.start(
+            "receiver", self.build / "waypost-receiver", "--listen", "127.0.0.1:0",
+            "--data", self.folder / "received", "--tokens", self.folder / "tokens")
+        hci = self.wait_for("the controller", lambda: self.said("beacons", "listening on "))
+        receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on "))
+        environment = self.start_sound()
+        token = self.folder / "token"
+        token.write_text("idle-token\n")
+        token.chmod(0o600)
+        (self.folder / "waypost.toml").write_text(f"""
+state_directory = "{self.folder}/state"
+runtime_directory = "{self.folder}/run"
+[upload]
+required = false
+endpoint = "{receiver}/api/ingest"
+token_file = "{token}"
+[beacons]
+source = "h4:127.0.0.1:{hci}"
+[location]
+gpsd = "127.0.0.1:{gps}"
+[audio]
+device = "mic"
+""")
+        return self.start(
+            "waypost", self.build / "waypost", "run", "--config", self.folder / "waypost.toml", **environment)
+
+    def status(self):
+        return subprocess.run(
+            [self.build / "waypost", "status", "--config", self.folder / "waypost.toml"],
+            capture_output=True, text=True).stdout
+
+
+def switches(pid):
+    """Voluntary context switches by thread: {tid: (name, count)}."""
+    counts = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        counts[task.name] = fields["Name"], int(fields["voluntary_ctxt_switches"])
+    return counts
+
+
+def written(directory):
+    """Bytes that the disk under a folder was given so far, and requests; None where it is no disk (Documentation/block/stat)."""
+    device = os.stat(directory).st_dev
+    try:
+        fields = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(fields[6]) * 512, int(fields[4])
+
+
+def memory(pid):
+    """Bytes of its own that the kernel cannot take back, and resident (proc(5), smaps_rollup)."""
+    lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    sizes = {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":") for line in lines)}
+    return sizes["Private_Dirty"], sizes["Rss"]

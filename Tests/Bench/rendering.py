@@ -1,0 +1,93 @@
+"""Measured figures as Markdown, and where they stand in the documents."""
+import json
+import pathlib
+import re
+
+from rows import text
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FILES = (ROOT / "README.md", ROOT / "deploy/README.md")
+MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
+
+TITLES = {
+    "queue": "records into the queue, beside a C loop that inserts the same rows", "upload": "a backlog to a server on the same machine",
+    "line": "a backlog over a line of 10 Mbit/s", "audio": "sound, beside each codec's own tool",
+    "idle": "all three sources quiet, files in memory", "disk": "all three sources quiet, files on a disk",
+    "drain": "while a backlog goes out", "receiver": "a thousand gateways on one receiver, 64 at a time, beside nginx storing the bodies",
+    "page": "the pages of 1,000 devices",
+}
+
+
+def rendered(document, known):
+    """The document with each block as it should be, and names that nothing is known of."""
+    missing = [name for _, name, _ in MARK.findall(document) if name not in known]
+    return MARK.sub(lambda match: match[1] + known.get(match[2], "") + match[3], document), missing
+
+
+def blocks():
+    """All blocks by their names."""
+    figures = json.loads((HERE / "figures.json").read_text())
+    beside = json.loads((HERE / "beside.json").read_text())
+    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "beside": others(beside["peers"]),
+            "summary": summary(figures)}
+
+
+def table(heading, lines):
+    made = ["| " + " | ".join(heading) + " |", "| " + " | ".join("---" for _ in heading) + " |"]
+    return "\n".join(made + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"
+
+
+def machine(figures):
+    known = figures["machine"]
+    packaged = "; memory and wake-ups as packaged" if figures["is_packaged"] else ""
+    return f"{known['cpu']}, {known['cores']} cores, {known['file_system']} on a {known['disk']}, {figures['date']}{packaged}.\n"
+
+
+def costs(figures):
+    lines = []
+    for part, title in TITLES.items():
+        if part not in figures["parts"]:
+            continue
+        lines.append([f"**{title}**", "", "", "", ""])
+        for one in figures["parts"][part]["rows"]:
+            beside = f"{text(one['baseline'])} ({one['against']})" if "against" in one else ""
+            goal = one.get("goal", "").replace("<=", "≤").replace(">=", "≥") + ("" if one.get("met", True) else ", **missed**")
+            lines.append([f"{one['what']}, {one['unit']}", text(one["ours"]), beside, text(one.get("ratio")), goal])
+    return machine(figures) + "\n" + table(["what", "Waypost", "beside", "ratio", "goal"], lines)
+
+
+def growth(part):
+    made = []
+    for title, name in (("rows", "by_rows"), ("beacons", "by_beacons")):
+        lines = [[f"{size[title]:,}", *(text(size[key]) for key in
+                 ("ingest_cpu_us", "start_ms", "status_ms", "batch_cpu_us", "retention_cpu_us"))] for size in part[name]]
+        made.append(table([title, "ingest, CPU µs a row", "start, ms", "status, ms", "batch, CPU µs a record",
+                           "retention, CPU µs a row"], lines))
+    return "\n".join(made)
+
+
+def others(peers):
+    lines = []
+    for peer in peers:
+        if "missing" in peer:
+            continue
+        speed = peer.get("speed", {})
+        accounts = [f"{peer[phase]['lost']:,}, {peer[phase]['doubled']:,}" if phase in peer else "–" for phase in ("kills", "cuts")]
+        figures = [text(speed[name] / scale) if speed.get(name) else "–" for name, scale in
+                   (("cpu_in_us", 1), ("cpu_out_us", 1), ("bytes", 1), ("private", 1e6), ("resident", 1e6),
+                    ("in_per_s", 1), ("out_per_s", 1))]
+        lines.append([f"{peer['title']} ({peer['version']})", *figures, *accounts])
+    kills, cuts = (next((peer[phase]["tried"] for peer in peers if phase in peer), 0) for phase in ("kills", "cuts"))
+    return table(["", "CPU µs a record: in", "out", "bytes at the disk a record", "private MB", "resident MB", "records/s in",
+                  "out", f"lost, doubled: {kills} kill -9", f"{cuts} power cuts"], lines)
+
+
+def summary(figures):
+    """One sentence for the first page."""
+    def of(part, what):
+        return text(next(one["ours"] for one in figures["parts"][part]["rows"] if one["what"].startswith(what)))
+    return (f"With all three sources it keeps {of('idle', 'memory of its own')} MB for itself ({of('idle', 'memory resident')} resident, with the "
+            f"system's libraries),\nwakes {of('disk', 'wake-ups')} times a second, and a sighting costs "
+            f"{of('queue', 'CPU of the whole path, at full speed')} µs of CPU on a PC and {of('queue', 'bytes at the disk')} bytes of the disk "
+            "([more](deploy/README.md#what-it-costs)).\n")

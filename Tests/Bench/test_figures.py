@@ -1,0 +1,32 @@
+"""The documents say what was measured, and a figure that was changed by hand is noticed."""
+import re
+import unittest
+
+from rendering import FILES, MARK, blocks, rendered
+
+
+class Figures(unittest.TestCase):
+    def test_documents_say_what_was_measured(self):
+        known = blocks()
+        for path in FILES:
+            document = path.read_text()
+            wanted, missing = rendered(document, known)
+            self.assertEqual(missing, [], path)
+            self.assertTrue(wanted == document, f"{path} has other figures than were measured: Tests/Bench/figures writes them")
+
+    def test_every_block_stands_somewhere(self):
+        used = {name for path in FILES for _, name, _ in MARK.findall(path.read_text())}
+        self.assertEqual(used, set(blocks()))
+
+    def test_changed_figure_is_noticed(self):
+        known = blocks()
+        for name, block in known.items():
+            digit = re.search(r"\d", block)
+            other = block[:digit.start()] + str((int(digit[0]) + 1) % 10) + block[digit.end():]
+            document = f"<!-- figures: {name} -->\n{other}<!-- /figures -->"
+            self.assertNotEqual(rendered(document, known)[0], document)
+            self.assertEqual(rendered("<!-- figures: none -->\n<!-- /figures -->", known)[1], ["none"])
+
+
+if __name__ == "__main__":
+    unittest.main()
