@@ -197,7 +197,10 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
-            exclude: ["all", "drain", "figures", "gateway.py", "idle", "page", "peers", "rendering.py", "rows.py", "test_figures.py"],
+            exclude: [
+                "all", "drain", "figures", "gateway.py", "idle", "instructions", "page", "peers",
+                "rendering.py", "rows.py", "test_figures.py",
+            ],
             swiftSettings: strict
         ),
 

@@ -98,11 +98,20 @@ package struct SystemClock: HostClock {
 extension Duration {
     /// The whole duration in nanoseconds; saturates at the ends of Int64 (292 years).
     package var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return seconds < 0 ? .min : .max }
-        return scaled &+ attoseconds / 1_000_000_000
+        // `_high` and `_low` are public words of a frozen struct: `components` divides 128 bits twice, and each sighting
+        // comes here some ten times.
+        if _high == 0 { return Int64(_low / Self.attoseconds) }
+        let isNegative = _high < 0
+        let low = isNegative ? 0 &- _low : _low
+        let high = UInt64(bitPattern: isNegative ? ~_high &+ (_low == 0 ? 1 : 0) : _high)
+        // Twice as much does not fit.
+        guard high < Self.attoseconds / 2 else { return isNegative ? .min : .max }
+        let magnitude = Int64(Self.attoseconds.dividingFullWidth((high, low)).quotient)
+        return isNegative ? -magnitude : magnitude
     }
+
+    /// Of a nanosecond.
+    private static let attoseconds: UInt64 = 1_000_000_000
 
     package var milliseconds: Int64 { nanoseconds / 1_000_000 }
 

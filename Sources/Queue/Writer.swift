@@ -222,7 +222,12 @@ package final class Writer {
 
     /// Gives out the next number of a live stream.
     func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
-        if memory.live[stream]?.hasSeed != true { try storeSeed(stream) }
+        // Looked up once where it can be: each sighting comes here.
+        if let next = memory.live[stream]?.takeSeeded(bytes) {
+            openBytes += bytes
+            return next
+        }
+        try storeSeed(stream)
         openBytes += bytes
         return memory.live[stream, default: StreamCounters()].take(bytes)
     }
@@ -259,6 +264,9 @@ package final class Writer {
 }
 
 extension StreamCounters {
+    /// nil before the stream has a seed.
+    fileprivate mutating func takeSeeded(_ size: Int) -> Int64? { hasSeed ? take(size) : nil }
+
     /// The next number, for a record of so many bytes.
     fileprivate mutating func take(_ size: Int) -> Int64 {
         next += 1

@@ -131,6 +131,7 @@ extension Side {
         switch self {
         case .queue: "Waypost, sightings into the queue"
         case .path: "Waypost, the whole path"
+        case .capture: "the capture"
         case .typed: "C, the same rows"
         case .json: "C, JSON rows"
         case .fill: "Waypost, a backlog"

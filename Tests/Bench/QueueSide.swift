@@ -121,6 +121,12 @@ enum QueueSide {
         }
     }
 
+    /// Writes the capture of the whole path, and no more: what is not the path's.
+    static func capture(_ task: SideTask) throws -> Figures {
+        try CaptureFile.write(to: task.database + ".btsnoop", rows: task.rows)
+        return Figures()
+    }
+
     /// The whole path: a controller's bytes, parsed, decoded, filtered, and into the queue.
     static func path(_ task: SideTask) throws -> Figures {
         let capture = task.database + ".btsnoop"

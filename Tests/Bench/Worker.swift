@@ -9,6 +9,7 @@ import Upload
 enum Side: String, ExpressibleByArgument, CaseIterable {
     case queue
     case path
+    case capture
     case typed
     case json
     case fill
@@ -25,6 +26,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
         switch self {
         case .queue: return try QueueSide.accept(task)
         case .path: return try QueueSide.path(task)
+        case .capture: return try QueueSide.capture(task)
         case .typed: return try BaselineSide.typed(task)
         case .json: return try BaselineSide.json(task)
         case .fill: return try BacklogSide.fill(task)

@@ -257,7 +257,7 @@ import Testing
 
 func gzip(_ data: Data) -> Data {
     var stream = z_stream()
-    _ = waypost_deflate_start(&stream, 6, 31)
+    _ = waypost_deflate_start(&stream, 6, 31, Z_DEFAULT_STRATEGY)
     defer { deflateEnd(&stream) }
     var input = Array(data)
     var output = [UInt8](repeating: 0, count: data.count + 1024)

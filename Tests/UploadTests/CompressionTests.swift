@@ -247,6 +247,23 @@ import Upload
         #expect(choice.current == .none)
         #expect(CompressionChoice(.gzip).current == .gzip)
     }
+
+    /// Sound is small already; what base64 added is given back, and silence is nearly nothing.
+    @Test func sound_losesItsBase64_andComesBackWhole() throws {
+        var random = SeededRandom(seed: 1)
+        let sound = (0..<90_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+        for (bytes, limit) in [(sound, 92_000), ([UInt8](repeating: 0, count: 90_000), 1000)] {
+            let text = Array(Data(bytes).base64EncodedString().utf8)
+            var compressor = PieceCompressor(.gzip, isSound: true)
+            var small: [UInt8] = []
+            for start in stride(from: 0, to: text.count, by: 8192) {
+                small += try compressor.take(Array(text[start..<min(start + 8192, text.count)]))
+            }
+            small += try compressor.take([], isLast: true)
+            #expect(small.count < limit)
+            #expect(try Array(gunzip(small)) == text)
+        }
+    }
 }
 
 /// Undoes zstd.

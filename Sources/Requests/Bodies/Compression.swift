@@ -10,9 +10,9 @@ package enum Compression: String, Sendable, CaseIterable {
     package var contentEncoding: String? { self == .none ? nil : rawValue }
 
     /// A compressor for one pass over a body; nil where bytes go out as they are.
-    func compressor() throws -> (any BodyCompressor)? {
+    func compressor(isSound: Bool) throws -> (any BodyCompressor)? {
         switch self {
-        case .gzip: try GzipStream()
+        case .gzip: try GzipStream(isSound: isSound)
         case .zstd: try ZstdStream()
         case .none: nil
         }
@@ -22,15 +22,18 @@ package enum Compression: String, Sendable, CaseIterable {
 /// Compresses a body's pieces, or passes them on as they are.
 package struct PieceCompressor {
     package let compression: Compression
+    private let isSound: Bool
     private var compressor: (any BodyCompressor)?
 
-    package init(_ compression: Compression) {
+    /// `isSound`: most of it is sound in base64.
+    package init(_ compression: Compression, isSound: Bool = false) {
         self.compression = compression
+        self.isSound = isSound
     }
 
     /// What comes out for a piece, which may be nothing; with the last piece, all that is left.
     package mutating func take(_ piece: [UInt8], isLast: Bool = false) throws -> [UInt8] {
-        compressor = try compressor ?? compression.compressor()
+        compressor = try compressor ?? compression.compressor(isSound: isSound)
         guard let compressor else { return piece }
         var output: [UInt8] = []
         try compressor.append(piece, to: &output)

@@ -6,11 +6,15 @@ package final class GzipStream: BodyCompressor {
     private let stream: UnsafeMutablePointer<z_stream>
     private let block = CompressedBlock()
 
-    package init() throws {
+    /// For one body.
+    ///
+    /// `isSound`: base64 of what a codec has made small already, in which nothing repeats but silence. So nothing else is
+    /// looked for; the codes alone give back what base64 added (RFC 1951, section 3.2.2).
+    package init(isSound: Bool = false) throws {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
         // 15 + 16: the largest window, in a gzip wrapper (zlib.h, deflateInit2).
-        let code = waypost_deflate_start(stream, 6, 31)
+        let code = waypost_deflate_start(stream, 6, 31, isSound ? Z_RLE : Z_DEFAULT_STRATEGY)
         guard code == Z_OK else { throw Self.error(code) }
     }
 

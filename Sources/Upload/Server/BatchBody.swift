@@ -94,7 +94,7 @@ package final class BatchBody {
             self.body = body
             records = body.batch.first...body.batch.last
             position = body.batch.first
-            compressor = PieceCompressor(body.compression)
+            compressor = PieceCompressor(body.compression, isSound: body.batch.stream == .audio)
         }
 
         /// The next piece (never empty), or nil at the end.

@@ -28,7 +28,7 @@ package final class BodyDraft {
     ) throws {
         self.range = range
         self.envelope = envelope
-        compressor = PieceCompressor(compression)
+        compressor = PieceCompressor(compression, isSound: range.stream == .audio)
         last = range.first
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
         try keep(envelope.opening())

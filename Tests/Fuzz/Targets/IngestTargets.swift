@@ -121,7 +121,13 @@ private final class HTTPFuzzServer: @unchecked Sendable {
         while true {
             let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var limit = timeval(tv_sec: 60, tv_usec: 0)
-            setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+            setsockopt(
+                number,
+                SOL_SOCKET,
+                SO_RCVTIMEO,
+                &limit,
+                socklen_t(MemoryLayout<timeval>.size)
+            )
             let code = withUnsafePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                     connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
