@@ -198,7 +198,8 @@ let package = Package(
             ],
             path: "Tests/Bench",
             exclude: [
-                "all", "drain", "figures", "gateway.py", "idle", "instructions", "page", "peers",
+                "air", "all", "drain", "figures", "gateway.py", "idle", "instructions", "page",
+                "peers",
                 "rendering.py", "rows.py", "test_figures.py",
             ],
             swiftSettings: strict

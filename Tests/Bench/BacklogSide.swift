@@ -65,9 +65,13 @@ enum BacklogSide {
         _ reader: Reader,
         _ stream: Stream,
         _ compression: Compression,
-        limit: Int = 8 << 20
+        limit: Int = 8 << 20,
+        records: Int = 0
     ) throws -> (Batch, BodyDraft)? {
-        guard let range = queue.pending(stream) else { return nil }
+        guard let pending = queue.pending(stream) else { return nil }
+        var some = pending
+        if records > 0 { some.last = min(some.last, some.first + Int64(records) - 1) }
+        let range = some
         let draft = try BodyDraft(
             range,
             limit: limit,
@@ -95,7 +99,9 @@ enum BacklogSide {
 
     private static func envelope(_ stream: Stream) -> Envelope {
         Envelope(
-            streamName: stream == .audio ? "linux_alsa_audio" : "linux_bluez_beacons",
+            streamName: stream == .audio
+                ? "linux_alsa_audio"
+                : stream == .location ? "linux_gpsd_location" : "linux_bluez_beacons",
             deviceID: "00000000-0000-4000-8000-000000000000"
         )
     }

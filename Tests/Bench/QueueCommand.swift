@@ -139,6 +139,7 @@ extension Side {
         case .drain: "Waypost, draining"
         case .journal: "Waypost, the journal under a reader"
         case .sound: "Waypost, a backlog of sound"
+        case .site: "a site's records"
         case .upload: "Waypost, uploading"
         case .bodies: "Waypost, bodies into files"
         case .curl: "curl, the finished bodies"

@@ -63,7 +63,7 @@ struct UploadCommand: ParsableCommand {
             let database = "\(scratch.path)/pending.sqlite"
             Output.progress("making \(rows) \(stream.unit)")
             let fill = SideTask(database: database, rows: rows, rowsPerCommit: 0)
-            _ = try workers.run(stream == .audio ? .sound : .fill, fill)
+            _ = try workers.run(stream == .audio ? .sound : .site, fill)
             for compression in chosen.isEmpty ? [.gzip, .zstd, .none] : chosen {
                 var task = fill
                 task.endpoint = sink.endpoint

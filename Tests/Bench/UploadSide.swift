@@ -46,12 +46,13 @@ enum UploadSide {
         }
     }
 
-    /// Two seconds of Opus as far as size and entropy go: 100 packets of 60 bytes.
-    private static func segment(_ random: inout SeededRandom) -> [UInt8] {
+    /// Two seconds of Opus as far as size and entropy go: 100 packets of 60 bytes, some more and some less, as Opus' are.
+    static func segment(_ random: inout SeededRandom) -> [UInt8] {
         var data: [UInt8] = []
         for _ in 0..<100 {
-            data += [60, 0]
-            for _ in 0..<60 { data.append(UInt8(truncatingIfNeeded: random.next())) }
+            let count = UInt8(truncatingIfNeeded: 50 + random.next() % 21)
+            data += [count, 0]
+            for _ in 0..<count { data.append(UInt8(truncatingIfNeeded: random.next())) }
         }
         return data
     }
@@ -93,6 +94,8 @@ enum UploadSide {
     }
 
     /// Writes the bodies that `upload` would send into files: the path of the database, a number, `.body`.
+    ///
+    /// `rowsPerCommit`: the most records of one, if not 0.
     static func bodies(_ task: SideTask) throws -> Figures {
         let queue = try task.queue()
         defer { queue.close() }
@@ -104,7 +107,8 @@ enum UploadSide {
                 reader,
                 task.stream,
                 task.compression,
-                limit: task.maxBatchBytes
+                limit: task.maxBatchBytes,
+                records: task.rowsPerCommit
             ) {
                 count += 1
                 guard let body = try draft.body(of: batch, task.compression) else { break }

@@ -8,7 +8,7 @@ struct WaypostBench: ParsableCommand {
         abstract: "Measure Waypost on this machine, beside plain C and curl doing the same.",
         subcommands: [
             QueueCommand.self, UploadCommand.self, AudioCommand.self, FleetCommand.self,
-            ReceiverCommand.self, GrowthCommand.self, AllCommand.self,
+            ReceiverCommand.self, GrowthCommand.self, MonthCommand.self, AllCommand.self,
             WorkerCommand.self,
         ]
     )

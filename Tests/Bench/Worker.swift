@@ -17,6 +17,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
     case drain
     case journal
     case sound
+    case site
     case upload
     case bodies
     case curl
@@ -34,6 +35,7 @@ enum Side: String, ExpressibleByArgument, CaseIterable {
         case .drain: return try BacklogSide.drain(task)
         case .journal: return try JournalSide.run(task)
         case .sound: return try UploadSide.fillSound(task)
+        case .site: return try SiteSide.fill(task)
         case .upload: return try UploadSide.upload(task)
         case .bodies: return try UploadSide.bodies(task)
         case .curl: return try CurlSide.post(task)
@@ -59,6 +61,7 @@ struct WorkerCommand: ParsableCommand {
     @Option(help: "Where uploads go.") var endpoint = ""
     @Option(help: "gzip, zstd or none.") var compression = Compression.gzip.rawValue
     @Flag(help: "Upload sound, not sightings.") var audio = false
+    @Flag(help: "Upload fixes, not sightings.") var fixes = false
     @Option(help: "Megabits a second that the server takes.") var link = 0
     @Option(help: "Bytes of a body before compression.") var maxBatchBytes = 8 << 20
 
@@ -70,7 +73,7 @@ struct WorkerCommand: ParsableCommand {
             isLive: live,
             endpoint: endpoint,
             compression: Compression(rawValue: compression) ?? .gzip,
-            stream: audio ? .audio : .beacons,
+            stream: audio ? .audio : fixes ? .location : .beacons,
             maxBatchBytes: maxBatchBytes,
             link: link
         )

@@ -12,7 +12,9 @@ MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTAL
 
 TITLES = {
     "queue": "records into the queue, beside a C loop that inserts the same rows", "upload": "a backlog to a server on the same machine",
-    "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s", "audio": "sound, beside each codec's own tool",
+    "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s",
+    "month": "a site's first day on the card: 10 sightings a second, a fix each 10 s, Opus all day",
+    "audio": "sound, beside each codec's own tool",
     "idle": "all three sources quiet, files in memory", "disk": "all three sources quiet, files on a disk",
     "drain": "while a backlog goes out", "receiver": "a thousand gateways on one receiver, 64 at a time, beside nginx storing the bodies",
     "page": "the pages of 1,000 devices",
@@ -29,7 +31,8 @@ def blocks():
     """All blocks by their names."""
     figures = json.loads((HERE / "figures.json").read_text())
     beside = json.loads((HERE / "beside.json").read_text())
-    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "beside": others(beside["peers"]),
+    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "air": air(figures["parts"]["air"]),
+            "beside": others(beside["peers"]),
             "summary": summary(figures)}
 
 
@@ -65,6 +68,11 @@ def growth(part):
         made.append(table([title, "ingest, CPU µs a row", "start, ms", "status, ms", "batch, CPU µs a record",
                            "retention, CPU µs a row"], lines))
     return "\n".join(made)
+
+
+def air(part):
+    lines = [[what, *(text(size) for size in sizes)] for what, sizes in part["megabytes"].items()]
+    return table(["MB a day, an upload each", *part["ways"]], lines)
 
 
 def others(peers):

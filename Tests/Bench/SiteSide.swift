@@ -1,0 +1,60 @@
+// Records as a site has them: no two moments, signals or readings follow from those before.
+import Glibc
+import Host
+import Queue
+import Streams
+
+enum SiteSide {
+    /// Ten sightings a second at moments drawn at random, of the bench's forty beacons; asked for fixes, one each ten seconds.
+    ///
+    /// Signals go up and down by some dB, readings and the place wander; a chip's noise is what compresses worst.
+    static func fill(_ task: SideTask) throws -> Figures {
+        let cycle = try Workload.sightings()
+        let queue = try task.queue()
+        var random = SeededRandom(seed: 7)
+        var (milliseconds, next) = (0.0, 0.0)
+        var place = (latitude: 47.0, longitude: 8.0)
+        for _ in 0..<task.rows {
+            // Exponential pauses: each beacon is heard without regard to the others.
+            milliseconds += -log(1 - Double.random(in: 0..<1, using: &random)) * 100
+            let stamp = Workload.start.advanced(by: .milliseconds(Int64(milliseconds)))
+            var sighting = cycle[Int.random(in: cycle.indices, using: &random)]
+            sighting.stamp = stamp
+            sighting.rssi = sighting.rssi.map {
+                max(-100, $0 + Int.random(in: -4...4, using: &random))
+            }
+            while !queue.hasRoom { usleep(200) }
+            queue.accept(sighting)
+            guard task.stream == .location, milliseconds >= next else { continue }
+            next += 10_000
+            place.latitude += Double.random(in: -2e-5...2e-5, using: &random)
+            place.longitude += Double.random(in: -2e-5...2e-5, using: &random)
+            queue.accept(fix(stamp, place.latitude, place.longitude, &random))
+        }
+        try queue.perform { _ in }
+        queue.close()
+        return Figures()
+    }
+
+    private static func fix(
+        _ stamp: Stamp,
+        _ latitude: Double,
+        _ longitude: Double,
+        _ random: inout SeededRandom
+    ) -> Fix {
+        var fix = Fix(
+            stamp: stamp,
+            mode: .threeDimensional,
+            latitude: (latitude * 1e9).rounded() / 1e9,
+            longitude: (longitude * 1e9).rounded() / 1e9
+        )
+        fix.receiverTime = stamp.wall
+        fix.altitude = 512 + Double(Int.random(in: 0...3000, using: &random)) / 1000
+        fix.speed = Double(Int.random(in: 0...300, using: &random)) / 1000
+        fix.course = Double(Int.random(in: 0...35_999, using: &random)) / 100
+        fix.horizontalAccuracy = Double(Int.random(in: 2000...4000, using: &random)) / 1000
+        fix.verticalAccuracy = Double(Int.random(in: 4000...8000, using: &random)) / 1000
+        fix.satellites = Int.random(in: 6...12, using: &random)
+        return fix
+    }
+}
