@@ -16,7 +16,39 @@ package struct QuarantineList {
     package var text: String {
         guard !batches.isEmpty else { return "nothing in quarantine\n" }
         let head = "ID      STREAM                        RECORDS  TRIES  WHEN\n"
-        return head + batches.map { lines($0).joined(separator: "\n") + "\n" }.joined()
+        let shown = runs.prefix(Self.mostRuns)
+        let rest = batches.count - shown.reduce(0) { $0 + $1.count }
+        let tail = rest > 0 ? "and \(rest) more batches: --json has all of them\n" : ""
+        return head + shown.flatMap(lines).map { $0 + "\n" }.joined() + tail
+    }
+
+    /// What a terminal is given at most.
+    private static let mostRuns = 100
+
+    /// Batches in a row of one stream that were refused with the same words: a server that refuses everything refuses each
+    /// record by itself.
+    private var runs: [ArraySlice<QuarantinePage.Entry>] {
+        var runs: [ArraySlice<QuarantinePage.Entry>] = []
+        for (place, batch) in batches.enumerated() {
+            if let last = runs.last?.last, last.stream == batch.stream,
+                last.message == batch.message
+            {
+                runs[runs.count - 1] = batches[runs[runs.count - 1].startIndex...place]
+            } else {
+                runs.append(batches[place...place])
+            }
+        }
+        return runs
+    }
+
+    /// The first of a run, and how many are as it is.
+    private func lines(_ run: ArraySlice<QuarantinePage.Entry>) -> [String] {
+        guard let first = run.first, let last = run.last else { return [] }
+        guard run.count > 1 else { return lines(first) }
+        let records = run.dropFirst().reduce(0) { $0 + $1.records }
+        return lines(first) + [
+            "\(Self.indent)and \(run.count - 1) more as this one, up to \(last.number): \(records) records"
+        ]
     }
 
     private func lines(_ batch: QuarantinePage.Entry) -> [String] {

@@ -41,6 +41,25 @@ import Testing
         #expect(QuarantineList([]).text == "nothing in quarantine\n")
     }
 
+    /// Five thousand refused with the same words are one story; five thousand stories are not all told to a terminal.
+    @Test func floodOfRefusals_isToldInFewLines() {
+        func batches(_ words: (Int) -> String) -> [QuarantinePage.Entry] {
+            (1...5000).map { number in
+                var one = entry(words(number))
+                one.number = Int64(number)
+                return one
+            }
+        }
+        let same = QuarantineList(batches { _ in "HTTP 400: no" } + [entry("HTTP 422: other")]).text
+        #expect(same.split(separator: "\n").count < 12)
+        let records = 4999 * entry("").records
+        #expect(same.contains("and 4999 more as this one, up to 5000: \(records) records\n"))
+        #expect(same.contains("HTTP 422: other"))
+        let many = QuarantineList(batches { "HTTP 400: record \($0)" }).text
+        #expect(many.hasSuffix("and 4900 more batches: --json has all of them\n"))
+        #expect(many.split(separator: "\n").count < 500)
+    }
+
     @Test func listAsJSON_hasEveryField() throws {
         let json = QuarantineList([entry("a \"word\"")]).json
         let object = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
