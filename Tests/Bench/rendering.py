@@ -10,6 +10,9 @@ ROOT = HERE.parent.parent
 FILES = (ROOT / "README.md", ROOT / "deploy/README.md")
 MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
+# Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
+HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
+
 TITLES = {
     "queue": "records into the queue, beside a C loop that inserts the same rows", "upload": "a backlog to a server on the same machine",
     "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s",
@@ -31,7 +34,7 @@ def blocks():
     """All blocks by their names."""
     figures = json.loads((HERE / "figures.json").read_text())
     beside = json.loads((HERE / "beside.json").read_text())
-    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "air": air(figures["parts"]["air"]),
+    return {"costs": costs(figures), "growth": growth(figures["parts"]["growth"]), "boards": boards(figures), "air": air(figures["parts"]["air"]),
             "beside": others(beside["peers"]),
             "summary": summary(figures)}
 
@@ -75,6 +78,20 @@ def air(part):
     return table(["MB a day, an upload each", *part["ways"]], lines)
 
 
+def boards(figures):
+    """What a board would need: the machine's figures by how much slower 7-Zip is there."""
+    def of(part, what):
+        return next(one["ours"] for one in figures["parts"][part]["rows"] if one["what"].startswith(what))
+    pace, opus, both = of("queue", "CPU of the whole path, at a site"), of("audio", "an hour of sound as opus"), of("upload", "CPU in and out")
+    lines = []
+    for name, mips in (("this machine", HERE_MIPS), *BOARDS.items()):
+        times = HERE_MIPS / mips
+        lines.append([name, f"{mips:,}", text(pace * times), f"{pace * times * 10 / 1e4:.2f} %", text(opus * times),
+                      f"{opus * times / 36:.2f} %", text(both * times)])
+    return table(["", "7-Zip, MIPS a thread", "µs a sighting at a site's pace", "of a core, 10 a second", "s an hour of Opus", "of a core",
+                  "µs a record in and out, full speed"], lines)
+
+
 def others(peers):
     lines = []
     for peer in peers:
@@ -95,6 +112,6 @@ def summary(figures):
     """One sentence for the first page."""
     def of(part, what):
         return text(next(one["ours"] for one in figures["parts"][part]["rows"] if one["what"].startswith(what)))
-    return (f"All of it takes {of('idle', 'memory of its own')} MB of memory ({of('idle', 'memory resident')} with the system's libraries), "
+    return (f"As packaged it takes {of('idle', 'memory of its own')} MB of memory ({of('idle', 'memory resident')} with the system's libraries), "
             f"{of('disk', 'wake-ups')} wake-ups a second, and {of('queue', 'CPU of the whole path, at full')} µs of a PC's "
             f"time a sighting ([more](deploy/README.md#what-it-costs)).\n")
