@@ -148,17 +148,33 @@ package struct JSONText {
         }
     }
 
-    /// Whether no byte needs an escape.
-    ///
-    /// The loop never ends early: so the compiler can check many bytes at once.
+    /// Whether no byte needs an escape: eight of them at a time, for an upload looks at each byte of each name and value.
     private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
-        var found: UInt8 = 0
-        for byte in utf8 {
-            found |= byte < 0x20 ? 1 : 0
-            found |= byte == UInt8(ascii: "\"") ? 1 : 0
-            found |= byte == UInt8(ascii: "\\") ? 1 : 0
+        let bytes = UnsafeRawBufferPointer(utf8)
+        guard bytes.count >= 8 else { return bytes.allSatisfy(Self.isPlain) }
+        var at = 0
+        while at + 8 <= bytes.count {
+            guard isPlain(bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) else {
+                return false
+            }
+            at += 8
         }
-        return found == 0
+        // The last eight, some of them once more.
+        return isPlain(bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+
+    /// A byte below 0x20, or one that is none after it was compared, borrows from its own highest bit.
+    private static func isPlain(_ word: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+        let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+        let below = (word &- ones &* 0x20) & ~word
+        return (below | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash)
+            & (ones &* 0x80) == 0
     }
 
     private mutating func escape(_ utf8: UnsafeBufferPointer<UInt8>) {

@@ -107,4 +107,30 @@ import Testing
                 == #"{"a\"b":"\u0001\u000a\\é","n":null,"d":-0.05,"e":0.1234567,"list":["x",1]}"#
         )
     }
+
+    /// Text is looked at eight bytes at a time: what must be escaped may stand at any place of any length.
+    @Test func json_escapesAtEachPlace() {
+        let units =
+            (0..<128).map { String(UnicodeScalar(UInt8($0))) } + ["é", "\u{80}", "\u{FFFF}", "🐝"]
+        for length in 1...25 {
+            for place in 0..<length {
+                for unit in units {
+                    let before = String(repeating: "!", count: place)
+                    let after = String(repeating: "~", count: length - place - 1)
+                    var json = JSONText()
+                    json.value(before + unit + after)
+                    let byte = unit.utf8.first ?? 0
+                    let hex = String(byte, radix: 16)
+                    let escaped =
+                        byte < 0x20
+                        ? "\\u00\(hex.count == 1 ? "0" : "")\(hex)"
+                        : unit == "\"" || unit == "\\" ? "\\\(unit)" : unit
+                    guard json.bytes == Array("\"\(before)\(escaped)\(after)\"".utf8) else {
+                        Issue.record("\(unit.debugDescription) at \(place) of \(length)")
+                        return
+                    }
+                }
+            }
+        }
+    }
 }
