@@ -37,8 +37,10 @@ import Testing
         var sent = 0
         // While points are under way; after they were kept and before that was noted; while nothing is taken.
         for (round, words) in ["hang", "cut", "503", "hang ok", "cut ok"].enumerated() {
+            // Before: the receiver may already give it what is left of the round before, which would not come anew.
+            let points = influx.points.count
             try influx.does(words)
-            let (points, requests) = (influx.points.count, influx.requests.count)
+            let requests = influx.requests.count
             for batch in 0..<4 {
                 let ids = (0..<50).map { "r\(round)-\(batch)-\($0)" }
                 try send(receiver, ids, device: "d\(batch % 2)")

@@ -54,12 +54,19 @@ struct InfluxStub {
                 note("requests", b"refuse\\n")
                 continue
             stream = client.makefile("rb")
-            first, length, token = stream.readline().decode(), 0, ""
-            while (line := stream.readline().strip()) != b"":
-                name, _, value = line.decode().partition(": ")
-                length = int(value) if name.lower() == "content-length" else length
-                token = value if name.lower() == "authorization" else token
-            body = stream.read(length)
+            try:
+                first, length, token = stream.readline().decode(), 0, ""
+                while (line := stream.readline().strip()) != b"":
+                    name, _, value = line.decode().partition(": ")
+                    length = int(value) if name.lower() == "content-length" else length
+                    token = value if name.lower() == "authorization" else token
+                body = stream.read(length)
+            except OSError:
+                first = ""
+            # The client was killed before it had asked.
+            if not first:
+                client.close()
+                continue
             lines = body.split(b"\\n")
             note("requests", f"{word} {first.split(' ')[1]} {len(lines)} {token}\\n".encode())
             if word == "hang" or len(body) < length:
