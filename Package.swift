@@ -199,8 +199,7 @@ let package = Package(
             path: "Tests/Bench",
             exclude: [
                 "air", "all", "drain", "figures", "gateway.py", "idle", "instructions", "page",
-                "peers",
-                "rendering.py", "rows.py", "test_figures.py",
+                "peers", "rendering.py", "rows.py", "test_figures.py",
             ],
             swiftSettings: strict
         ),

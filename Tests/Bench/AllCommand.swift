@@ -15,19 +15,20 @@ struct AllCommand: ParsableCommand {
     var options: [String] = []
 
     mutating func run() throws {
-        let program = try Self.program()
-        let script = try Self.script(above: program)
-        var arguments = (["python3", "-B", script, "--build", Self.folder(of: program)] + options)
+        let build = try Self.programs()
+        let script = try Self.script(above: build)
+        var arguments = (["python3", "-B", script, "--build", build] + options)
             .map { strdup($0) }
         arguments.append(nil)
         execvp("python3", arguments)
         throw BenchFailure("python3: \(String(cString: strerror(errno)))")
     }
 
-    private static func program() throws -> String {
+    /// The folder that this program was built into, with the others.
+    static func programs() throws -> String {
         guard let path = realpath("/proc/self/exe", nil) else { throw SystemError.last("realpath") }
         defer { free(path) }
-        return String(cString: path)
+        return folder(of: String(cString: path))
     }
 
     private static func folder(of path: String) -> String {
@@ -35,13 +36,13 @@ struct AllCommand: ParsableCommand {
     }
 
     /// The source tree is some folders above what was built from it.
-    private static func script(above program: String) throws -> String {
-        var place = folder(of: program)
+    private static func script(above build: String) throws -> String {
+        var place = build
         while !place.isEmpty {
             let script = "\(place)/Tests/Bench/all"
             if access(script, R_OK) == 0 { return script }
             place = folder(of: place)
         }
-        throw BenchFailure("\(program): no Tests/Bench/all above it; run it where it was built")
+        throw BenchFailure("\(build): no Tests/Bench/all above it; run it where it was built")
     }
 }

@@ -64,7 +64,7 @@ struct AudioCommand: ParsableCommand {
             let name = "\(codec)" + String(repeating: " ", count: max(0, 5 - "\(codec)".count))
             Output.write("\(name)  \(columns.joined(separator: " "))\n")
         }
-        if json { Output.write(Self.report(rows)) }
+        if json { Output.write(Row.report("audio", rows)) }
     }
 
     private static func toolName(_ codec: AudioCodec) -> String {
@@ -73,15 +73,6 @@ struct AudioCommand: ParsableCommand {
         case .flac: "flac"
         case .aac, .wav: "C"
         }
-    }
-
-    private static func report(_ rows: [Row]) -> String {
-        var json = JSONText()
-        json.object {
-            $0.field("bench", "audio")
-            Row.write(rows, to: &$0)
-        }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     /// CPU of the way that the daemon's sound takes, read in tenths of a second; and the bytes it stored.

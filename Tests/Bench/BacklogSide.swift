@@ -68,10 +68,8 @@ enum BacklogSide {
         limit: Int = 8 << 20,
         records: Int = 0
     ) throws -> (Batch, BodyDraft)? {
-        guard let pending = queue.pending(stream) else { return nil }
-        var some = pending
-        if records > 0 { some.last = min(some.last, some.first + Int64(records) - 1) }
-        let range = some
+        guard var range = queue.pending(stream) else { return nil }
+        if records > 0 { range.last = min(range.last, range.first + Int64(records) - 1) }
         let draft = try BodyDraft(
             range,
             limit: limit,
@@ -80,7 +78,8 @@ enum BacklogSide {
             reader: reader
         )
         let last = draft.last
-        return try queue.perform { try $0.freeze(range, through: last) }.map { ($0, draft) }
+        return try queue.perform { [range] in try $0.freeze(range, through: last) }
+            .map { ($0, draft) }
     }
 
     /// The body of a batch, as after a restart.
@@ -98,12 +97,12 @@ enum BacklogSide {
     }
 
     private static func envelope(_ stream: Stream) -> Envelope {
-        Envelope(
-            streamName: stream == .audio
-                ? "linux_alsa_audio"
-                : stream == .location ? "linux_gpsd_location" : "linux_bluez_beacons",
-            deviceID: "00000000-0000-4000-8000-000000000000"
-        )
+        Envelope(streamName: wire(stream), deviceID: "00000000-0000-4000-8000-000000000000")
+    }
+
+    /// Its name on the wire by default.
+    static func wire(_ stream: Stream) -> String {
+        StreamList()[stream]?.wire ?? stream.name
     }
 
     /// All of a body; its length.

@@ -32,18 +32,9 @@ struct BodyServer {
     }
 
     static func receiver(_ folder: String) throws -> BodyServer {
-        var path = [CChar](repeating: 0, count: 4096)
-        let count = readlink("/proc/self/exe", &path, path.count - 1)
-        let own = String(
-            decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) },
-            as: UTF8.self
-        )
-        let program = own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(
-            separator: "/"
-        )
         let words = [
-            program + "/waypost-receiver", "--listen", "127.0.0.1:0", "--data", folder + "/data",
-            "--quiet",
+            try AllCommand.programs() + "/waypost-receiver", "--listen", "127.0.0.1:0", "--data",
+            folder + "/data", "--quiet",
         ]
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw SystemError.last("pipe") }

@@ -122,9 +122,7 @@ struct GrowthReport {
     }
 
     var json: String {
-        var json = JSONText()
-        json.object { json in
-            json.field("bench", "growth")
+        Row.report("growth", summary) { json in
             machine.write(to: &json)
             for (title, sizes) in [("by_rows", byRows), ("by_beacons", byBeacons)] {
                 json.key(title)
@@ -132,9 +130,7 @@ struct GrowthReport {
                     for size in sizes { Self.write(size, to: &json) }
                 }
             }
-            Row.write(summary, to: &json)
         }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     /// The largest beside the smallest: what grows with the logarithm of the size grows by no more than that.

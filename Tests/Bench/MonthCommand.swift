@@ -90,14 +90,10 @@ struct MonthCommand: ParsableCommand {
     }
 
     private static func report(_ rows: [Row], _ sizes: [Double]) -> String {
-        var json = JSONText()
-        json.object {
-            $0.field("bench", "month")
+        Row.report("month", rows) {
             $0.key("database_bytes")
             $0.array { json in for size in sizes { json.raw("\(Int(size))") } }
-            Row.write(rows, to: &$0)
         }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 }
 
@@ -124,15 +120,7 @@ private struct Month {
                 appVersion: "bench"
             )
         )
-        // Segments of two seconds, chunks of thirty, two of them shared.
-        run = AudioRun(
-            id: queue.newRunID(),
-            codec: .opus,
-            rate: 16_000,
-            device: "bench",
-            preskip: 104
-        )
-        queue.begin(run)
+        run = UploadSide.beginRun(queue)
     }
 
     /// Bytes of the file.
@@ -156,7 +144,11 @@ private struct Month {
         queue.close()
         let connection = try Connection(path: path, access: .readOnly)
         let left = try connection.integer("SELECT count(*) FROM sightings") ?? 0
-        guard left <= records else { throw BenchFailure("\(path): \(left) sightings are left") }
+        // What is kept, and an hour more: an upload each five minutes, and then the purge's pace.
+        let kept = (retention + .seconds(3600)).components.seconds * 10
+        guard left <= kept else {
+            throw BenchFailure("\(path): \(left) sightings are left, \(kept) are kept")
+        }
     }
 
     private mutating func sighting() {
@@ -180,15 +172,7 @@ private struct Month {
     }
 
     private mutating func segment() {
-        queue.accept(
-            Segment(
-                run: run.id,
-                frames: 32_000,
-                start: clock.stamp(),
-                meanSquare: 0.01,
-                data: UploadSide.segment(&random)
-            )
-        )
+        queue.accept(UploadSide.segment(of: run, at: clock.stamp(), &random))
     }
 
     /// Everything that waits, in batches as large as an upload's.

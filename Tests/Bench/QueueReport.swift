@@ -40,9 +40,7 @@ struct QueueReport {
 extension QueueReport {
     /// One object on one line.
     var json: String {
-        var json = JSONText()
-        json.object {
-            $0.field("bench", "queue")
+        Row.report("queue", summary) {
             machine.write(to: &$0)
             $0.field("rows", Int64(rows))
             $0.field("rounds", Int64(rounds))
@@ -55,14 +53,12 @@ extension QueueReport {
                 Self.write(sides, rhythm, to: &$0)
             }
             $0.key("journal")
-            Self.write(journal, to: &$0)
+            journal.write(to: &$0)
             if let backlog {
                 $0.key("backlog")
                 Self.write(backlog, to: &$0)
             }
-            Row.write(summary, to: &$0)
         }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     private static func write(
@@ -75,20 +71,12 @@ extension QueueReport {
             for side in [Side.queue, .path, .typed, .json] {
                 guard let figures = sides[side] else { continue }
                 $0.key(side == .typed ? "c" : side == .json ? "c_json" : side.rawValue)
-                write(figures, to: &$0)
+                figures.write(to: &$0)
             }
             for side in [Side.queue, .path] {
                 guard let own = sides[side], let base = sides[.typed] else { continue }
                 $0.key("\(side)_ratio")
                 write(own, over: base, to: &$0)
-            }
-        }
-    }
-
-    private static func write(_ figures: Figures, to json: inout JSONText) {
-        json.object { object in
-            for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
-                object.field(name, value)
             }
         }
     }
@@ -106,11 +94,11 @@ extension QueueReport {
         json.object {
             $0.field("records", Int64(backlog.records))
             $0.key("fill")
-            write(backlog.fill, to: &$0)
+            backlog.fill.write(to: &$0)
             $0.key("open")
-            write(backlog.open, to: &$0)
+            backlog.open.write(to: &$0)
             $0.key("drain")
-            write(backlog.drain, to: &$0)
+            backlog.drain.write(to: &$0)
         }
     }
 }

@@ -108,9 +108,7 @@ struct ReceiverCommand: ParsableCommand {
     }
 
     private func report(_ sides: [(name: String, figures: Figures)]) -> String {
-        var json = JSONText()
-        json.object {
-            $0.field("bench", "receiver")
+        Row.report("receiver", summary(sides)) {
             for (name, number) in [
                 ("gateways", gateways), ("rounds", rounds), ("records", records),
             ] {
@@ -118,16 +116,10 @@ struct ReceiverCommand: ParsableCommand {
             }
             for (name, figures) in sides {
                 $0.key(name)
-                $0.object {
-                    for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
-                        $0.field(name, value)
-                    }
-                }
+                figures.write(to: &$0)
             }
             $0.field("ratio", ratio(sides))
-            Row.write(summary(sides), to: &$0)
         }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     private func summary(_ sides: [(name: String, figures: Figures)]) -> [Row] {

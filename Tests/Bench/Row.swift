@@ -73,11 +73,21 @@ struct Row {
         }
     }
 
-    /// The member `rows` of a command's object.
-    static func write(_ rows: [Row], to json: inout JSONText) {
-        json.key("rows")
-        json.array { json in
-            for row in rows { row.write(to: &json) }
+    /// What a command prints with `--json`: one object on one line, `more` of it before its rows.
+    static func report(
+        _ bench: String,
+        _ rows: [Row],
+        more: (inout JSONText) -> Void = { _ in }
+    ) -> String {
+        var json = JSONText()
+        json.object { json in
+            json.field("bench", bench)
+            more(&json)
+            json.key("rows")
+            json.array { json in
+                for row in rows { row.write(to: &json) }
+            }
         }
+        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 }

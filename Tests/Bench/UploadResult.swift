@@ -130,18 +130,14 @@ extension UploadResult {
 extension UploadResult {
     /// One object on one line.
     var json: String {
-        var json = JSONText()
-        json.object {
-            $0.field("bench", "upload")
+        Row.report("upload", summary) {
             machine.write(to: &$0)
             $0.field("rounds", Int64(rounds))
             $0.field("batch_mib", Int64(batch))
             $0.field("link_mbit", Int64(link))
             $0.key("cases")
             $0.array { for one in cases { Self.write(one, to: &$0) } }
-            Row.write(summary, to: &$0)
         }
-        return String(decoding: json.bytes, as: UTF8.self) + "\n"
     }
 
     private static func write(_ one: Case, to json: inout JSONText) {
@@ -152,11 +148,7 @@ extension UploadResult {
             object.field("compression", one.compression.rawValue)
             for (name, figures) in [("bodies", one.bodies), ("waypost", own), ("curl", other)] {
                 object.key(name)
-                object.object {
-                    for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
-                        $0.field(name, value)
-                    }
-                }
+                figures.write(to: &object)
             }
             object.field("ratio", one.ratio)
         }

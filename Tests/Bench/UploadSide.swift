@@ -14,28 +14,14 @@ enum UploadSide {
     static func fillSound(_ task: SideTask) throws -> Figures {
         try Figures.measure(rows: task.rows) { _ in
             let queue = try task.queue()
-            let run = AudioRun(
-                id: queue.newRunID(),
-                codec: .opus,
-                rate: 16_000,
-                device: "bench",
-                preskip: 104
-            )
-            queue.begin(run)
+            let run = beginRun(queue)
             var random = SeededRandom(seed: 1)
             // Each chunk shares its first segment with the one before.
             for index in 0...(task.rows * (run.chunkSegments - run.overlapSegments)) {
                 // What one transaction holds is bounded: a microphone gives no more.
                 if index % 100 == 99 { try queue.perform { _ in } }
-                queue.accept(
-                    Segment(
-                        run: run.id,
-                        frames: 32_000,
-                        start: Workload.start.advanced(by: .seconds(2 * index)),
-                        meanSquare: 0.01,
-                        data: segment(&random)
-                    )
-                )
+                let start = Workload.start.advanced(by: .seconds(2 * index))
+                queue.accept(segment(of: run, at: start, &random))
             }
             // Not ended: what is left over would be one short chunk more.
             let made = try queue.flushed().pending(.audio)?.last ?? 0
@@ -46,15 +32,29 @@ enum UploadSide {
         }
     }
 
+    /// Sound in chunks of thirty seconds, two of which are shared with the one before.
+    static func beginRun(_ queue: Queue) -> AudioRun {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .opus,
+            rate: 16_000,
+            device: "bench",
+            preskip: 104
+        )
+        queue.begin(run)
+        return run
+    }
+
     /// Two seconds of Opus as far as size and entropy go: 100 packets of 60 bytes, some more and some less, as Opus' are.
-    static func segment(_ random: inout SeededRandom) -> [UInt8] {
+    static func segment(of run: AudioRun, at start: Stamp, _ random: inout SeededRandom) -> Segment
+    {
         var data: [UInt8] = []
         for _ in 0..<100 {
             let count = UInt8(truncatingIfNeeded: 50 + random.next() % 21)
             data += [count, 0]
             for _ in 0..<count { data.append(UInt8(truncatingIfNeeded: random.next())) }
         }
-        return data
+        return Segment(run: run.id, frames: 32_000, start: start, meanSquare: 0.01, data: data)
     }
 
     /// Sends everything that is pending.
@@ -143,7 +143,7 @@ extension SideTask {
         DestinationSettings(
             transport: TransportSettings(endpoint: endpoint, userAgent: "waypost-bench"),
             deviceID: "00000000-0000-4000-8000-000000000000",
-            streamNames: [.beacons: "linux_bluez_beacons", .audio: "linux_alsa_audio"],
+            streamNames: [.beacons, .audio].reduce(into: [:]) { $0[$1] = BacklogSide.wire($1) },
             compression: compression,
             token: { "bench" }
         )

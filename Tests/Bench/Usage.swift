@@ -1,6 +1,7 @@
 // What a process has used: time, CPU, bytes written, memory.
 import Glibc
 import Host
+import Streams
 import Synchronization
 
 /// The kernel's figures for this process at one moment.
@@ -101,6 +102,15 @@ struct Figures {
     /// A line a figure.
     var text: String {
         values.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+    }
+
+    /// An object of them.
+    func write(to json: inout JSONText) {
+        json.object { object in
+            for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+                object.field(name, value)
+            }
+        }
     }
 
     init() {}
