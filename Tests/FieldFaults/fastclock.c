@@ -91,8 +91,6 @@ int main(int count, char **words) {
 #else
 
 enum { TIMERS = 4096 };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int step_timer = -1;
 // The clock behind each timer, and the moment of it that the timer is set to; 0: none.
 static clockid_t timers[TIMERS];
 static int64_t moments[TIMERS];
@@ -100,6 +98,9 @@ static int64_t moments[TIMERS];
 #define REAL(name) static __typeof__(name) *real_##name
 REAL(timerfd_create); REAL(timerfd_settime); REAL(pthread_cond_timedwait); REAL(pthread_cond_clockwait); REAL(adjtimex);
 REAL(clock_gettime); REAL(pthread_clockjoin_np); REAL(sem_timedwait); REAL(pthread_mutex_timedlock); REAL(ppoll); REAL(pselect); REAL(epoll_pwait);
+
+#define STEP_MS control->step_ms
+#include "steps.h"
 
 static int64_t kernel(clockid_t clock) {
     struct timespec t;
@@ -363,26 +364,8 @@ int timerfd_create(clockid_t clock, int flags) {
     return fd;
 }
 
-// A timer that is to tell of steps (TFD_TIMER_CANCEL_ON_SET) hears nothing of ours from the kernel: a thread lets it
-// expire when the clock is stepped.
-static void *tell_of_steps(void *unused) {
-    (void)unused;
-    for (int64_t seen = control->step_ms;;) {
-        struct timespec pause = {.tv_nsec = 20000000};
-        syscall(SYS_nanosleep, &pause, 0);
-        if (control->step_ms == seen) continue;
-        seen = control->step_ms;
-        struct itimerspec now = {.it_value = {.tv_nsec = 1}};
-        pthread_mutex_lock(&lock);
-        if (step_timer >= 0) real_timerfd_settime(step_timer, 0, &now, 0);
-        pthread_mutex_unlock(&lock);
-    }
-    return 0;
-}
-
 int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
     READY;
-    static int is_telling;
     struct itimerspec to = {.it_interval = span(whole(&value->it_interval))};
     clockid_t clock = fd >= 0 && fd < TIMERS ? timers[fd] : CLOCK_MONOTONIC;
     int is_off = !value->it_value.tv_sec && !value->it_value.tv_nsec;
@@ -390,13 +373,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct it
     if (!is_off) to.it_value = is_moment ? moment(clock, whole(&value->it_value)) : span(whole(&value->it_value));
     if (fd >= 0 && fd < TIMERS)
         moments[fd] = is_moment && !is_off && !(flags & TFD_TIMER_CANCEL_ON_SET) ? whole(&value->it_value) : 0;
-    if (flags & TFD_TIMER_CANCEL_ON_SET) {
-        pthread_mutex_lock(&lock);
-        step_timer = fd;
-        pthread_t thread;
-        if (!is_telling) is_telling = pthread_create(&thread, 0, tell_of_steps, 0) == 0;
-        pthread_mutex_unlock(&lock);
-    }
+    watch_timer(fd, flags);
     return real_timerfd_settime(fd, flags, &to, old);
 }
 

@@ -64,13 +64,15 @@ static volatile struct control *control = &none;
 static int log_file = -1;
 static uint64_t log_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int step_timer = -1;
 
 #define REAL(name) static __typeof__(name) *real_##name
 REAL(open); REAL(open64); REAL(openat); REAL(close); REAL(read); REAL(pread); REAL(pread64); REAL(write);
 REAL(pwrite); REAL(pwrite64); REAL(writev); REAL(ftruncate); REAL(ftruncate64); REAL(fallocate);
 REAL(posix_fallocate); REAL(fsync); REAL(fdatasync); REAL(rename); REAL(link); REAL(unlink);
 REAL(adjtimex); REAL(timerfd_settime);
+
+#define STEP_MS control->clock_offset_ms
+#include "steps.h"
 
 static uint64_t boottime(void) {
     struct timespec t;
@@ -340,32 +342,8 @@ int adjtimex(struct timex *state) {
     return code;
 }
 
-// A timer that is to tell of steps (TFD_TIMER_CANCEL_ON_SET) hears nothing of ours from the kernel: a thread
-// lets it expire when the offset changes.
-static void *tell_of_steps(void *unused) {
-    (void)unused;
-    for (int64_t seen = control->clock_offset_ms;;) {
-        struct timespec pause = {.tv_nsec = 20000000};
-        syscall(SYS_nanosleep, &pause, 0);
-        if (control->clock_offset_ms == seen) continue;
-        seen = control->clock_offset_ms;
-        struct itimerspec now = {.it_value = {.tv_nsec = 1}};
-        pthread_mutex_lock(&lock);
-        if (step_timer >= 0) real_timerfd_settime(step_timer, 0, &now, 0);
-        pthread_mutex_unlock(&lock);
-    }
-    return 0;
-}
-
 int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
     READY;
-    static int is_telling;
-    if ((flags & TFD_TIMER_CANCEL_ON_SET) && control != &none) {
-        pthread_mutex_lock(&lock);
-        step_timer = fd;
-        pthread_t thread;
-        if (!is_telling) is_telling = pthread_create(&thread, 0, tell_of_steps, 0) == 0;
-        pthread_mutex_unlock(&lock);
-    }
+    if (control != &none) watch_timer(fd, flags);
     return real_timerfd_settime(fd, flags, value, old);
 }
