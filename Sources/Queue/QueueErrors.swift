@@ -1,4 +1,5 @@
-// Why the queue does not take something.
+// Why the queue does not take something, or cannot give it.
+package import Streams
 
 /// The queue is closed, or has no database for now, while something wanted it.
 package struct QueueClosed: Error, CustomStringConvertible {
@@ -17,4 +18,24 @@ package struct QueueFull: Error, CustomStringConvertible {
     package var description: String {
         "the queue is full: the disk refuses or is too slow; try again later"
     }
+}
+
+/// A record is not where it should be: nothing of its batch may be sent as it is.
+package struct RecordMissing: Error, Sendable, Equatable, CustomStringConvertible {
+    package var stream: Stream
+    package var sequence: Int64
+    package var why: String
+
+    package init(stream: Stream, sequence: Int64, why: String) {
+        self.stream = stream
+        self.sequence = sequence
+        self.why = why
+    }
+
+    package var description: String { "record \(sequence) of \(stream): \(why)" }
+}
+
+/// The live database is damaged, which says nothing of the older one that was to be read beside it.
+package struct LiveDatabaseDamaged: Error {
+    package var why: String
 }

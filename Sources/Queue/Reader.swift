@@ -3,26 +3,6 @@ internal import Host
 internal import SQLite
 package import Streams
 
-/// A record is not where it should be: nothing of its batch may be sent as it is.
-package struct RecordMissing: Error, Sendable, Equatable, CustomStringConvertible {
-    package var stream: Stream
-    package var sequence: Int64
-    package var why: String
-
-    package init(stream: Stream, sequence: Int64, why: String) {
-        self.stream = stream
-        self.sequence = sequence
-        self.why = why
-    }
-
-    package var description: String { "record \(sequence) of \(stream): \(why)" }
-}
-
-/// The live database is damaged, which says nothing of the older one that was to be read beside it.
-package struct LiveDatabaseDamaged: Error {
-    package var why: String
-}
-
 /// The live database beside one that was set aside; a box, because an optional connection cannot be borrowed.
 final class LiveDatabase {
     private let connection: Connection
