@@ -9,9 +9,9 @@ import sys
 import tempfile
 import time
 
+from microphone import Microphone
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "Tests/Torture"))
-from microphone import Microphone  # noqa: E402
 
 
 def free_port():
@@ -122,10 +122,3 @@ def written(directory):
     except FileNotFoundError:
         return None
     return int(fields[6]) * 512, int(fields[4])
-
-
-def memory(pid):
-    """Bytes of its own that the kernel cannot take back, and resident (proc(5), smaps_rollup)."""
-    lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-    sizes = {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":") for line in lines)}
-    return sizes["Private_Dirty"], sizes["Rss"]

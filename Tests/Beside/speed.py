@@ -1,14 +1,12 @@
 """In while the server is away, out when it is back: CPU, bytes at the disk, memory and rates of a peer's own processes."""
-import os
-import pathlib
 import subprocess
 import threading
 import time
 
 from account import read
 from peer import wait
+from process import cpu, memory
 
-TICK = os.sysconf("SC_CLK_TCK")
 # A peer that takes longer than this is measured over what it did until then.
 LIMIT = 25
 
@@ -30,22 +28,18 @@ class Meter:
         private = resident = 0
         for pid in self.peer.pids():
             try:
-                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-                self.used[pid] = int(fields[11]) + int(fields[12])
-                rollup = dict(line.split(":") for line in
-                              pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
+                self.used[pid] = cpu(pid)
+                own, whole = memory(pid)
             except (OSError, ValueError, IndexError):
                 continue
-            sizes = {name: int(value.split()[0]) * 1024 for name, value in rollup.items()}
-            # What the system cannot take back: neither the program's own pages nor the libraries'.
-            private += sizes["Private_Dirty"]
-            resident += sizes["Rss"]
+            private += own
+            resident += whole
         self.private, self.resident = max(self.private, private), max(self.resident, resident)
 
     def cpu(self):
         """Seconds of CPU so far."""
         self.sample()
-        return sum(self.used.values()) / TICK
+        return sum(self.used.values())
 
     def settle(self, limit=15):
         """Waits until the peer does nothing more: a second with hardly any CPU."""

@@ -1,6 +1,7 @@
 """What is looked at each hour of the fast clock, and how it went on."""
 import os
-import pathlib
+
+from process import cpu, memory
 
 MB, KB = 1 << 20, 1 << 10
 BACKLOG = 0.2
@@ -21,15 +22,9 @@ class Series:
 def figures(pid):
     """What /proc says of a process: None when it is not there."""
     try:
-        folder = pathlib.Path(f"/proc/{pid}")
-        fields = {}
-        for line in (folder / "smaps_rollup").read_text().splitlines()[1:]:
-            name, value = line.split(":")
-            fields[name] = int(value.split()[0]) * KB
-        cpu = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-        return dict(private=fields["Private_Dirty"], resident=fields["Rss"],
-                    descriptors=len(os.listdir(folder / "fd")), threads=len(os.listdir(folder / "task")),
-                    cpu=(int(cpu[11]) + int(cpu[12])) / os.sysconf("SC_CLK_TCK"))
+        private, resident = memory(pid)
+        return dict(private=private, resident=resident, descriptors=len(os.listdir(f"/proc/{pid}/fd")),
+                    threads=len(os.listdir(f"/proc/{pid}/task")), cpu=cpu(pid))
     except (OSError, KeyError, ValueError):
         return None
 
