@@ -8,7 +8,6 @@ import argparse
 import json
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from fastclock import FastClock  # noqa: E402
 from faults import DAY, HOUR, Faults  # noqa: E402
 from place import Site  # noqa: E402
 from plot import draw  # noqa: E402
+from process import exit_with  # noqa: E402
 from samples import Samples  # noqa: E402
 from sources import LATE  # noqa: E402
 from verdict import Verdict, amount, table  # noqa: E402
@@ -236,9 +236,4 @@ def main():
 
 
 if __name__ == "__main__":
-    # So that what has been started is ended and cleared away.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

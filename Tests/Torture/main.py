@@ -5,7 +5,6 @@ Started by deploy/torture, which builds the programs and the library that fails.
 """
 import argparse
 import importlib
-import signal
 import sys
 import traceback
 
@@ -13,6 +12,7 @@ import traceback
 sys.dont_write_bytecode = True
 
 from bench import Settings
+from process import exit_with
 from report import Progress, Row, show
 
 # Each family with its share of the time.
@@ -59,9 +59,4 @@ def main():
 
 
 if __name__ == "__main__":
-    # So that what has been started is ended and cleared away.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

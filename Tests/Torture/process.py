@@ -1,6 +1,8 @@
-"""What the system tells of a process (proc(5))."""
+"""Processes: what the system tells of one (proc(5)), and how a program of ours ends."""
 import os
 import pathlib
+import signal
+import sys
 
 
 def memory(pid):
@@ -14,3 +16,12 @@ def cpu(pid):
     """Seconds of CPU that it has used so far."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def exit_with(main):
+    """Ends with what `main` gives; ended by somebody else, what has been started is ended and cleared away first."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
