@@ -5,7 +5,8 @@ import subprocess
 import time
 
 import diskimage
-from peer import ENDS_WITH_US, Missing, wait
+from bench import ENDS_WITH_US
+from peer import Missing, wait
 
 
 def run(*command):

@@ -7,19 +7,13 @@ import subprocess
 import sys
 import time
 
+from bench import ENDS_WITH_US, free_port
+
 HERE = pathlib.Path(__file__).resolve().parent
-# What we start ends with us, however we end.
-ENDS_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 
 
 class Missing(Exception):
     """A peer that cannot be run here, and why."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait(what, condition, limit=30.0):

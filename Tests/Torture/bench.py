@@ -86,6 +86,12 @@ def wait(what, condition, limit=60.0):
         time.sleep(0.005)
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Bench:
     """A folder with one gateway in it."""
 

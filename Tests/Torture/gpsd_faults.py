@@ -8,7 +8,7 @@ import threading
 import time
 
 import records
-from bench import Bench, ENDS_WITH_US, NeverStarted, wait
+from bench import ENDS_WITH_US, Bench, NeverStarted, free_port, wait
 from listening import Listening
 from report import Row
 
@@ -67,9 +67,7 @@ class Daemon:
     """A real gpsd on a port of its own."""
 
     def __init__(self, folder):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.control = f"{folder}/gpsd.sock"
         self.receiver = Receiver()
         self.process = None
