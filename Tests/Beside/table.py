@@ -1,9 +1,5 @@
 """What was measured as one table, and where another is ahead of Waypost."""
-import pathlib
-import sys
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Bench"))
-from rows import row  # noqa: E402
+from rows import row
 
 # Name in the figures, heading, how it is shown, whether less is better.
 SPEED = (
