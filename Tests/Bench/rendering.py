@@ -3,7 +3,7 @@ import json
 import pathlib
 import re
 
-from rows import text
+from rows import figure, text
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -80,9 +80,9 @@ def air(part):
 
 def boards(figures):
     """What a board would need: the machine's figures by how much slower 7-Zip is there."""
-    def of(part, what):
-        return next(one["ours"] for one in figures["parts"][part]["rows"] if one["what"].startswith(what))
-    pace, opus, both = of("queue", "CPU of the whole path, at a site"), of("audio", "an hour of sound as opus"), of("upload", "CPU in and out")
+    parts = figures["parts"]
+    pace, opus = figure(parts["queue"], "CPU of the whole path, at a site"), figure(parts["audio"], "an hour of sound as opus")
+    both = figure(parts["upload"], "CPU in and out")
     lines = []
     for name, mips in (("this machine", HERE_MIPS), *BOARDS.items()):
         times = HERE_MIPS / mips
@@ -111,7 +111,7 @@ def others(peers):
 def summary(figures):
     """One sentence for the first page."""
     def of(part, what):
-        return text(next(one["ours"] for one in figures["parts"][part]["rows"] if one["what"].startswith(what)))
+        return text(figure(figures["parts"][part], what))
     return (f"As packaged it takes {of('idle', 'memory of its own')} MB of memory ({of('idle', 'memory resident')} with the system's libraries), "
             f"{of('disk', 'wake-ups')} wake-ups a second, and {of('queue', 'CPU of the whole path, at full')} µs of a PC's "
             f"time a sighting ([more](deploy/README.md#what-it-costs)).\n")

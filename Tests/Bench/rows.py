@@ -23,6 +23,11 @@ def save(path, bench, rows, **more):
         path.write_text(json.dumps({"bench": bench, **more, "rows": rows}) + "\n")
 
 
+def figure(part, what):
+    """The first of a bench's figures whose name begins so."""
+    return next(one["ours"] for one in part["rows"] if one["what"].startswith(what))
+
+
 def text(value):
     """Three digits that count."""
     if value is None:
