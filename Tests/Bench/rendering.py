@@ -13,7 +13,8 @@ MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTAL
 # Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
 HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
 
-TITLES = {
+# The parts of the table of costs, in its order.
+COSTS = {
     "queue": "records into the queue, beside a C loop that inserts the same rows", "upload": "a backlog to a server on the same machine",
     "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s",
     "month": "a site's first day on the card: 10 sightings a second, a fix each 10 s, Opus all day",
@@ -52,7 +53,7 @@ def machine(figures):
 
 def costs(figures):
     lines = []
-    for part, title in TITLES.items():
+    for part, title in COSTS.items():
         if part not in figures["parts"]:
             continue
         lines.append([f"**{title}**", "", "", "", ""])
