@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import free_port
+from bench import TOKEN, configuration, free_port, upload
 from microphone import Microphone
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -18,7 +18,15 @@ class Bench:
     def __init__(self, build, directory):
         self.build = build
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="wpidle-", dir=directory))
+        self.file = self.folder / "waypost.toml"
         self.children = []
+
+    def configure(self, server, sources=""):
+        """Uploads go to `server`; a source that is not named is off."""
+        (self.folder / "token").write_text(TOKEN + "\n")
+        (self.folder / "token").chmod(0o600)
+        text = upload(server, self.folder, "5m") + sources
+        self.file.write_text(configuration(self.folder / "state", self.folder / "run", text))
 
     def start(self, name, *command, **environment):
         log = open(self.folder / f"{name}.log", "wb")
@@ -66,37 +74,19 @@ class Bench:
         self.start("gpsd", shutil.which("gpsd") or "/usr/sbin/gpsd", "-N", "-n", "-F", self.folder / "gpsd.sock", "-S", gps)
         python = ROOT / ".build/tools/bin/python3"
         self.start("beacons", python, ROOT / "Tests/Peers/beacons.py", "--quiet")
-        (self.folder / "tokens").write_text("idle-token\n")
+        (self.folder / "tokens").write_text(TOKEN + "\n")
         self.start(
             "receiver", self.build / "waypost-receiver", "--listen", "127.0.0.1:0",
             "--data", self.folder / "received", "--tokens", self.folder / "tokens")
         hci = self.wait_for("the controller", lambda: self.said("beacons", "listening on "))
-        receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on "))
+        receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on http://"))
         environment = self.start_sound()
-        token = self.folder / "token"
-        token.write_text("idle-token\n")
-        token.chmod(0o600)
-        (self.folder / "waypost.toml").write_text(f"""
-state_directory = "{self.folder}/state"
-runtime_directory = "{self.folder}/run"
-[upload]
-required = false
-endpoint = "{receiver}/api/ingest"
-token_file = "{token}"
-[beacons]
-source = "h4:127.0.0.1:{hci}"
-[location]
-gpsd = "127.0.0.1:{gps}"
-[audio]
-device = "mic"
-""")
-        return self.start(
-            "waypost", self.build / "waypost", "run", "--config", self.folder / "waypost.toml", **environment)
+        self.configure(receiver, f'[beacons]\nsource = "h4:127.0.0.1:{hci}"\n[location]\ngpsd = "127.0.0.1:{gps}"\n'
+                                 '[audio]\ndevice = "mic"\n')
+        return self.start("waypost", self.build / "waypost", "run", "--config", self.file, **environment)
 
     def status(self):
-        return subprocess.run(
-            [self.build / "waypost", "status", "--config", self.folder / "waypost.toml"],
-            capture_output=True, text=True).stdout
+        return subprocess.run([self.build / "waypost", "status", "--config", self.file], capture_output=True, text=True).stdout
 
 
 def switches(pid):

@@ -92,6 +92,22 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def configuration(state, run, text):
+    """All of a configuration. `text`: tables and keys; sources that it does not name are off."""
+    for table in ("beacons", "location", "audio"):
+        if f"[{table}]" not in text:
+            text += f"\n[{table}]\nenabled = false\n"
+    if "[upload]" not in text:
+        text += "\n[upload]\nrequired = false\n"
+    return f'state_directory = "{state}"\nruntime_directory = "{run}"\n{text}'
+
+
+def upload(address, folder, interval):
+    """The upload table for a server at `address`; the token is in the folder."""
+    return (f'[upload]\nrequired = false\nendpoint = "http://{address}/api/ingest"\n'
+            f'token_file = "{folder}/token"\ninterval = "{interval}"\n')
+
+
 class Bench:
     """A folder with one gateway in it."""
 
@@ -113,19 +129,11 @@ class Bench:
         self.configure(configuration)
 
     def configure(self, text):
-        """`text`: tables and keys; sources that it does not name are off."""
-        head = f'state_directory = "{self.state}"\nruntime_directory = "{self.run}"\n'
-        for table in ("beacons", "location", "audio"):
-            if f"[{table}]" not in text:
-                text += f"\n[{table}]\nenabled = false\n"
-        if "[upload]" not in text:
-            text += "\n[upload]\nrequired = false\n"
-        self.file.write_text(head + text)
+        """`text`: as `configuration` takes it."""
+        self.file.write_text(configuration(self.state, self.run, text))
 
     def upload(self, address, interval="300ms"):
-        """The upload table for a server at `address`."""
-        return (f'[upload]\nrequired = false\nendpoint = "http://{address}/api/ingest"\n'
-                f'token_file = "{self.folder}/token"\ninterval = "{interval}"\n')
+        return upload(address, self.folder, interval)
 
     def launch(self, faults=False, environment=(), log=None, arguments=()):
         """Starts the gateway and does not wait for it."""
