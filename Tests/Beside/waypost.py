@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 
+from bench import configuration, upload
 from peer import Peer, wait
 
 
@@ -13,29 +14,14 @@ class Waypost(Peer):
     protocol = "intake"
     sink_kind = "waypost"
     promise = "an answer a record, once it is on the disk (waypost-protocol(7))"
-    sources = '[beacons]\nenabled = false\n[stream.site]\nmax_rate = 100000\n'
+    sources = '[stream.site]\nmax_rate = 100000\n'
 
     def configure(self):
         token = self.work / "token"
         token.write_text("bench-token\n")
         token.chmod(0o600)
-        (self.work / "waypost.toml").write_text(f"""
-state_directory = "{self.state}/state"
-runtime_directory = "{self.work}/run"
-{self.more()}
-[upload]
-required = false
-endpoint = "http://127.0.0.1:{self.sink_port}/api/ingest"
-token_file = "{token}"
-interval = "{self.interval}"
-[location]
-enabled = false
-[audio]
-enabled = false
-{self.sources}""")
-
-    def more(self):
-        return ""
+        text = upload(f"127.0.0.1:{self.sink_port}", self.work, self.interval) + self.sources
+        (self.work / "waypost.toml").write_text(configuration(self.state / "state", self.work / "run", text))
 
     def begin(self):
         for name in ("intake", "control.sock"):
