@@ -113,7 +113,7 @@ package final class Reader {
         self.live = live
         kinds = StreamList(with: settings.moreStreams)
         try connection.execute("PRAGMA cache_size=-256")
-        version = try connection.integer("PRAGMA user_version") ?? 0
+        version = try SchemaCheck.version(of: connection)
         sightings = try connection.prepare(
             "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id"
         )

@@ -10,6 +10,12 @@ enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
     static let steps = [version1, version2, version3, version4, version5, version6, version7]
 
+    /// A column of each version that those before it do not have: a number in the header is one bit away from another.
+    static let marks = [
+        "sightings.rssi", "losses.records", "traffic.sent", "survey_track.boot", "sequences.next",
+        "segments.sum", "sightings.sum",
+    ]
+
     static var newest: Int64 { Int64(steps.count) }
 
     /// Opens the writer's connection and brings the database to the newest version.
@@ -45,12 +51,16 @@ enum Schema {
     /// The version that a database has, 0 for a new one; throws for one that is not ours to open.
     private static func version(_ connection: borrowing Connection) throws -> Int64 {
         let version = try connection.integer("PRAGMA user_version") ?? 0
-        // No Waypost will have had so many versions: a damaged header.
-        guard version < 10_000, version >= 0 else {
-            throw SQLiteError(code: 11, message: "schema version \(version)", statement: "")
+        // That the tables are of the newest is checked at each start.
+        if version == newest { return version }
+        let tables = try SchemaCheck.version(of: connection)
+        if version == tables { return version }
+        // A newer Waypost has tables of its own, and none will have had so many versions: a damaged header.
+        guard (newest..<10_000).contains(version), try !SchemaCheck.isOurs(connection) else {
+            let message = "schema version \(version) over tables of \(tables)"
+            throw SQLiteError(code: 11, message: message, statement: "")
         }
-        guard version <= newest else { throw SchemaTooNew(version: version, newest: newest) }
-        return version
+        throw SchemaTooNew(version: version, newest: newest)
     }
 
     static func migrate(_ connection: borrowing Connection) throws {

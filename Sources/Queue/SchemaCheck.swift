@@ -23,6 +23,23 @@ enum SchemaCheck {
         throw SQLiteError(code: 11, message: "not as it was made: \(first)", statement: "")
     }
 
+    /// The version that the tables are of, whatever the header says; 0 for other tables.
+    static func version(of connection: borrowing Connection) throws -> Int64 {
+        let columns = try texts(
+            """
+            SELECT m.name || '.' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+            WHERE m.type='table'
+            """,
+            connection
+        )
+        return Int64((Schema.marks.lastIndex(where: columns.contains) ?? -1) + 1)
+    }
+
+    /// Whether the tables are those of the newest version, but for the user's streams.
+    static func isOurs(_ connection: borrowing Connection) throws -> Bool {
+        try shape(of: connection).filter { !$0.hasPrefix("table user_") } == expected.shape
+    }
+
     private static func declarations(of connection: borrowing Connection) throws -> Set<String> {
         try texts(
             """

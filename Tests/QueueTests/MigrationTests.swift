@@ -85,6 +85,7 @@ import Support
                 try database.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 for step in 0..<Int(version) { try database.execute(Schema.steps[step]) }
                 try database.execute("PRAGMA user_version=\(version)")
+                #expect(try SchemaCheck.version(of: database) == version)
             }
             let queue = try folder.queue()
             queue.accept(testSighting(1))

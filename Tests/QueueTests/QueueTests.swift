@@ -224,7 +224,8 @@ import Testing
     @Test func newerSchema_isRefusedAndLeftAlone() throws {
         let folder = TemporaryFolder()
         try folder.queue().close()
-        try Connection(path: folder.database, access: .readWrite).execute("PRAGMA user_version=99")
+        try Connection(path: folder.database, access: .readWrite)
+            .execute("PRAGMA user_version=99; ALTER TABLE boots ADD COLUMN more TEXT")
         #expect(throws: SchemaTooNew(version: 99, newest: Schema.newest)) { try folder.queue() }
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("PRAGMA user_version") == 99)

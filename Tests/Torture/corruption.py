@@ -288,7 +288,7 @@ class Corruption:
         shutil.copytree(template.state, bench.state)
         path = bench.state / "queue.sqlite"
         connection = records.sqlite3.connect(path)
-        connection.execute("PRAGMA user_version=99")
+        connection.executescript("PRAGMA user_version=99; ALTER TABLE boots ADD COLUMN more TEXT")
         connection.commit()
         connection.close()
         before = hashlib.sha256(path.read_bytes()).digest()
