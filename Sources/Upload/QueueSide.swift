@@ -63,9 +63,11 @@ final class QueueSide {
         )
     }
 
-    /// Records up to a mark that still wait to be taken, in all streams.
-    func left(of mark: AcceptedMark) throws -> Int {
+    /// Records up to a mark that still wait to be taken, in all streams; nil as long as nobody knows what is in a
+    /// database that was set aside.
+    func left(of mark: AcceptedMark) throws -> Int? {
         guard queue.leavings == file else { throw DatabaseReplaced() }
+        guard !queue.setAside.contains(where: { $0.waiting == nil }) else { return nil }
         return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
@@ -115,10 +117,16 @@ final class QueueSide {
         return reader
     }
 
+    /// Whether another database takes the place of the live one, or has taken it, for that.
+    static func isDamage(_ error: any Error) -> Bool {
+        // A table that is not as it should be is damage of the schema.
+        guard let error = error as? SQLiteError else { return error is DatabaseReplaced }
+        return error.isDamage || error.isForeign
+    }
+
     /// Reading or writing failed: a damaged database is replaced, and the next sync reads the new one.
     func failed(_ error: any Error) {
-        // A table that is not as it should be is damage of the schema.
-        if let error = error as? SQLiteError, error.isDamage || error.isForeign {
+        if error is SQLiteError, Self.isDamage(error) {
             queue.reportDamage("\(error)", generation: generation)
         }
         generation = -1

@@ -10,13 +10,16 @@ package struct SyncResult: Codable, Sendable, Equatable {
     package var left: Int?
     /// Records that it set aside because the server refuses them.
     package var quarantined = 0
+    /// A damaged database was set aside, and what it holds is not known yet, but soon; nil for false.
+    package var isSalvaging: Bool?
 
     /// Everything that was accepted before is with the server.
     package var isDone: Bool { left == 0 && quarantined == 0 }
 
-    package init(left: Int? = nil, quarantined: Int = 0) {
+    package init(left: Int? = nil, quarantined: Int = 0, isSalvaging: Bool? = nil) {
         self.left = left
         self.quarantined = quarantined
+        self.isSalvaging = isSalvaging
     }
 }
 
@@ -99,17 +102,24 @@ package final class Sync {
         if reason == .network { destination.networkChanged() }
         book.enter(.uploading)
         var left: Int?
+        var isSalvaging = false
         do {
             left = try sendAll()
-        } catch is DatabaseReplaced {
-            // The next sync begins with what the new database has.
-            side.failed(DatabaseReplaced())
+            isSalvaging = left == nil
         } catch {
             side.failed(error)
-            judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
+            // The next sync begins with what takes the place of a damaged database; no upload failed.
+            isSalvaging = QueueSide.isDamage(error)
+            if !isSalvaging {
+                judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
+            }
         }
         end(left)
-        return SyncResult(left: left, quarantined: judge.quarantined)
+        return SyncResult(
+            left: left,
+            quarantined: judge.quarantined,
+            isSalvaging: isSalvaging ? true : nil
+        )
     }
 
     /// Uploads wait a little for the first synchronisation of the clock after a boot: dates are better then.
@@ -118,8 +128,8 @@ package final class Sync {
         return side.clockIsSynced
     }
 
-    /// Sends batch after batch; returns how many records that were accepted before still wait.
-    private func sendAll() throws -> Int {
+    /// Sends batch after batch; returns how many records that were accepted before still wait, if that is known.
+    private func sendAll() throws -> Int? {
         try destination.begin()
         let mark = try side.mark()
         allowance.open()

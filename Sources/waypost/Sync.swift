@@ -1,6 +1,7 @@
 // `waypost sync`: upload everything that is due, now.
 import ArgumentParser
 import Gateway
+import Glibc
 import Host
 import Upload
 
@@ -24,9 +25,28 @@ struct Sync: ParsableCommand {
     /// A year of seconds: a clock has no room for any number.
     private static let longest = 31_536_000
 
+    /// Until a gateway that salvages is asked again.
+    private static let pause = Duration.milliseconds(500)
+
     mutating func run() throws {
         let configuration = try options.loadToAsk()
         let deadline = SystemClock().now() + .seconds(min(max(1, wait), Self.longest))
+        var (reply, last) = try sync(configuration, until: deadline)
+        // What is in a damaged database goes out, too, as soon as it is known.
+        while reply?.sync?.isSalvaging == true, SystemClock().now() + Self.pause < deadline {
+            usleep(UInt32(Self.pause.milliseconds * 1000))
+            (reply, last) = try sync(configuration, until: deadline)
+        }
+        if Output.isTerminal { Output.write("\r\u{1B}[K") }
+        if let last { Output.write(Self.summary(last)) }
+        throw end(reply, last)
+    }
+
+    /// Has the gateway upload, and follows it to its end.
+    private func sync(
+        _ configuration: Configuration,
+        until deadline: BootInstant
+    ) throws -> (ControlReply?, StatusReport?) {
         let client: ControlClient
         var reply: ControlReply?
         do {
@@ -47,9 +67,7 @@ struct Sync: ParsableCommand {
             now.status.map { showProgress($0) }
             reply = client.next(timeout: deadline - SystemClock().now())
         }
-        if Output.isTerminal { Output.write("\r\u{1B}[K") }
-        if let last { Output.write(Self.summary(last)) }
-        throw end(reply, last)
+        return (reply, last)
     }
 
     /// Says what is not done.
@@ -66,6 +84,8 @@ struct Sync: ParsableCommand {
             )
         }
         switch sync.left {
+        case nil where sync.isSalvaging == true:
+            Output.error("a damaged database was set aside and is read now; ask again in a minute")
         case nil: Output.error("whether anything is left is not known; `waypost status` says why")
         case 0?: break
         case let left?: Output.error("\(left) records that were there before still wait")

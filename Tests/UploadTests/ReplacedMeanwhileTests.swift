@@ -58,10 +58,11 @@ import Upload
         let board = Publisher<UploadReport>()
         let sync: Sync
 
-        init() throws {
-            queue = try Queue(
-                settings: QueueSettings(path: temporary.path + "/q", bootID: "b", appVersion: "1")
-            )
+        init(byHand: Bool = false) throws {
+            let path = temporary.path + "/q"
+            var settings = QueueSettings(path: path, bootID: "b", appVersion: "1")
+            settings.isTurnedByHand = byHand
+            queue = try Queue(settings: settings)
             sync = Sync(
                 settings: UploadSettings { $0.clockPatience = .zero },
                 queue: queue,
@@ -100,6 +101,36 @@ import Upload
         _ = bench.sync.perform(.asked)
         try bench.queue.flushed()
         #expect(bench.queue.generation == 2)
+        bench.queue.close()
+    }
+
+    /// Damage that a sync finds is no failure of the upload; the next one sends what can be read.
+    @Test func damageThatIsFound_isNoFailedUpload() throws {
+        let bench = try Bench()
+        addFixes(5, to: bench.queue)
+        bench.destination.look = { throw SQLiteError(code: 11, message: "a test", statement: "") }
+        let found = bench.sync.perform(.asked)
+        #expect(found.left == nil)
+        #expect(found.isSalvaging == true)
+        #expect(bench.board.state.value?.streams[.location]?.lastError == nil)
+        try waitUntil("all of it is sent") { bench.sync.perform(.asked).isDone }
+        // The event of the salvage, too.
+        #expect(bench.destination.sent.values.joined().count == 6)
+        bench.queue.close()
+    }
+
+    /// Nothing is said to be with the server as long as nobody has looked into what was set aside.
+    @Test func databaseThatWasSetAside_isNotOverBeforeItIsRead() throws {
+        let bench = try Bench(byHand: true)
+        addFixes(5, to: bench.queue)
+        bench.queue.turn()
+        bench.queue.reportDamage("a test", generation: bench.queue.generation)
+        bench.queue.turn()
+        #expect(bench.sync.perform(.asked) == SyncResult(isSalvaging: true))
+        while bench.queue.turnMaintenance() {}
+        #expect(bench.sync.perform(.asked) == SyncResult(left: 0))
+        // The event of the salvage, too.
+        #expect(bench.destination.sent.values.joined().count == 6)
         bench.queue.close()
     }
 
