@@ -198,8 +198,8 @@ let package = Package(
             ],
             path: "Tests/Bench",
             exclude: [
-                "air", "all", "drain", "figures", "gateway.py", "idle", "instructions", "page",
-                "peers", "rendering.py", "rows.py", "test_figures.py",
+                "air", "all", "card.py", "drain", "figures", "gateway.py", "idle", "instructions",
+                "page", "peers", "rendering.py", "rows.py", "test_figures.py",
             ],
             swiftSettings: strict
         ),

@@ -20,6 +20,7 @@ COSTS = {
     "month": "a site's first day on the card: 10 sightings a second, a fix each 10 s, Opus all day",
     "audio": "sound, beside each codec's own tool",
     "idle": "all three sources quiet, files in memory", "disk": "all three sources quiet, files on a disk",
+    "card": "all three sources quiet, files on a card: ext4 with a journal, no cache to flush",
     "drain": "while a backlog goes out", "receiver": "a thousand gateways on one receiver, 64 at a time, beside nginx storing the bodies",
     "page": "the pages of 1,000 devices",
 }
