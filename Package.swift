@@ -198,8 +198,10 @@ let package = Package(
             ],
             path: "Tests/Bench",
             exclude: [
-                "air", "all", "card.py", "drain", "figures", "gateway.py", "idle", "instructions",
-                "page", "peers", "rendering.py", "rows.py", "test_figures.py",
+                "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
+                "gateway.py",
+                "idle", "instructions", "page", "peers", "rendering.py", "rows.py",
+                "test_figures.py",
             ],
             swiftSettings: strict
         ),
