@@ -6,20 +6,34 @@ internal import Glibc
 ///
 /// A patient element does not wake a reader that has a deadline: it waits for company.
 package final class Mailbox<Element: Sendable>: @unchecked Sendable {
-    // Unchecked because `elements` is guarded by a pthread mutex, which the compiler cannot see;
+    // Unchecked because `state` is guarded by a pthread mutex, which the compiler cannot see;
     // Synchronization.Mutex has no condition variable to wait on.
-    private var elements: [Element] = []
-    /// Whether one of them is to be seen at once.
-    private var isHasty = false
-    /// Whether the reader waits for company, too.
-    private var isPatient = false
-    private var isClosed = false
+    private let state: UnsafeMutablePointer<State>
     private let limit: Int
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let filled: UnsafeMutablePointer<pthread_cond_t>
 
+    /// What the mutex guards; behind a pointer, for the compiler need not look after it once more.
+    private struct State {
+        var elements: [Element] = []
+        /// Whether one of them is to be seen at once.
+        var isHasty = false
+        /// Whether the reader waits for company, too.
+        var isPatient = false
+        var isClosed = false
+
+        /// Patient elements that wake a reader with a deadline: few enough to be handled in a millisecond.
+        static var company: Int { 256 }
+
+        var isEnough: Bool {
+            isPatient && !isHasty ? elements.count >= Self.company : !elements.isEmpty
+        }
+    }
+
     package init(limit: Int) {
         self.limit = limit
+        state = .allocate(capacity: 1)
+        state.initialize(to: State())
         mutex = .allocate(capacity: 1)
         filled = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
@@ -36,13 +50,8 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         pthread_mutex_destroy(mutex)
         filled.deallocate()
         mutex.deallocate()
-    }
-
-    /// Patient elements that wake a reader with a deadline: few enough to be handled in a millisecond.
-    private static var company: Int { 256 }
-
-    private var isEnough: Bool {
-        isPatient && !isHasty ? elements.count >= Self.company : !elements.isEmpty
+        state.deinitialize(count: 1)
+        state.deallocate()
     }
 
     /// Appends unless the queue is at its limit; false then.
@@ -50,14 +59,14 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
     /// `urgent` ignores the limit; `patient` may wait until the reader's deadline.
     package func post(_ element: Element, urgent: Bool = false, patient: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
-        guard !isClosed, urgent || elements.count < limit else {
+        guard !state.pointee.isClosed, urgent || state.pointee.elements.count < limit else {
             pthread_mutex_unlock(mutex)
             return false
         }
-        let wasEnough = isEnough
-        elements.append(element)
-        if !patient { isHasty = true }
-        let wakes = !wasEnough && isEnough
+        let wasEnough = state.pointee.isEnough
+        state.pointee.elements.append(element)
+        if !patient { state.pointee.isHasty = true }
+        let wakes = !wasEnough && state.pointee.isEnough
         pthread_mutex_unlock(mutex)
         // Not under the lock: the reader would wake up only to wait for it, once more a wake-up for each.
         if wakes { pthread_cond_signal(filled) }
@@ -69,15 +78,15 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         rest.removeAll()
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        isClosed = true
-        swap(&elements, &rest)
+        state.pointee.isClosed = true
+        swap(&state.pointee.elements, &rest)
     }
 
     /// Elements that wait to be taken.
     package var count: Int {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        return elements.count
+        return state.pointee.elements.count
     }
 
     /// Takes all there is, waiting for a first element at most `timeout` (nil: for ever).
@@ -86,8 +95,8 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         let deadline = timeout.map(Self.deadline)
-        isPatient = deadline != nil
-        while !isEnough, timeout != .zero {
+        state.pointee.isPatient = deadline != nil
+        while !state.pointee.isEnough, timeout != .zero {
             guard var deadline else {
                 pthread_cond_wait(filled, mutex)
                 continue
@@ -95,8 +104,8 @@ package final class Mailbox<Element: Sendable>: @unchecked Sendable {
             // Only ETIMEDOUT ends the wait; other wake-ups look again.
             if pthread_cond_timedwait(filled, mutex, &deadline) == ETIMEDOUT { break }
         }
-        isHasty = false
-        swap(&elements, &batch)
+        state.pointee.isHasty = false
+        swap(&state.pointee.elements, &batch)
     }
 
     private static func deadline(after timeout: Duration) -> timespec {

@@ -62,7 +62,7 @@ struct HeardBeacons {
 
         private mutating func admits(at now: BootInstant, _ limit: Limit) -> Bool {
             // A place further away than this was noted in another boot, whose clock is no matter now.
-            let isForeign = due - now > limit.spacing * 2
+            let isForeign = due - now > limit.farthest
             guard now >= due - limit.early || isForeign else { return false }
             if isForeign { due = now }
             due = max(now, due) + limit.spacing
@@ -70,10 +70,15 @@ struct HeardBeacons {
         }
     }
 
-    /// The time from place to place, and how much of it one may be taken early.
+    /// The time from place to place, how much of it one may be taken early, and how far away the next one can be.
     private struct Limit {
         var spacing: Duration
         var early: Duration
+        var farthest: Duration
+
+        init(spacing: Duration) {
+            (self.spacing, early, farthest) = (spacing, spacing / 5, spacing * 2)
+        }
     }
 
     private let limit: Limit
@@ -83,7 +88,7 @@ struct HeardBeacons {
     init(rate: Double) {
         let places = min(max(rate, 0.001), Self.everything)
         let spacing = places < Self.everything ? Duration.nanoseconds(Int64(1e9 / places)) : .zero
-        limit = Limit(spacing: spacing, early: spacing / 5)
+        limit = Limit(spacing: spacing)
     }
 
     /// Judges a sighting; a beacon without a mark always says something new.
