@@ -14,6 +14,7 @@ from bluetooth import Air
 from gateway import Gateway
 from guest import PARTS
 from pace import is_prompt, wait_for
+from sandbox import Sandbox
 
 TABLES = ('[beacons]\nsource = "hci0"\n[location]\ninterval = "1s"\n'
           + soundcard.TABLE.format(device=soundcard.CARD))
@@ -27,9 +28,9 @@ class Service(Gateway):
         self.state, self.run = pathlib.Path("/var/lib/waypost"), pathlib.Path("/run/waypost")
         self.file = pathlib.Path("/etc/waypost/waypost.toml")
 
-    def write(self, token="/etc/waypost/token", more=""):
+    def write(self, token="/etc/waypost/token", more="", address=None, interval="2s"):
         """Configuration and token as README.md has them; `more`: other tables."""
-        upload = self.upload("%s:%d" % self.receiver.address, interval="2s")
+        upload = self.upload(address or "%s:%d" % self.receiver.address, interval=interval)
         if token:
             upload = upload.replace(f"{self.folder}/token", token)
         else:
@@ -140,7 +141,7 @@ class Stick:
         return self.guest.run("mtype", "-i", self.image, f"::/Waypost/{name}", check=False)
 
 
-class Scenarios:
+class Scenarios(Sandbox):
     def __init__(self, guest):
         self.guest = guest
         guest.say("loading the kernel's Bluetooth and sound, starting the beacons")
@@ -163,7 +164,7 @@ class Scenarios:
     def all(self):
         for name in ("started", "late_sound", "plugged_radio", "plugged_sound", "plugged_receiver", "hotplugged", "modem",
                      "disabled", "full_disk",
-                     "killed", "aborted", "watchdog", "stick", "broken_stick", "credential"):
+                     "killed", "aborted", "watchdog", "stick", "broken_stick", "credential", "wrong_clock", "rights"):
             yield name, getattr(self, name)
 
     def end(self):
