@@ -75,8 +75,8 @@ package final class Sync {
 
     /// Until the next sync by itself; nil when only a trigger is waited for.
     package var retryDelay: Duration? {
-        [pacing.until, clockDeadline, allowance.heldUntil].compactMap { $0 }.min()
-            .map { max(.zero, $0 - clock.now()) }
+        // Before what holds everything is over, the end of a wait after a failure would lead to no sync, again and again.
+        (clockDeadline ?? allowance.heldUntil ?? pacing.until).map { max(.zero, $0 - clock.now()) }
     }
 
     /// Says whether something is held, before the first sync.

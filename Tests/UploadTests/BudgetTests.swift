@@ -75,6 +75,20 @@ import Testing
         #expect(bench.board.state.value?.held.contains(.location) == true)
     }
 
+    /// What failed has used up the day: the wait after it wakes nobody again and again until midnight.
+    @Test func wait_thatEndsWithTheBudgetSpent_wakesNobodyBeforeMidnight() throws {
+        let bench = try BudgetBench(.budget(10_000)) { _ in .answer(status: 503, body: "busy") }
+        defer { bench.finish() }
+        addFixes(1, to: bench.queue)
+        let account = DayBudget(bench.queue, clock: bench.clock)
+        for _ in 0..<20 where account.figures?.spent ?? 0 < 8000 {
+            _ = bench.sync.perform(.tick)
+            bench.clock.advance(by: .seconds(300))
+        }
+        #expect(bench.sync.perform(.retry) == SyncResult())
+        #expect(bench.sync.retryDelay ?? .zero > .seconds(3600))
+    }
+
     // MARK: Not twice
 
     @Test func reloadAndRestart_goOnWithTheSameBudget() throws {

@@ -1,5 +1,6 @@
 // What the wall clock does to uploads: dates on the wire, and the wait for the first sync.
 import Board
+import Configuration
 import Foundation
 import Host
 import Queue
@@ -83,6 +84,18 @@ import Upload
         #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
         let sentAt = bench.board.state.value?.lastAttemptAt?.boot
         #expect(sentAt == BootInstant(nanoseconds: 120_000_000_000))
+    }
+
+    /// A person asked in vain meanwhile: the wait after that failure wakes nobody again and again until they are over.
+    @Test func wait_thatEndsInTheTwoMinutes_wakesNobodyBeforeTheirEnd() throws {
+        let settings = UploadSettings { $0.clockPatience = .seconds(1200) }
+        let bench = try BudgetBench(settings, isSynced: false) { _ in .hangUp }
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        _ = bench.sync.perform(.asked)
+        bench.clock.advance(by: .seconds(60))
+        #expect(bench.sync.perform(.retry) == SyncResult())
+        #expect(bench.sync.retryDelay == .seconds(140))
     }
 
     /// Boot time that begins with the test.

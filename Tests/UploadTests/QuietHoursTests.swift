@@ -108,6 +108,17 @@ import Testing
         #expect(bench.phase == .quietHours)
     }
 
+    /// The wait after a failure is over long before they are: it wakes nobody again and again until then.
+    @Test func wait_thatEndsInThem_wakesNobodyBeforeTheirEnd() throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in .hangUp }
+        defer { bench.finish() }
+        addFixes(10, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        bench.clock.advance(by: .seconds(60))
+        #expect(bench.sync.perform(.retry) == SyncResult())
+        #expect(bench.sync.retryDelay ?? .zero > .seconds(7 * 3600))
+    }
+
     @Test func clockThatNobodyVouchedFor_hasNoHours() throws {
         let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23, isSynced: false)
         defer { bench.finish() }
