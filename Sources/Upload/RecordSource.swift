@@ -33,10 +33,12 @@ package final class RecordSource {
 
     /// Calls `body` with each record in order until it returns false; the bytes are good for that call.
     ///
+    /// The database is being read meanwhile, so `body` waits for nobody; what may wait is `between`, after each page.
     /// Throws RecordMissing where one is not there, or not as it was.
     package func forEach(
         _ stream: Stream,
         _ range: ClosedRange<Int64>,
+        between: () throws -> Void = {},
         _ body: (_ sequence: Int64, _ json: [UInt8]) throws -> Bool
     ) throws {
         let kind = reader.kind(of: stream)
@@ -51,6 +53,7 @@ package final class RecordSource {
             } catch is Enough {
                 return
             }
+            try between()
         }
     }
 

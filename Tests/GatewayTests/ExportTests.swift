@@ -67,10 +67,43 @@ import Testing
         }
     }
 
+    private func bytesToRead(_ pipe: Int32) -> Int32 {
+        var count: Int32 = 0
+        _ = ioctl(pipe, UInt(FIONREAD), &count)
+        return count
+    }
+
     private func objects(_ text: String) throws -> [[String: Any]] {
         try text.split(separator: "\n").map {
             try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:]
         }
+    }
+
+    /// A pager that somebody left open: the export waits for it, and the gateway goes on emptying its journal.
+    @Test func outputThatNobodyReads_doesNotKeepTheJournal() throws {
+        let bench = try Bench()
+        try bench.walk(2000)
+        mkfifo(bench.folder + "/out.part", 0o600)
+        let pipe = open(bench.folder + "/out.part", O_RDWR)
+        defer { close(pipe) }
+        let outcome = Locked<Result<ExportOutcome, any Error>?>(nil)
+        let (folder, configuration) = (bench.folder, bench.configuration)
+        let thread = try OwnThread("export") {
+            var request = ExportRequest(stream: "location", format: .ndjson)
+            request.output = folder + "/out"
+            let done = Result { try Export(request, configuration).run() }
+            outcome.update { $0 = done }
+        }
+        #expect(eventually { bytesToRead(pipe) >= 60_000 })
+        for _ in 0..<2000 { try bench.walk(10) }
+        #expect(FileSpace.size(Configuration.databasePath(in: folder) + "-wal") < 6 << 20)
+        #expect(outcome.value == nil)
+        var block = [UInt8](repeating: 0, count: 1 << 16)
+        while outcome.value == nil {
+            if bytesToRead(pipe) > 0 { _ = read(pipe, &block, block.count) } else { usleep(1000) }
+        }
+        thread.join()
+        #expect(try outcome.value?.get().records == 2000)
     }
 
     @Test func lines_areTheRecordsOfTheTimeThatIsWanted() throws {

@@ -115,9 +115,10 @@ package final class Export {
     private func write(_ writer: some ExportWriter) throws {
         var writer = writer
         let file = try ExportFile(request.output)
-        try file.write(Array(writer.begin().utf8))
-        try eachRecord { json in
-            try file.write(writer.record(json))
+        file.keep(Array(writer.begin().utf8))
+        // Whoever reads it may stop for hours, such as a pager.
+        try eachRecord(between: { try file.pour() }) { json in
+            file.keep(writer.record(json))
             outcome.records += 1
         }
         try file.write(Array(writer.end().utf8))
@@ -138,14 +139,19 @@ package final class Export {
     }
 
     /// Calls `body` with each record of the time that is wanted; sound is in it as text, or named for a table.
-    private func eachRecord(_ body: ([UInt8]) throws -> Void) throws {
+    ///
+    /// `between` may wait: nothing is being read then, or the gateway could not empty its journal.
+    private func eachRecord(
+        between: () throws -> Void = {},
+        _ body: ([UInt8]) throws -> Void
+    ) throws {
         let source = try RecordSource(
             reader: reader,
             clockMap: .max,
             sound: request.format == .csv ? .named : .inline
         )
         try eachRun { run, done in
-            try source.forEach(stream, run) { sequence, json in
+            try source.forEach(stream, run, between: between) { sequence, json in
                 if isWanted(json) { try body(json) }
                 done(sequence)
                 return true

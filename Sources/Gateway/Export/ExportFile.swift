@@ -29,9 +29,15 @@ final class ExportFile {
     }
 
     func write(_ bytes: [UInt8]) throws {
-        block += bytes
-        if block.count >= Self.blockSize { try flush() }
+        keep(bytes)
+        try pour()
     }
+
+    /// To be written later, by `pour`: it waits for nobody.
+    func keep(_ bytes: [UInt8]) { block += bytes }
+
+    /// Writes what is kept, once it is enough for that.
+    func pour() throws { if block.count >= Self.blockSize { try flush() } }
 
     private func flush() throws {
         var rest = block[...]
