@@ -70,7 +70,7 @@ package final class DayBudget: Sendable {
 
     /// What sound may spend in a whole day: a batch beyond it is never sent as it is.
     func soundOfDay(of budget: Int64) -> Int64 {
-        update { max(budget / 4, budget - ($0?.usual ?? budget / 2)) }
+        update { max(Self.least, budget - ($0?.usual ?? budget / 2)) }
     }
 
     /// No record beside the budget has gone today.

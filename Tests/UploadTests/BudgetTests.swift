@@ -227,6 +227,30 @@ import Testing
         #expect(try bench.pending(.location) == 0)
     }
 
+    /// The others take most of each day: of two chunks in one batch there is room for one at a time.
+    @Test func batchOfSound_thatIsLongerThanWhatTheOthersLeave_isHalved() throws {
+        let isDown = Locked(true)
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }) { _ in
+            isDown.value ? .hangUp : .ok
+        }
+        defer { bench.finish() }
+        bench.addSound(2)
+        _ = bench.sync.perform(.tick)
+        isDown.update { $0 = false }
+        try bench.reload(.budget(400_000))
+        for _ in 1...4 {
+            addFixes(2100, to: bench.queue)
+            for _ in 0..<24 {
+                _ = bench.sync.perform(.tick)
+                bench.pass(hours: 0.99)
+            }
+            _ = bench.sync.perform(.tick)
+            bench.pass(hours: 0.24)
+        }
+        #expect(try bench.pending(.location) == 0)
+        #expect(try bench.pending(.audio) == 0)
+    }
+
     /// An object for each chunk: those that the day has room for are stored, and not once more later.
     @Test func bucket_storesWhatFits_andGoesOnThere() throws {
         let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
