@@ -56,7 +56,9 @@ struct BudgetDay: Codable, Sendable, Equatable {
     }
 
     /// `spent`: what went since midnight, before anybody counted for a budget.
-    init(spent: Int64) { small = spent }
+    ///
+    /// It may have been sound for the most part, so it says nothing of what the others need.
+    init(spent: Int64) { sound = spent }
 
     // MARK: Time
 

@@ -97,6 +97,16 @@ import Testing
         #expect(account.usual == 455)
     }
 
+    /// What went before anybody counted was sound, too: it says nothing of what the others need.
+    @Test func whatWentBefore_reservesNothing() {
+        var account = BudgetDay(spent: 200_000)
+        account.pass(.zero, clock(20_000.5))
+        #expect(account.spent == 200_000)
+        #expect(account.reserve(of: 1000, for: .seconds(86_400)) == 500)
+        account.pass(.seconds(43_200), clock(20_001))
+        #expect(account.usual == 0)
+    }
+
     @Test func requestThatDidNotEnd_countsWhole() {
         var account = spent(20_000.5)
         account.begin(.init(share: .sound, bytes: 5000))
