@@ -16,7 +16,8 @@ struct BudgetClock: Sendable {
 ///
 /// A day is one of UTC. It ends at midnight where the clock is known, else when the device has run for 24 hours since it
 /// began. A clock that is set back, or that nobody knows, therefore never begins another day, and a clock that was
-/// years ahead holds nothing up for longer than 24 hours.
+/// years ahead holds nothing up for longer than 24 hours. What began without a date ends at the midnight after the date
+/// was told.
 struct BudgetDay: Codable, Sendable, Equatable {
     /// What bytes are spent for.
     enum Share: String, Codable, Sendable {
@@ -69,10 +70,15 @@ struct BudgetDay: Codable, Sendable, Equatable {
         if day == nil { day = clock.today }
         if let today = clock.today, let day, today > day {
             begin(today)
-        } else if age >= Self.length {
+        } else if age >= longest(clock) {
             // A day has passed at least; a date that is still to come was no date.
             begin(day.map { day in clock.today.flatMap { $0 < day ? $0 : nil } ?? day + 1 })
         }
+    }
+
+    /// By the date it goes on until midnight, unless the date stands still.
+    private func longest(_ clock: BudgetClock) -> Int64 {
+        day != nil && day == clock.today ? 2 * Self.length : Self.length
     }
 
     private mutating func begin(_ day: Int64?) {

@@ -107,6 +107,22 @@ import Testing
         #expect(account.usual == 0)
     }
 
+    /// It had run for some hours when its date was told: midnight ends the day all the same, and each one after it.
+    @Test func dayThatBeganWithoutADate_endsAtMidnight_too() {
+        var account = after(spent(nil), hours: 20, 20_000.25)
+        account = after(account, hours: 4, 20_000.45)
+        #expect(account.spent == 1000 && account.day == 20_000)
+        account = after(account, hours: 13, 20_000.99)
+        #expect(account.spent == 1000)
+        #expect(account.rest(clock(20_000.75)) == .seconds(21_600))
+        account = after(account, hours: 1, 20_001)
+        #expect(account.spent == 0 && account.day == 20_001)
+        // A clock that stands still does not hold it up for ever.
+        account.add(.init(share: .small, bytes: 7))
+        account = after(account, hours: 48, 20_001)
+        #expect(account.spent == 0)
+    }
+
     @Test func requestThatDidNotEnd_countsWhole() {
         var account = spent(20_000.5)
         account.begin(.init(share: .sound, bytes: 5000))
