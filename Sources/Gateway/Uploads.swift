@@ -45,7 +45,7 @@ final class Uploads: Sendable {
             board: context.board.upload,
             clock: context.clock,
             budget: context.budget
-        ) { try destination.open() }
+        ) { [queue = context.queue] in try destination.open(queue) }
         self.uploader = uploader
         timer = try ReliableTimer(
             "upload-timer",

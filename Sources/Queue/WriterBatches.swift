@@ -134,6 +134,9 @@ extension Writer {
         )
     }
 
+    /// The number of the batch that was frozen last.
+    package var newestBatch: Int64 { memory.numbers.batches - 1 }
+
     /// Batches in quarantine, oldest first.
     package func quarantined() throws -> [Batch] { try batches("WHERE state=2 ORDER BY id") }
 

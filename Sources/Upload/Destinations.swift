@@ -1,13 +1,15 @@
 // The destinations there are.
 package import Host
-internal import Queue
+package import Queue
 internal import Streams
 
 extension DestinationSettings {
-    /// Throws if libcurl cannot be used.
-    package func open() throws -> any Destination {
-        if let bucket { return try BucketDestination(self, bucket) }
-        return try ServerDestination(self)
+    /// For the batches of a queue.
+    ///
+    /// Throws if libcurl cannot be used, or what the queue's disk says.
+    package func open(_ queue: Queue) throws -> any Destination {
+        guard let bucket else { return try ServerDestination(self) }
+        return try BucketDestination(self, bucket, names: ObjectNames(self, queue))
     }
 
     /// Asks the endpoint once whether it takes uploads of this device.

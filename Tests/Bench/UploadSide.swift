@@ -70,7 +70,7 @@ enum UploadSide {
             },
             queue: queue,
             board: board
-        ) { try destination.open() }
+        ) { try destination.open(queue) }
         let stop = try StopSignal()
         let thread = try OwnThread("uploader") { uploader.run(until: stop) }
         let answers = Mailbox<Bool>(limit: 1)

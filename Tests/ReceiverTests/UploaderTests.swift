@@ -93,7 +93,7 @@ func syncOnce(
         },
         queue: queue,
         board: Publisher<UploadReport>()
-    ) { try destination.open() }
+    ) { try destination.open(queue) }
     let stop = try StopSignal()
     let thread = try OwnThread("uploader") { uploader.run(until: stop) }
     let isDone = Locked<Bool?>(nil)

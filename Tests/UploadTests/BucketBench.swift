@@ -17,7 +17,7 @@ final class BucketBench {
     var folder: String { temporary.path }
     let queue: Queue
     let board = Publisher<UploadReport>()
-    let settings: BenchSettings
+    var settings: BenchSettings
     private var uploader: Uploader?
     private var stop: StopSignal?
     private var thread: OwnThread?

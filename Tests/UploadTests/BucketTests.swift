@@ -206,6 +206,30 @@ import Testing
 
     // MARK: Against answers that no real store gives on demand
 
+    /// The store has kept the object, its answer was lost, and by the next try the configuration says something else.
+    @Test func objectKeepsItsName_whateverIsConfiguredSince() throws {
+        let isLost = Locked(true)
+        let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { bench.finish() }
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !bench.sync())
+        bench.end()
+        bench.settings.compression = .zstd
+        bench.settings.streamNames[.location] = "positions"
+        try bench.start()
+        isLost.update { $0 = false }
+        try bench.add(5, from: "2026-11-21T13:00:00.000Z")
+        #expect(try bench.sync())
+        let requests = server.requests
+        #expect(requests.count == 3)
+        #expect(requests[0].path == requests[1].path)
+        #expect(requests[0].body == requests[1].body)
+        let next = requests.last?.path ?? ""
+        #expect(next.contains("stream%3Dpositions/") && next.hasSuffix(".ndjson.zst"))
+    }
+
     @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
         let isBusy = Locked(true)
         let server = try FaultyServer { _ in

@@ -78,7 +78,7 @@ final class BudgetBench {
         Upload.Sync(
             settings: settings,
             queue: queue,
-            destination: try destination.open(),
+            destination: try destination.open(queue),
             clock: clock,
             random: { 0.5 },
             board: board,

@@ -122,7 +122,7 @@ import Testing
             queue: bench.queue,
             board: board,
             clock: bench.clock
-        ) { try destination.open() }
+        ) { [queue = bench.queue] in try destination.open(queue) }
         let stop = try StopSignal()
         let thread = try OwnThread("uploader") { uploader.run(until: stop) }
         let isTold = eventually { board.state.value?.isHeld == true }

@@ -25,7 +25,7 @@ import Upload
     ) -> Uploader {
         let destination = destination
         return Uploader(settings: upload, queue: queue, board: board, clock: clock) {
-            try destination.open()
+            try destination.open(queue)
         }
     }
 }

@@ -9,14 +9,21 @@ internal import Streams
 final class BucketDestination: Destination {
     private let settings: DestinationSettings
     private let region: String
+    /// nil where nothing of a queue is sent.
+    private let names: ObjectNames?
     private let line: Line
     /// `ID:SECRET`.
     private var keys = ""
     /// The batch that is under way, and up to where its sound is stored: that need not go twice.
     private var stored: (batch: String, through: Int64)?
 
-    init(_ settings: DestinationSettings, _ bucket: BucketSettings) throws {
+    init(
+        _ settings: DestinationSettings,
+        _ bucket: BucketSettings,
+        names: ObjectNames? = nil
+    ) throws {
         self.settings = settings
+        self.names = names
         region = bucket.region
         line = try Line(settings.transport)
     }
@@ -54,7 +61,7 @@ final class BucketDestination: Destination {
         let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
         let date = try source.time(batch.stream, batch.first) ?? batch.sentAt
         let folder = BucketFolder(
-            stream: settings.name(of: batch.stream),
+            stream: names?.of(batch).streams["\(batch.stream)"] ?? settings.name(of: batch.stream),
             date: date,
             device: settings.deviceID
         )
@@ -100,7 +107,8 @@ final class BucketDestination: Destination {
         _ source: RecordSource,
         in folder: BucketFolder
     ) throws -> BucketObject {
-        let compression = settings.compression
+        let name = names?.of(batch).compression
+        let compression = name.flatMap { Compression(rawValue: $0) } ?? settings.compression
         return try BucketObject(
             key: folder.key(batch.key, compression),
             type: compression.objectType
