@@ -71,6 +71,11 @@ final class QueueSide {
         return try mark.ends.reduce(0) { try $0 + queue.unsent($1.key, through: $1.value) }
     }
 
+    /// Whether records of a stream wait; true while the disk does not say.
+    func waits(_ stream: Stream) -> Bool {
+        (try? queue.unsent(stream, through: queue.newest(stream))) != 0
+    }
+
     /// Whether a batch is frozen that was not refused.
     func hasReady() throws -> Bool { try streams.contains { try queue.nextReady($0) != nil } }
 

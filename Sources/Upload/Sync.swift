@@ -245,9 +245,9 @@ package final class Sync {
         } else if let hold = allowance.hold() {
             tell(hold)
         } else {
-            let waiting: UploadReport.Phase =
-                allowance.held.isEmpty ? .waiting : .waitingForBudget
-            book.enter(left == 0 ? .idle : waiting, notBefore: pacing.until, held: allowance.held)
+            let held = allowance.held.filter { side.waits($0) }
+            let waiting: UploadReport.Phase = held.isEmpty ? .waiting : .waitingForBudget
+            book.enter(left == 0 ? .idle : waiting, notBefore: pacing.until, held: held)
         }
         note(atOnce: true)
     }

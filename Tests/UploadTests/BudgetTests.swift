@@ -89,6 +89,20 @@ import Testing
         #expect(bench.sync.retryDelay ?? .zero > .seconds(3600))
     }
 
+    /// There is no room for sound, and no sound: what waits does so for the server.
+    @Test func streamWithoutRecords_waitsForNoBudget() throws {
+        let bench = try BudgetBench(.budget(10_000)) { _ in .answer(status: 503, body: "busy") }
+        defer { bench.finish() }
+        addFixes(1, to: bench.queue)
+        for _ in 0..<6 {
+            _ = bench.sync.perform(.tick)
+            #expect(bench.phase == .waiting)
+            #expect(bench.board.state.value?.held == [])
+            bench.clock.advance(by: .seconds(300))
+        }
+        #expect(bench.server.requests.count == 6)
+    }
+
     // MARK: Not twice
 
     @Test func reloadAndRestart_goOnWithTheSameBudget() throws {
