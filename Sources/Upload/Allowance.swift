@@ -14,6 +14,8 @@ final class Allowance {
 
     private let limit: Int64?
     private let quiet: QuietHours?
+    /// A request has one chunk of sound at most, so halves of a batch would cost no less.
+    private let chunksGoAlone: Bool
     private let budget: DayBudget
     private let side: QueueSide
     private let clock: any HostClock
@@ -38,6 +40,7 @@ final class Allowance {
         random: @escaping () -> Double
     ) {
         (limit, quiet) = (settings.dailyBudget, settings.quiet)
+        chunksGoAlone = settings.destination == .s3
         (self.budget, self.side, self.clock, self.random) = (budget, side, clock, random)
         let open = (settings.quiet?.open ?? .days(1)) / 2
         spread = min(settings.interval, .seconds(300), open)
@@ -126,8 +129,8 @@ final class Allowance {
     /// A held batch that no day has room for, and that has halves.
     func neverFits(_ batch: Batch) -> Bool {
         guard let limit, let known = dear[batch.stream], batch.records > 1 else { return false }
-        let day = share(batch.stream) == .sound ? budget.soundOfDay(of: limit) : limit
-        return known.cost > day
+        let isSound = share(batch.stream) == .sound && !chunksGoAlone
+        return known.cost > (isSound ? budget.soundOfDay(of: limit) : limit)
     }
 
     private func fits(_ batch: Batch, _ cost: Int64) -> Bool {

@@ -295,6 +295,47 @@ import Testing
         #expect(paths.count == 7 && Set(paths).count == 7)
     }
 
+    /// A batch of sound that was frozen in vain, before there was a budget.
+    private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetBench {
+        let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
+        let bucket = BucketSettings(region: "us-east-1")
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+            _ in .hangUp
+        }
+        bench.addSound(chunks)
+        _ = bench.sync.perform(.tick)
+        bench.finish()
+        let settings = UploadSettings.budget(budget) { $0.destination = .s3 }
+        return try BudgetBench(settings, bucket: bucket, temporary: bench.temporary) { _ in stored }
+    }
+
+    /// They have to stand alone for it.
+    @Test func bucket_storesChunksLongerThanABudget_oneADay() throws {
+        let then = try bucketAfterOutage(budget: 30_000, chunks: 2)
+        defer { then.finish() }
+        for _ in 1...36 {
+            then.pass(hours: 2)
+            _ = then.sync.perform(.tick)
+        }
+        #expect(try then.pending(.audio) == 0)
+    }
+
+    /// Halves of a batch have the same chunks, and each is an object: to halve it would store them once more.
+    @Test func bucket_storesEachChunkOnce_howeverLittleTheOthersLeave() throws {
+        let then = try bucketAfterOutage(budget: 200_000, chunks: 6)
+        defer { then.finish() }
+        // A busy day, after which the others are expected to need nearly all of each.
+        then.pass(hours: 24)
+        addFixes(1180, to: then.queue)
+        for _ in 1...72 where try then.pending(.audio) > 0 {
+            _ = then.sync.perform(.tick)
+            then.pass(hours: 1)
+        }
+        #expect(try then.pending(.audio) == 0)
+        let sound = then.server.requests.map(\.path).filter { $0.contains("audio") }
+        #expect(sound.count == 7 && Set(sound).count == 7)
+    }
+
     // MARK: A person
 
     @Test func whoeverAsks_keepsToTheBudget_unlessTheySayOtherwise() throws {
