@@ -15,6 +15,8 @@ struct DueBatch {
 struct BatchSupply {
     private let side: QueueSide
     private let destination: any Destination
+    /// Who has few records may wait for days behind one who has many.
+    private let isMetered: Bool
     /// Of a body; what may be sent at all now is less, perhaps.
     var maxBatchBytes: Int
     /// The newest records when the sync began; what is accepted later is left to the next sync.
@@ -27,11 +29,13 @@ struct BatchSupply {
     init(
         _ side: QueueSide,
         _ destination: any Destination,
+        isMetered: Bool,
         maxBatchBytes: Int,
         mark: AcceptedMark
     ) {
         self.side = side
         self.destination = destination
+        self.isMetered = isMetered
         self.maxBatchBytes = maxBatchBytes
         self.mark = mark
     }
@@ -88,7 +92,7 @@ struct BatchSupply {
         guard var range = side.pending(stream, newest: true) else { return nil }
         var count = SyncOrder.newestRecords
         // So few records are pending that the first batch of the backlog has them all.
-        if isFirst, range.last - range.first < count,
+        if isFirst, !isMetered, range.last - range.first < count,
             side.pending(stream)?.first == range.first
         {
             return nil

@@ -76,8 +76,10 @@ final class QueueSide {
         (try? queue.unsent(stream, through: queue.newest(stream))) != 0
     }
 
-    /// Whether a batch is frozen that was not refused.
-    func hasReady() throws -> Bool { try streams.contains { try queue.nextReady($0) != nil } }
+    /// Whether a batch is frozen that was not refused, and may go.
+    func hasReady(_ mayGo: (Batch) -> Bool) throws -> Bool {
+        try streams.contains { try queue.nextReady($0).map(mayGo) ?? false }
+    }
 
     func nextReady(_ stream: Stream) throws -> Batch? {
         try queue.nextReady(stream, unreadable: unreadable)

@@ -136,6 +136,7 @@ package final class Sync {
         var supply = BatchSupply(
             side,
             destination,
+            isMetered: settings.dailyBudget != nil,
             maxBatchBytes: settings.maxBatchBytes,
             mark: mark
         )
@@ -185,7 +186,9 @@ package final class Sync {
         )
         // A frozen batch, if there is one, is the first to find out whether the server is there: an outage
         // must not leave another small batch behind at each try.
-        if try !side.hasReady() { order.beginWithNewest(at: clock.now()) }
+        // Sound that waits for the budget finds nothing out.
+        let hasReady = try side.hasReady { side.isSmall($0.stream) || !allowance.isTooDear($0) }
+        if !hasReady { order.beginWithNewest(at: clock.now()) }
         return order
     }
 

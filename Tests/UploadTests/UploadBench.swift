@@ -91,23 +91,7 @@ final class UploadBench {
 
     func add(_ count: Int) { addFixes(count, to: queue) }
 
-    func addSightings(_ count: Int) {
-        for number in 0..<count {
-            queue.accept(
-                Sighting(
-                    identity: BeaconIdentity(
-                        kind: .iBeacon,
-                        beaconID: "f7826da6/1/\(number % 10)",
-                        address: BluetoothAddress(value: UInt64(number % 10)),
-                        addressType: .randomStatic,
-                        txPower: -59
-                    ),
-                    rssi: -60,
-                    stamp: SystemClock().stamp()
-                )
-            )
-        }
-    }
+    func addSightings(_ count: Int) { addBeacons(count, to: queue) }
 
     func addSound(chunks: Int, frames: Int = 16_000) {
         addChunks(chunks, frames: frames, to: queue)
@@ -201,4 +185,23 @@ func eventDetails(_ queue: Queue, _ kind: EventKind) throws -> [String] {
         details.append(detail)
     }
     return details
+}
+
+/// Sightings of ten beacons in turn.
+func addBeacons(_ count: Int, to queue: Queue) {
+    for number in 0..<count {
+        queue.accept(
+            Sighting(
+                identity: BeaconIdentity(
+                    kind: .iBeacon,
+                    beaconID: "f7826da6/1/\(number % 10)",
+                    address: BluetoothAddress(value: UInt64(number % 10)),
+                    addressType: .randomStatic,
+                    txPower: -59
+                ),
+                rssi: -60,
+                stamp: SystemClock().stamp()
+            )
+        )
+    }
 }
