@@ -71,8 +71,8 @@ class Board:
         # The serial port shows what a screen would.
         line = line.replace("console=tty0", f"console=tty0 console={'ttyAMA0' if self.machine == 'virt' else 'ttyS1,115200'}")
         if self.machine != "virt":
-            # QEMU's Pi is reset as soon as its watchdog is started.
-            line += " systemd.watchdog_sec=0"
+            # QEMU's Pi is reset as soon as its watchdog is started; beside a login prompt systemd tells no more of its units.
+            line += " systemd.watchdog_sec=0 systemd.getty_auto=no"
         words = self.virt() if self.machine == "virt" else self.raspi()
         self.began = time.monotonic()
         self.process = subprocess.Popen(

@@ -6,6 +6,7 @@ Started by deploy/boot, which builds the receiver.
 import argparse
 import pathlib
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -27,6 +28,8 @@ CARD_SIZE = 8 << 30
 LOCATION, AUDIO, BEACONS = 1, 2, 3
 # A boot takes a minute or two; a PC that does other things at the same time must not fail it.
 BOOT_LIMIT, DATA_LIMIT = 1200, 900
+# What a console has between the words.
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Bench:
@@ -196,16 +199,20 @@ def raspi(arguments, folder):
     board = Board(card, folder, "raspi3b")
     board.start()
     marks = {"Linux version": "the kernel", "Run /init": "the initramfs", "EXT4-fs (mmcblk": "a file system of the card",
-             "systemd[1]: systemd": "systemd", "Reached target": "a target", "login:": "a login prompt"}
-    last = time.monotonic()
-    while board.is_running and marks and time.monotonic() - last < arguments.patience:
-        for mark in [mark for mark in marks if mark in board.words()]:
+             "systemd[1]: systemd": "systemd", "Reached target": "a target", "Started waypost.service": "Waypost READY",
+             "Reached target multi-user.target": "the whole boot"}
+    last, known = time.monotonic(), ""
+    # As long as it speaks it goes on: after the first target come several minutes without a mark.
+    while board.is_running and marks and board.age < BOOT_LIMIT and time.monotonic() - last < arguments.patience:
+        words = COLOURS.sub("", board.words())
+        for mark in [mark for mark in marks if mark in words]:
             print(f"{board.age:5.0f} s  {marks.pop(mark)}", flush=True)
-            last = time.monotonic()
+        if words != known:
+            last, known = time.monotonic(), words
         time.sleep(1)
     board.cut()
     print("not reached: " + (", ".join(marks.values()) or "nothing"), flush=True)
-    print("\n".join(board.words().splitlines()[-5:]))
+    print("\n".join(COLOURS.sub("", board.words()).splitlines()[-5:]))
     return True
 
 
