@@ -115,6 +115,15 @@ class Board:
     def words(self):
         return self.console.read_text(errors="replace") if self.console.exists() else ""
 
+    def speaks(self, words, limit):
+        """Waits until the console has said this."""
+        while words not in self.words():
+            if not self.is_running:
+                raise RuntimeError("QEMU ended; see qemu-*.log")
+            if self.age > limit:
+                raise TimeoutError(f"the console has not said {words!r} after {limit} s")
+            time.sleep(0.1)
+
     def cut(self):
         """The power goes off: what the guest had not written is gone."""
         if self.is_running:
