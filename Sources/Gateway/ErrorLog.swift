@@ -8,7 +8,7 @@ final class ErrorLog: Sendable {
 
     struct Entry: Sendable, Equatable {
         var failure: Failure
-        var at: WallTime
+        var at: BootInstant
         var count: Int
     }
 
@@ -27,17 +27,26 @@ final class ErrorLog: Sendable {
 
     var memory: Memory { content.value }
 
-    /// Newest first.
-    var recent: [Entry] { memory.entries.reversed() }
+    /// Newest first, dated by the clock as it is now: at a start it may have been years wrong.
+    func recent(at now: Stamp) -> [StatusReport.RecentError] {
+        memory.entries.reversed().map {
+            StatusReport.RecentError(
+                code: $0.failure.code?.rawValue,
+                message: $0.failure.message,
+                at: now.advanced(by: $0.at - now.boot).wall.rfc3339,
+                count: $0.count
+            )
+        }
+    }
 
     /// By code as people read it: `E001`.
     var totals: [String: Int] {
         Dictionary(uniqueKeysWithValues: memory.totals.map { ($0.key.rawValue, $0.value) })
     }
 
-    func add(_ failure: Failure, at wall: WallTime) {
+    func add(_ failure: Failure, at moment: BootInstant) {
         content.update { memory in
-            var entry = Entry(failure: failure, at: wall, count: 1)
+            var entry = Entry(failure: failure, at: moment, count: 1)
             if let index = memory.entries.firstIndex(where: { $0.failure == failure }) {
                 entry.count += memory.entries.remove(at: index).count
             }

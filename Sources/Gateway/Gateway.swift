@@ -345,7 +345,7 @@ package final class Gateway: Sendable {
             let isEnrolled = services.whyNotCollecting == nil
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), services.configuration.led)
             if let metrics = services.configuration.metricsTextfile {
-                let now = clock.wall()
+                let now = clock.stamp()
                 aside.perform { files.write(metrics, of: report, at: now) }
             }
             log.debug(

@@ -62,13 +62,13 @@ extension Gateway {
         let seen = StateBox([Stream: TimedFailure]())
         return board.upload.subscribe { state in
             // The uploader itself does not work: the supervisor, or whoever could not start it, published why.
-            if case .error(let failure, _) = state { errors.add(failure, at: clock.wall()) }
+            if case .error(let failure, _) = state { errors.add(failure, at: clock.now()) }
             for (stream, upload) in state.value?.streams ?? [:] {
                 guard let failure = upload.lastError, seen.value[stream] != failure else {
                     continue
                 }
                 seen.update { $0[stream] = failure }
-                errors.add(failure.failure, at: failure.at.wall)
+                errors.add(failure.failure, at: failure.at.boot)
                 log.warning(
                     "upload failed",
                     ["stream": "\(stream)", "why": failure.failure.description]
@@ -84,7 +84,7 @@ extension Gateway {
         return queue.storage.subscribe { state in
             switch state {
             case .error(let failure, _):
-                errors.add(failure, at: clock.wall())
+                errors.add(failure, at: clock.now())
                 log.error("storage", ["why": failure.description])
             case .loaded(let report):
                 let isNews = level.update { last in
@@ -98,7 +98,7 @@ extension Gateway {
                     queue.accept(Self.event(report, at: clock.stamp()))
                 }
                 guard report.level != .low else { return }
-                errors.add(Failure(report.detail, code: .storageFull), at: clock.wall())
+                errors.add(Failure(report.detail, code: .storageFull), at: clock.now())
             case .unknown, .loading: break
             }
         }

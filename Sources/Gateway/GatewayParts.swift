@@ -71,7 +71,7 @@ extension Gateway {
         var part = Supervisor.Part.of(thread, "clock") { clockWatch.check() }
         part.failed = { failure, _ in
             clockWatch.board.failed(failure)
-            errors.add(failure, at: clock.wall())
+            errors.add(failure, at: clock.now())
         }
         part.isBack = { clockWatch.isBack() }
         return part

@@ -19,10 +19,10 @@ final class HealthFiles: Sendable {
     func writeSnapshot(_ report: StatusReport) { Snapshot.write(report.json, to: directory) }
 
     /// Writes the file for Prometheus; its disk may hang.
-    func write(_ metrics: String, of report: StatusReport, at now: WallTime) {
+    func write(_ metrics: String, of report: StatusReport, at now: Stamp) {
         var message: String?
         do {
-            try MetricsText(report, at: now).write(to: metrics)
+            try MetricsText(report, at: now.wall).write(to: metrics)
         } catch {
             message = "metrics.textfile \(error)"
         }
@@ -31,7 +31,7 @@ final class HealthFiles: Sendable {
             return problem != message
         }
         guard isNew, let message else { return }
-        errors.add(Failure(message), at: now)
+        errors.add(Failure(message), at: now.boot)
         log.warning("metrics", ["why": message])
     }
 }

@@ -44,7 +44,7 @@ struct Reloader: Sendable {
         let why = "\(error)".replacing("\n", with: "; ")
         log.error("configuration not reloaded, the old one stays", ["why": why])
         let failure = Failure("configuration not reloaded, the old one stays: \(why)")
-        board.errors.add(failure, at: clock.wall())
+        board.errors.add(failure, at: clock.now())
     }
 
     private func take(_ configuration: Configuration, _ life: LifeSign) {

@@ -75,7 +75,7 @@ final class SourceRun: Sendable {
         let queue = context.queue
         var hooks = BeaconHooks()
         hooks.tell = { why in
-            context.board.errors.add(Failure(why), at: context.clock.wall())
+            context.board.errors.add(Failure(why), at: context.clock.now())
             context.log.warning("beacons", ["why": why])
         }
         hooks.recent = { queue.recentReadings() }

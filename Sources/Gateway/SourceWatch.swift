@@ -110,7 +110,7 @@ final class SourceWatch: Sendable {
                     $0[name, default: SourceHealth()].note(state, at: stamp)
                 }
                 guard case .error(let failure, _) = state else { return }
-                board.errors.add(failure, at: stamp.wall)
+                board.errors.add(failure, at: stamp.boot)
                 guard isNews else { return }
                 log.warning(
                     "source failed",
@@ -167,7 +167,7 @@ final class SourceWatch: Sendable {
     ) {
         let silent = Failure("\(name.rawValue): did not start, and gives no reason")
         let failure = absence.failure ?? silent
-        if absence.failure == nil { board.errors.add(silent, at: now.wall) }
+        if absence.failure == nil { board.errors.add(silent, at: now.boot) }
         log.warning(
             "source lost",
             [

@@ -52,14 +52,7 @@ struct StatusCollector: Sendable {
             storage: storageFigures(stored, statistics),
             disk: stored?.wear.map(StatusReport.DiskFigures.init),
             losses: losses(stored),
-            recentErrors: board.errors.recent.map {
-                StatusReport.RecentError(
-                    code: $0.failure.code?.rawValue,
-                    message: $0.failure.message,
-                    at: $0.at.rfc3339,
-                    count: $0.count
-                )
-            },
+            recentErrors: board.errors.recent(at: clock.stamp()),
             errorTotals: board.errors.totals
         )
         board.past.add(to: &report)

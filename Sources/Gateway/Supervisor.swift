@@ -152,7 +152,7 @@ final class Supervisor: Sendable {
         if let failed = part.failed {
             failed(failure, now - time)
         } else {
-            errors.add(failure, at: clock.wall())
+            errors.add(failure, at: clock.now())
         }
         if mayRecover { part.recover?() }
     }

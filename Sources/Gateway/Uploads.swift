@@ -89,7 +89,7 @@ final class Uploads: Sendable {
             _ = try destination.token()
         } catch {
             let failure = (error as? Failure) ?? Failure("\(error)")
-            context.board.errors.add(failure, at: context.clock.wall())
+            context.board.errors.add(failure, at: context.clock.now())
             context.log.error("no uploads", ["why": failure.message])
         }
     }

@@ -202,13 +202,17 @@ import Upload
 
     @Test func errors_areCountedByCode_andGoOnFromWhatWasKept() {
         let log = ErrorLog()
-        for number in 0..<20 { log.add(Failure("no way \(number)", code: .network), at: Self.now) }
-        log.add(Failure("of no code"), at: Self.now)
+        let moment = BootInstant(nanoseconds: 60_000_000_000)
+        for number in 0..<20 { log.add(Failure("no way \(number)", code: .network), at: moment) }
+        log.add(Failure("of no code"), at: moment)
         let after = ErrorLog(log.memory)
-        after.add(Failure("refused", code: .tokenRefused), at: Self.now)
+        after.add(Failure("refused", code: .tokenRefused), at: moment)
         #expect(after.totals == ["E001": 20, "E002": 1])
-        #expect(after.recent.map(\.failure.message).prefix(2) == ["refused", "of no code"])
-        #expect(after.recent.count == ErrorLog.limit)
+        let recent = after.recent(at: Stamp(boot: moment + .seconds(90), wall: Self.now))
+        #expect(recent.map(\.message).prefix(2) == ["refused", "of no code"])
+        #expect(recent.count == ErrorLog.limit)
+        // As the clock is now, whatever it was then.
+        #expect(recent.first?.at == (Self.now + .seconds(-90)).rfc3339)
     }
 }
 

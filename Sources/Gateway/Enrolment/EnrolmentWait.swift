@@ -65,7 +65,7 @@ struct EnrolmentWait: Sendable {
 
     private func tell(_ error: any Error) {
         let failure = (error as? Failure) ?? Failure("\(error)")
-        board.errors.add(failure, at: clock.wall())
+        board.errors.add(failure, at: clock.now())
         log.warning("enrolment", ["why": failure.description])
     }
 
