@@ -89,6 +89,12 @@ class SettingsTests(unittest.TestCase):
         settings = self.read()
         self.assertEqual((settings.errors, settings.get("system.hostname")), ([], "hill-2"))
 
+    def test_two_files_of_one_name_are_told(self):
+        # The card comes with a custom.toml; Notepad puts what was written beside it.
+        (self.folder / "custom.toml").write_text("[system]\n")
+        (self.folder / "custom.toml.txt").write_text('[wlan]\nssid = "lake"\n')
+        self.assertEqual(self.read().errors, ["custom.toml and custom.toml.txt are both there: keep one"])
+
     def test_the_card_as_it_is_made_says_nothing(self):
         template = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/boot/custom.toml"
         settings = self.read(custom_toml=template.read_text())

@@ -54,14 +54,15 @@ class Settings:
         return self.values.get(key, default)
 
 
+def name_of(path):
+    """Any case, and the `.txt` that Windows may add."""
+    return path.name.lower().removesuffix(".txt")
+
+
 def files(folder):
-    """The files that are there, in the order in which they count: any case, and the `.txt` that Windows may add."""
-    found = {}
-    for path in sorted(pathlib.Path(folder).iterdir()):
-        name = path.name.lower().removesuffix(".txt")
-        if name in NAMES and path.is_file():
-            found.setdefault(name, path)
-    return [found[name] for name in NAMES if name in found]
+    """The files that are there, in the order in which they count."""
+    found = [path for path in sorted(pathlib.Path(folder).iterdir()) if name_of(path) in NAMES and path.is_file()]
+    return sorted(found, key=lambda path: NAMES.index(name_of(path)))
 
 
 def read(paths):
@@ -69,6 +70,11 @@ def read(paths):
     settings = Settings()
     for path in paths:
         read_file(path, settings)
+    for name in NAMES:
+        # The card comes with a custom.toml: an editor may put what was written beside it.
+        same = [path.name for path in paths if name_of(path) == name]
+        if len(same) > 1:
+            settings.errors.append(f"{' and '.join(same)} are both there: keep one")
     if not settings.errors:
         settings.errors += contradictions(settings)
     return settings
