@@ -151,6 +151,47 @@ device = "/dev/ttyS1; reboot"
         self.assertIn("wlan.password must be", settings.errors[0])
 
 
+def load_program():
+    loader = importlib.machinery.SourceFileLoader("settings", str(CARD / "settings"))
+    program = importlib.util.module_from_spec(importlib.util.spec_from_loader("settings", loader))
+    loader.exec_module(program)
+    return program
+
+
+class UserTests(unittest.TestCase):
+    """The user after a power cut within useradd."""
+
+    def make_user(self, shadow, number=1000):
+        """The commands that are run."""
+        program, ran = load_program(), []
+        with tempfile.TemporaryDirectory() as folder:
+            program.USERS = pathlib.Path(folder)
+            program.KEYS, program.SUDO = program.USERS / "keys", program.USERS / "sudo"
+            (program.USERS / "shadow").write_text(shadow)
+            for name in ("passwd", "shadow", "group", "gshadow"):
+                (program.USERS / f"{name}.lock").touch()
+
+            def run(*command, input=None):
+                # As shadow does it: a lock without a number is never free.
+                self.assertEqual(list(program.USERS.glob("*.lock")), [])
+                ran.append(command[0])
+            program.run = run
+            answer = {"side_effect": KeyError} if number is None else {"return_value": mock.Mock(pw_uid=number)}
+            with mock.patch("pwd.getpwnam", **answer):
+                program.make_user(cardsettings.Settings({"ssh.authorized_keys": [KEY]}))
+        return ran
+
+    def test_locks_do_not_keep_it_out(self):
+        self.assertEqual(self.make_user("root:*:1::::::\n", None), ["useradd", "usermod"])
+        self.assertEqual(self.make_user("root:*:1::::::\npi:!:1::::::\n"), ["usermod"])
+
+    def test_half_a_user_is_made_anew(self):
+        self.assertEqual(self.make_user("root:*:1::::::\npip:!:1::::::\n"), ["userdel", "useradd", "usermod"])
+
+    def test_users_of_the_system_stay_as_they_are(self):
+        self.assertEqual(self.make_user("root:*:1::::::\n", 33), [])
+
+
 class ErrorsFileTests(unittest.TestCase):
     """custom-errors.txt, on a file system without a journal."""
 
@@ -159,9 +200,7 @@ class ErrorsFileTests(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.file = self.folder / "custom-errors.txt"
-        loader = importlib.machinery.SourceFileLoader("settings", str(CARD / "settings"))
-        self.program = importlib.util.module_from_spec(importlib.util.spec_from_loader("settings", loader))
-        loader.exec_module(self.program)
+        self.program = load_program()
         self.program.FAT = self.folder
 
     def test_no_cut_leaves_two_names_for_one_content(self):
