@@ -189,7 +189,8 @@ class UserTests(unittest.TestCase):
         self.assertEqual(self.make_user("root:*:1::::::\npip:!:1::::::\n"), ["userdel", "useradd", "usermod"])
 
     def test_users_of_the_system_stay_as_they_are(self):
-        self.assertEqual(self.make_user("root:*:1::::::\n", 33), [])
+        with self.assertRaisesRegex(OSError, "pi is a user of the system"):
+            self.make_user("root:*:1::::::\n", 33)
 
 
 class ErrorsFileTests(unittest.TestCase):
@@ -220,6 +221,37 @@ class ErrorsFileTests(unittest.TestCase):
         before = self.file.stat()
         self.program.tell(["a"])
         self.assertEqual((self.file.stat().st_ino, self.file.stat().st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
+    def start(self, refuse=None):
+        """The steps that are made at a start; the user may be refused."""
+        made = []
+        with contextlib.ExitStack() as stack:
+            for step in ("name_host", "make_user", "set_wireless", "set_rest"):
+                call = mock.Mock(side_effect=lambda settings, step=step: made.append(step), __name__=step)
+                stack.enter_context(mock.patch.object(self.program, step, call))
+            if refuse:
+                self.program.make_user.side_effect = refuse
+            stack.enter_context(mock.patch("pathlib.Path.is_mount", return_value=True))
+            self.program.main()
+        return made
+
+    def test_what_is_not_done_is_told_at_each_start(self):
+        state = tempfile.TemporaryDirectory()
+        self.addCleanup(state.cleanup)
+        self.program.STATE = pathlib.Path(state.name)
+        (self.folder / "rpi-preseed.toml").write_text(IMAGER)
+        self.assertEqual(len(self.start()), 4)
+        self.assertFalse(self.file.exists())
+        (self.folder / "custom.toml").write_text('[wifi]\nssid = "lake"\n')
+        for steps in (4, 0):
+            self.assertEqual(len(self.start()), steps)
+            self.assertEqual(self.file.read_text().splitlines(), ["This is not done:", "custom.toml: wifi.ssid is not used here"])
+        (self.folder / "custom.toml").write_text('[user]\nname = "audio"\n')
+        for _ in range(2):
+            self.assertEqual(len(self.start(OSError("useradd ended with 9: group audio exists"))), 3)
+            self.assertIn("useradd ended with 9: group audio exists; it is tried again", self.file.read_text())
+        self.assertEqual(len(self.start()), 4)
+        self.assertFalse(self.file.exists())
 
     def test_a_card_that_cannot_be_read_is_told_and_changes_nothing(self):
         for known, makes in ((None, ["name_host", "make_user", "set_wireless", "set_rest"]), ("sum", [])):
