@@ -156,7 +156,7 @@ package struct CardImport {
         let seen = journal.seen
         return card.contents.filter { file, content in
             guard medium == .stick, file == .configuration else {
-                return seen[file.rawValue] != content.digest
+                return seen[file.rawValue] != content.digest || !places.has(file)
             }
             let imported = try? SmallFile.read(places.imported, limit: file.limit).bytes
             return imported != Array(content.text.utf8)

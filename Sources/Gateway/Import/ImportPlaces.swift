@@ -53,6 +53,14 @@ package struct ImportPlaces: Sendable {
 
     /// Whether something ought to be mounted there.
     func isListed(_ path: String) -> Bool {
+    /// Whether a secret that was taken over has not gone since: a code takes the token away, whatever it is good for.
+    ///
+    /// A code goes for its token. A configuration that is deleted is not to come back by itself.
+    func has(_ file: CardFile) -> Bool {
+        let files = file == .code ? [code, token] : secret(file).map { [$0] } ?? []
+        return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
+    }
+
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
     }
 

@@ -63,6 +63,23 @@ import Upload
         #expect(try device.start(.stick, from: stick.path).imported == [])
     }
 
+    /// A code takes the token away; where the server refuses it, the same token comes once more.
+    @Test func tokenThatACodeTookAway_isTakenOverAgain() throws {
+        let device = try Device()
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.put("token-1\n", "waypost.token")
+        #expect(try device.start().imported == ["waypost.token", "waypost.toml"])
+        try device.put("CODE-1\n", "waypost.code")
+        #expect(try device.start().imported == ["waypost.code"])
+        try device.put("token-1\n", "waypost.token")
+        #expect(try device.start().imported == ["waypost.token"])
+        #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
+        // As long as one is there, what a person copies once more changes nothing.
+        try device.put("CODE-1\n", "waypost.code")
+        #expect(try device.start().imported == [])
+        #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
+    }
+
     /// Its file system cannot be mounted, so that its mount point is an empty folder; or it fails while it is read.
     @Test func brokenStick_isTold_eachTimeItIsPluggedIn() throws {
         let device = try Device()
