@@ -38,16 +38,22 @@ struct CardFolder: Sendable {
                 read(file, name)
             }
         }
-        if !names.contains(where: CardFile.configuration.isNamed) { tellMisnamed(names) }
+        tellMisnamed(names)
         if let token = contents[.token], contents[.code] != nil {
             let what = "is there beside an enrolment code"
             problems.append(CardProblem(file: token.name, what, "keep one of the two"))
         }
     }
 
-    /// Where there is no configuration, a file that nearly has its name may be meant.
+    /// Where there is no configuration, a file that nearly has its name may be meant; where there is no secret, one that
+    /// begins as a secret's does.
     private mutating func tellMisnamed(_ names: [String]) {
-        for name in names where name.lowercased().split(separator: ".").first == "waypost" {
+        let isThere = { (file: CardFile) in names.contains(where: file.isNamed) }
+        let secrets = CardFile.allCases.filter(\.isSecret)
+        let missing =
+            !isThere(.configuration)
+            ? ["waypost"] : secrets.contains(where: isThere) ? [] : secrets.map(\.rawValue)
+        for name in names where missing.contains(where: { name.lowercased().hasPrefix($0 + ".") }) {
             let isKnown = CardFile.allCases.contains { $0.isNamed(name) }
             guard !isKnown, !CardReport.isOurs(name), isFile(name) else { continue }
             let known = CardFile.allCases.map(\.rawValue).joined(separator: ", ")
