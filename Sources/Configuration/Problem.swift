@@ -32,6 +32,8 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
     package var problems: [ConfigurationProblem]
     /// What would have been warned about, had it been right.
     package var warnings: [ConfigurationProblem]
+    /// It is not known what the file says: the disk did not give it, and may at another time.
+    package var isUnread = false
 
     package init(_ problems: [ConfigurationProblem], warnings: [ConfigurationProblem] = []) {
         self.problems = problems

@@ -10,7 +10,7 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(name: .long, help: "The configuration file.")
     var config = "/etc/waypost/waypost.toml"
 
-    /// Reads it; a wrong one ends the command with exit status 78 and every error listed.
+    /// Reads it; a wrong one ends the command with exit status 78 and every error listed, one that cannot be read now with 2.
     func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
 
     /// The same with where each value came from.
@@ -21,7 +21,7 @@ struct ConfigurationOptions: ParsableArguments {
             return loaded
         } catch {
             Output.error("\(error)")
-            throw ExitCode(78)
+            throw ExitCode(error.isUnread ? 2 : 78)
         }
     }
 

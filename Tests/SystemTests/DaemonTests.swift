@@ -145,6 +145,14 @@ import Testing
         #expect(result.error.contains("audio.nonsense"))
     }
 
+    /// A read of it fails: the unit tries again, as it does not where a person has to do something.
+    @Test func configurationThatTheDiskDoesNotGive_isNoWrongOne() throws {
+        let arguments = ["run", "--config", "/proc/self/mem"]
+        let result = try Process.run(Tree.program("waypost"), arguments)
+        #expect(result.status == 2)
+        #expect(result.error.contains("cannot be read: Input/output error"))
+    }
+
     @Test func tokenThatOthersCanRead_isRefusedWithTheCommandToRun() throws {
         let bench = try Bench()
         let token = bench.folder + "/token"

@@ -91,7 +91,9 @@ package struct Configuration: Configurable {
         do {
             file = try SmallFile.read(path, limit: KeyTable<Self>.largestFile, wait: true)
         } catch {
-            throw ConfigurationErrors([unreadable(path, error)])
+            var errors = ConfigurationErrors([unreadable(path, error)])
+            errors.isUnread = error.code == EIO
+            throw errors
         }
         var loaded = try check(file.bytes, file: path, environment: environment)
         if path != asked, setsKeys(asked) {
