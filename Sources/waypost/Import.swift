@@ -1,6 +1,7 @@
 // `waypost import`: what a card or a stick holds for this device; run by systemd, at each boot and for each stick.
 import ArgumentParser
 import Gateway
+import Host
 
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -45,7 +46,14 @@ struct Import: ParsableCommand {
 
     private func ask() throws -> Int32 {
         let enrolment = CardEnrolment(places, version: currentVersion)
-        let outcome = try enrolment.run(on: folder)
+        let outcome: CardEnrolment.Outcome
+        do {
+            outcome = try enrolment.run(on: folder)
+        } catch let error as SystemError {
+            // A disk that is full, or read-only, may be so for now.
+            Output.error("import: \(error)")
+            return 1
+        }
         if outcome.hasNewToken { restartService() }
         guard let problem = outcome.problem else { return 0 }
         Output.error("\(problem)")

@@ -185,6 +185,24 @@ private final class CardBench {
         #expect(bench.text("card/waypost-errors.txt")?.contains("was used") == true)
     }
 
+    /// It would be used up, and its token lost.
+    @Test func codeIsNotExchanged_whereItsTokenCannotBeStored() throws {
+        let bench = try CardBench()
+        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
+        try bench.put(try bench.newCode(), "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        let inTheWay = bench.folder + "/etc/import/gathering"
+        try FileManager.default.createDirectory(
+            atPath: inTheWay + "/folder/folder",
+            withIntermediateDirectories: true
+        )
+        #expect(try bench.takeOver("--online").status == 1)
+        try FileManager.default.removeItem(atPath: inTheWay)
+        let asked = try bench.takeOver("--online")
+        #expect(asked.status == 0, "\(asked.error)")
+        #expect(bench.text("credstore/waypost.token") != nil)
+    }
+
     /// 1970: no certificate is good yet, and nothing here asks what day it is.
     @Test func brokenCardAtTheFirstBoot_leavesAGatewayThatSaysSo() throws {
         let bench = try CardBench()

@@ -64,6 +64,7 @@ package struct CardEnrolment {
         if let waiting = SmallText.read(places.code) {
             let code = try BoundSecret(Array(waiting.utf8)).secret(for: endpoint)
             let text = trimmed(String(decoding: code, as: UTF8.self))
+            try journal.tryToStore()
             let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
             try journal.store(token: token, for: upload.server)
             outcome.hasNewToken = true

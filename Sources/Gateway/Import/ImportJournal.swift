@@ -85,6 +85,15 @@ struct ImportJournal {
         }
     }
 
+    /// Throws where no token could be stored now: the code that is exchanged for one is used up by that.
+    func tryToStore() throws {
+        try clear(gathering)
+        try files.makeFolder(gathering, mode: 0o700)
+        let room = String(repeating: " ", count: 4096)
+        try files.write("\(gathering)/\(CardFile.token.rawValue)", room, mode: 0o600)
+        try clear(gathering)
+    }
+
     /// Stores the token that a code was good for at `server`; both change together.
     func store(token: String, for server: String?) throws {
         let text = BoundSecret.text(token, for: server)
