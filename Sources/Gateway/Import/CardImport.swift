@@ -71,6 +71,8 @@ package struct CardImport {
         let lock = try Self.lock(places.journal)
         defer { withExtendedLifetime(lock) {} }
         report.begin(medium, at: clock.now())
+        // The secrets of a card are overwritten there: taken into memory, they would go with the power.
+        guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {
             guard isThere else {
@@ -89,6 +91,16 @@ package struct CardImport {
         } catch let problem as CardProblem {
             return ImportOutcome(problems: try tell(report, [problem]))
         }
+    }
+
+    /// Leaves everything as it is, and tells that nothing would be kept.
+    private func refuse(_ report: CardReport) throws -> ImportOutcome {
+        let what = "the device's own part of it is not there or is damaged: nothing would be kept"
+        let remedy = "start the device again; if it stays so, write another card"
+        let problem = CardProblem(file: "", what, remedy)
+        let card = medium == .card && isThere ? path : nil
+        let told = try report.tell(card: [problem], ended: medium, on: card)
+        return ImportOutcome(problems: told)
     }
 
     /// One import at a time: a stick may come while the card is read.

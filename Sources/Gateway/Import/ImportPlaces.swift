@@ -17,6 +17,8 @@ package struct ImportPlaces: Sendable {
     let runtime: String
     /// Tells which folders ought to be mounted.
     var fstab = "/etc/fstab"
+    /// There is a mark where a card's initramfs found no data partition: all that is written is in memory.
+    var notKept = "/run/waypost-not-kept"
     /// Whether a folder is on another disk than the one that it lies in.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
@@ -51,8 +53,6 @@ package struct ImportPlaces: Sendable {
         }
     }
 
-    /// Whether something ought to be mounted there.
-    func isListed(_ path: String) -> Bool {
     /// Whether a secret that was taken over has not gone since: a code takes the token away, whatever it is good for.
     ///
     /// A code goes for its token. A configuration that is deleted is not to come back by itself.
@@ -61,6 +61,8 @@ package struct ImportPlaces: Sendable {
         return files.isEmpty || files.contains { access($0, F_OK) == 0 || errno != ENOENT }
     }
 
+    /// Whether something ought to be mounted there.
+    func isListed(_ path: String) -> Bool {
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
     }
 

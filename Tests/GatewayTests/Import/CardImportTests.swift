@@ -145,6 +145,20 @@ import Upload
         #expect(device.text("card/Waypost.Token.TXT")?.contains("device-token-1") == false)
     }
 
+    /// A card without its data partition, for once: what would be taken into memory is there at the next boot, too.
+    @Test func deviceThatKeepsNothing_takesNothing() throws {
+        let device = try Device(card: "good-notepad")
+        device.isForgetful = true
+        let outcome = try device.start()
+        #expect(outcome.problems.map(\.what).first?.contains("nothing would be kept") == true)
+        #expect(device.errors?.contains("nothing would be kept") == true)
+        #expect(device.problems == outcome.problems && device.state == [nil, nil])
+        device.isForgetful = false
+        #expect(try device.start().imported.count == 2)
+        #expect(device.state[1]?.hasPrefix("device-token-1\n# for https://") == true)
+        #expect(device.errors == nil)
+    }
+
     @Test func fullDisk_changesNothing() throws {
         let device = try Device(card: "good-plain")
         var files = StepFiles()

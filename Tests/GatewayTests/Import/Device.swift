@@ -14,12 +14,16 @@ final class Device {
     /// Whether a stick could be mounted.
     var isMounted = true
 
+    /// Whether its disk is one in memory.
+    var isForgetful = false
+
     var places: ImportPlaces {
         var places = ImportPlaces(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
+        places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
         places.isMountPoint = { [isMounted] _ in isMounted }
         return places
     }
