@@ -150,7 +150,7 @@ final class Services: Sendable {
             try body()
         } catch {
             let failure = (error as? Failure) ?? Failure("\(what) could not be started: \(error)")
-            context.board.errors.add(failure, at: context.clock.wall())
+            context.board.errors.add(failure, at: context.clock.now())
             context.log.error(what, ["why": failure.message])
         }
     }

@@ -199,7 +199,9 @@ import Testing
             #expect(event.detail.elementsEqual(detail, by: ==))
         }
         #expect(
-            board.errors.recent.map(\.failure) == [Failure("gpsd hung up", code: .permission)]
+            board.errors.memory.entries.reversed().map(\.failure) == [
+                Failure("gpsd hung up", code: .permission)
+            ]
         )
     }
 
@@ -223,7 +225,7 @@ import Testing
         ticks(2, watch)
         #expect(events.value.map(\.kind) == [.sourceLost])
         #expect(
-            board.errors.recent.map(\.failure.message) == [
+            board.errors.memory.entries.reversed().map(\.failure.message) == [
                 "audio: did not start, and gives no reason"
             ]
         )
