@@ -221,6 +221,7 @@ import Upload
         ("2,9,9,-;EXT4-fs error (device mmcblk0p2): ext4_find_entry:1682", "warn"),
         ("3,9,9,-;FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain", "warn"),
         ("6,9,9,-;usb 1-1.3: new full-speed USB device number 4", "ok"),
+        ("2,9,9,-;EXT4-fs error (device loop0): ext4_lookup:1789: inode #20", "ok"),
     ])
     func card_isJudgedByTheKernelsLog(line: String, state: String) throws {
         let board = Board()
