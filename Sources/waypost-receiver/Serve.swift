@@ -117,14 +117,18 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         guard !summary else { return print(try Summary(directory: data).text(json: json)) }
+        // Its threads work until the process is gone: exit(3) would clear up libcrypto under them.
+        _exit(status())
+    }
+
+    /// Serves; the exit status.
+    private func status() -> Int32 {
         do {
             try serve()
-        } catch let failure as StartFailure {
-            complain("\(failure)")
-            throw ExitCode(78)
+            return 0
         } catch {
             complain("\(error)")
-            throw ExitCode(1)
+            return error is StartFailure ? 78 : 1
         }
     }
 

@@ -24,6 +24,22 @@ import Testing
         #expect(Set(stored) == clients.answered.value)
     }
 
+    /// The thread of the index makes sums with libcrypto, which exit(3) clears up before the process is gone.
+    @Test func endInOrder_clearsNothingUpUnderItsThreads() throws {
+        let folder = TemporaryFolder("end")
+        let (source, mark) = (folder.path + "/end.c", folder.path + "/cleared-up")
+        try """
+        #include <fcntl.h>
+        __attribute__((destructor)) static void end(void) { open("\(mark)", O_WRONLY | O_CREAT, 0600); }
+        """.write(toFile: source, atomically: true, encoding: .utf8)
+        let library = folder.path + "/end.so"
+        let compiler = try Process.run("/usr/bin/env", ["cc", "-shared", "-o", library, source])
+        try #require(compiler.status == 0, "\(compiler.error)")
+        let receiver = try ReceiverProcess(environment: ["LD_PRELOAD": library])
+        #expect(receiver.terminate() == 0)
+        #expect(!FileManager.default.fileExists(atPath: mark))
+    }
+
     @Test func fullDiskAmong64Clients_losesNothingAnswered_andDoublesNothing() throws {
         let temporary = TemporaryFolder("data")
         let disk = try FailingDisk(in: temporary)
