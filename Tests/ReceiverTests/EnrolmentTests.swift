@@ -42,9 +42,11 @@ import Testing
     private func enrol(
         _ receiver: ReceiverProcess,
         _ code: String,
-        _ device: String = "d1"
+        _ device: String = "d1",
+        wants token: String? = nil
     ) async throws -> (status: Int, token: String?) {
-        let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#
+        let wish = token.map { #", "token": "\#($0)""# } ?? ""
+        let body = #"{"code": "\#(code)", "device_id": "\#(device)"\#(wish)}"#
         let answer = try await Self.post(receiver.base, "api/device/enroll", body)
         return (answer.status, answer.reply["token"] as? String)
     }
@@ -75,6 +77,34 @@ import Testing
         #expect(try await ingest(receiver, token, device: "d1") == 200)
         #expect(try await ingest(receiver, token, device: "d2") == 403)
         #expect(try codes(receiver, "list").output == "1  used by d1\n")
+    }
+
+    /// Its answer was lost: nobody but the device knows the token.
+    @Test func deviceThatMadeItsToken_isGivenItAgain_forTheSameCode() async throws {
+        let receiver = try ReceiverProcess()
+        let (code, other) = (try newCode(receiver), try newCode(receiver))
+        let mine = String(repeating: "ab_-", count: 8)
+        #expect(try await enrol(receiver, code, wants: "short").status == 400)
+        #expect(try await enrol(receiver, code, wants: mine).token == mine)
+        receiver.kill()
+        try receiver.start()
+        #expect(try await enrol(receiver, code, wants: mine).token == mine)
+        #expect(try await ingest(receiver, mine, device: "d1") == 200)
+        #expect(try await enrol(receiver, code).status == 403)
+        #expect(try await enrol(receiver, code, wants: mine + "x").status == 403)
+        // Neither another device nor another code has anything of it.
+        #expect(try await enrol(receiver, code, "d2", wants: mine).status == 403)
+        #expect(try await enrol(receiver, other, "d2", wants: mine).status == 403)
+        #expect(try codes(receiver, "list").output.hasPrefix("1  used by d1\n2  open"))
+        // A token that was ended stays so.
+        #expect(
+            try Process.run(
+                Tree.program("waypost-receiver"),
+                ["devices", "revoke", "d1", "--data", receiver.folder]
+            ).status == 0
+        )
+        #expect(try await enrol(receiver, code, wants: mine).status == 403)
+        #expect(try await enrol(receiver, other, wants: mine + "new").status == 200)
     }
 
     @Test func codeAndToken_outliveAKill_andAreKeptAsHashes() async throws {

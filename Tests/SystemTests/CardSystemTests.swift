@@ -103,6 +103,55 @@ private final class CardBench {
 }
 
 @Suite struct CardSystemTests {
+    /// A way to the server on which the answer to the first code gets lost.
+    private static let lossyWay = """
+        import socket, sys, threading
+        lost = threading.Event()
+        def serve(client):
+            with client, socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
+                request = client.recv(65536)
+                while b"\\r\\n\\r\\n" not in request: request += client.recv(65536)
+                isCode = b"/enroll" in request
+                head, _, body = request.partition(b"\\r\\n\\r\\n")
+                length = int(head.lower().partition(b"content-length:")[2].split()[0])
+                while len(body) < length: body += client.recv(65536)
+                server.sendall(head.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\\r\\n\\r\\n" + body)
+                answer = b""
+                while piece := server.recv(65536): answer += piece
+                if isCode and not lost.is_set(): return lost.set()
+                client.sendall(answer)
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        while True: threading.Thread(target=serve, args=[listener.accept()[0]]).start()
+        """
+
+    @Test(arguments: [true, false])
+    func answerToACodeThatIsLost_canBeAskedForAgain(byCard: Bool) throws {
+        let bench = try CardBench()
+        let way = try StubServer(Self.lossyWay, bench.port)
+        let code = try bench.newCode().trimmingCharacters(in: .newlines)
+        let endpoint = "http://127.0.0.1:\(way.port)/api/ingest"
+        let configuration = bench.configuration(endpoint)
+        let ask: () throws -> Outcome
+        if byCard {
+            try bench.put(configuration, "card/waypost.toml")
+            try bench.put(code, "card/waypost.code")
+            #expect(try bench.takeOver().status == 0)
+            ask = { try bench.takeOver("--online") }
+        } else {
+            try bench.put(configuration, "etc/waypost.toml")
+            ask = { try bench.run(["enroll", "--endpoint", endpoint, "--code", code]) }
+        }
+        let lost = try ask()
+        #expect(lost.status == (byCard ? 1 : 2))
+        #expect(lost.error.contains("E001"), "\(lost.error)")
+        let asked = try ask()
+        #expect(asked.status == 0, "\(asked.error)")
+        #expect(bench.text(byCard ? "credstore/waypost.token" : "etc/token") != nil)
+        #expect(bench.text("state/asked-token") == nil)
+        way.stop()
+    }
+
     @Test func cardWithACode_makesADeviceThatItsServerKnows() throws {
         let bench = try CardBench()
         let code = try bench.newCode()

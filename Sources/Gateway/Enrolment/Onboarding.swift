@@ -116,14 +116,18 @@ package struct Onboarding {
         switch proof {
         case .tokenFile(let file): return try Token.read(source: file)
         case .code(let code):
-            let token = try Self.exchange(code, configuration, owner, transport(configuration))
+            let transport = transport(configuration)
+            let token = try Self.reporting {
+                try Self.exchange(code, configuration, owner, transport)
+            }
             // The code is used up: whatever comes now, the token must not be lost.
             try store(token, tokenFile, owner)
+            AskedToken(configuration: configuration).forget()
             return try Token.read(source: tokenFile)
         }
     }
 
-    /// The token that the server of a configuration gives for a code, and for this device.
+    /// The token that the server of a configuration gives for a code, and for this device; see `AskedToken`.
     static func exchange(
         _ code: String,
         _ configuration: Configuration,
@@ -134,7 +138,7 @@ package struct Onboarding {
         let state = configuration.stateDirectory
         let device = try DeviceID.resolve(configuration.deviceID, stateDirectory: state)
         owner.own("\(state)/\(DeviceID.fileName)")
-        return try Enrolment.exchange(code: code, deviceID: device, transport, until: StopSignal())
+        return try AskedToken(configuration: configuration).exchange(code, for: device, transport)
     }
 
     private func store(_ token: String, _ file: String, _ owner: ServiceOwner) throws {
@@ -144,10 +148,10 @@ package struct Onboarding {
         owner.own(file)
     }
 
-    private static func reporting(_ body: () throws -> Void) throws {
+    private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {
         do {
-            try body()
-        } catch {
+            return try body()
+        } catch let error as SystemError {
             throw Failure("\(error); `sudo waypost enroll` may")
         }
     }

@@ -67,6 +67,7 @@ package struct CardEnrolment {
             try journal.tryToStore()
             let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
             try journal.store(token: token, for: upload.server)
+            AskedToken(configuration: configuration).forget()
             outcome.hasNewToken = true
         }
         let token = try Token.read(

@@ -57,6 +57,16 @@ package struct GivenSecret: Sendable {
 
     package init(text: String) { self.text = text }
 
+    /// One that a device made; nil for what is too short to be random, or not fit for a header field.
+    init?(wanted text: String) {
+        let isPlain = text.utf8.allSatisfy {
+            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
+                || [45, 95].contains($0)
+        }
+        guard isPlain, (32...128).contains(text.utf8.count) else { return nil }
+        self.text = text
+    }
+
     /// A new token of 256 random bits, fit for a header field.
     static func newToken() -> GivenSecret {
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }

@@ -117,43 +117,67 @@ package final class Enrolments: Sendable {
 
     /// A token for a code, which is used up by it; nil for a code that is not known, used or too old.
     ///
-    /// Both are on the disk when this returns. A device that was revoked is good again.
-    func exchange(_ code: GivenSecret, for device: String, at now: Date) throws -> GivenSecret? {
+    /// Both are on the disk when this returns. A device that was revoked is good again. `wanted`: the token that the device
+    /// made, nil for one of ours; with it the device may ask again, for the answer may have been lost.
+    func exchange(
+        _ code: GivenSecret,
+        for device: String,
+        _ wanted: GivenSecret?,
+        at now: Date
+    ) throws -> GivenSecret? {
         try database.change { database in
-            guard let id = try Self.find(code, at: now, database) else { return nil }
+            if let wanted, let holder = try Self.holder(of: wanted, database) {
+                let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
+                return isRepeated && holder == device ? wanted : nil
+            }
+            let now = Self.seconds(now)
+            guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
+                return nil
+            }
             let used = try database.prepare("UPDATE codes SET device=? WHERE id=?")
             try used.bind(device, at: 1)
             try used.bind(id, at: 2)
             try used.run()
-            let token = GivenSecret.newToken()
+            let token = wanted ?? GivenSecret.newToken()
             let row = try database.prepare("INSERT INTO tokens VALUES (?,?)")
             try row.bind(token.digest, at: 1)
             try row.bind(device, at: 2)
             try row.run()
             let enrolled = try database.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)")
             try enrolled.bind(device, at: 1)
-            try enrolled.bind(Self.seconds(now), at: 2)
+            try enrolled.bind(now, at: 2)
             try enrolled.run()
             return token
         }
     }
 
-    /// Compares with each code that is open, in the same time whichever it is.
+    /// Compares with each code that is open, or that this device has used, in the same time whichever it is.
     private static func find(
         _ code: GivenSecret,
-        at now: Date,
+        usedBy device: String?,
+        after expiry: Int64,
         _ database: borrowing Connection
     ) throws -> Int64? {
         let row = try database.prepare(
-            "SELECT id, digest FROM codes WHERE device IS NULL AND expires > ?"
+            "SELECT id, digest FROM codes WHERE device IS ? AND expires > ?"
         )
-        try row.bind(seconds(now), at: 1)
+        if let device { try row.bind(device, at: 1) }
+        try row.bind(expiry, at: 2)
         let digest = code.digest
         var found: Int64?
         while try row.step() {
             if GivenSecret.areEqual(row.data(1), digest) { found = row.required(0) }
         }
         return found
+    }
+
+    /// As `device(of:)`, of the database itself.
+    private static func holder(of token: GivenSecret, _ database: borrowing Connection) throws
+        -> String?
+    {
+        let row = try database.prepare("SELECT device FROM tokens WHERE digest=?")
+        try row.bind(token.digest, at: 1)
+        return try row.step() ? row.text(0) : nil
     }
 
     /// The device that has this token; nil where none has.

@@ -50,10 +50,14 @@ package enum Enrolment {
 
     /// The token that a server gives for a code, which is used up by it.
     ///
+    /// `wanted`: what a server of ours makes this device's token, and gives again for the same code; others may give one of
+    /// their own.
+    ///
     /// Throws a Failure with what the server or the network said.
     package static func exchange(
         code: String,
         deviceID: String,
+        wanted: String,
         _ settings: TransportSettings,
         until stop: StopSignal
     ) throws -> String {
@@ -61,6 +65,7 @@ package enum Enrolment {
         json.object {
             $0.field("code", code)
             $0.field("device_id", deviceID)
+            $0.field("token", wanted)
         }
         let exchange = try Transport(settings).post(
             MemoryBody(json.bytes),
