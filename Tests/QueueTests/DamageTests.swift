@@ -29,10 +29,10 @@ import Testing
         }
     }
 
-    private static let sightings = 3000
+    static let sightings = 3000
 
     /// A queue with something of each stream; 500 sightings are uploaded, 100 more are frozen.
-    private func fill(_ folder: TemporaryFolder) throws {
+    func fill(_ folder: TemporaryFolder) throws {
         let queue = try folder.queue()
         for number in 0..<Self.sightings { queue.accept(testSighting(number)) }
         for number in 0..<100 {
@@ -57,11 +57,11 @@ import Testing
         queue.close()
     }
 
-    private func bytes(_ folder: TemporaryFolder) throws -> Data {
+    func bytes(_ folder: TemporaryFolder) throws -> Data {
         try Data(contentsOf: URL(fileURLWithPath: folder.database))
     }
 
-    private func write(_ data: Data, _ folder: TemporaryFolder) throws {
+    func write(_ data: Data, _ folder: TemporaryFolder) throws {
         try data.write(to: URL(fileURLWithPath: folder.database))
     }
 
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// The detail of the first event of a salvage, once it is there.
-    private func salvage(_ queue: Queue) throws -> [String: Any] {
+    func salvage(_ queue: Queue) throws -> [String: Any] {
         let reader = try queue.reader()
         var found: [String: Any]?
         try waitUntil("the salvage is told", limit: .seconds(3)) {
@@ -94,14 +94,14 @@ import Testing
         return try #require(found)
     }
 
-    private func ids(_ reader: Reader) throws -> [String] {
+    func ids(_ reader: Reader) throws -> [String] {
         var ids: [String] = []
         try reader.sightingsThere(1...100_000) { ids.append(try reader.id(.beacons, $0.sequence)) }
         return ids
     }
 
     /// Ids of the sightings that wait in the older database, in order.
-    private func olderIDs(_ queue: Queue, of database: Int64 = 1) throws -> [String] {
+    func olderIDs(_ queue: Queue, of database: Int64 = 1) throws -> [String] {
         let reader = try queue.reader(of: database)
         var ids: [String] = []
         for range in try waiting(queue, .beacons, of: database) {
@@ -122,55 +122,6 @@ import Testing
             guard counters.next > 1 else { return [] }
             let all = counters.frozen.free(in: 1...(counters.next - 1)) + frozen
             return all.sorted { $0.lowerBound < $1.lowerBound }
-        }
-    }
-
-    @Test(arguments: [0, 1, 4, 6, 8, 9, 99, 161, 255, 5000])
-    func versionThatTheTablesDoNotHave_isDamage(_ version: Int) throws {
-        let folder = TemporaryFolder()
-        var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
-        settings.userStreams = [DeclaredStream(name: "air", wire: "air")]
-        try Queue(settings: settings).close()
-        try fill(folder)
-        let ids = try Array(ids(Reader(settings)).dropFirst(500))
-        #expect(ids.count == Self.sightings - 500)
-        try Connection(path: folder.database, access: .readWrite)
-            .execute("PRAGMA user_version=\(version)")
-        let queue = try folder.queue()
-        queue.accept(testSighting(1))
-        try queue.flushed()
-        _ = try salvage(queue)
-        #expect(try folder.files.contains { $0.contains(".corrupt-") })
-        // All but those that were uploaded, under the ids that they had.
-        #expect(try olderIDs(queue) == ids)
-        queue.close()
-    }
-
-    /// A changed byte of the header (sqlite.org/fileformat.html, section 1.3), but for those without which nothing can be
-    /// read, makes no record another one, and none is missing.
-    @Test func headerThatChanged_leavesEachRecordAsItWas() throws {
-        let filled = TemporaryFolder()
-        try fill(filled)
-        let settings = QueueSettings(path: filled.database, bootID: "boot", appVersion: "test")
-        let ids = try Array(ids(Reader(settings)).dropFirst(500))
-        let data = try bytes(filled)
-        func waitingIDs(_ queue: Queue) throws -> [String] {
-            // Without those that were uploaded, and the new one.
-            try self.ids(queue.reader()).dropFirst(500).dropLast()
-        }
-        for byte in 24..<100 where ![28, 31, 47, 59].contains(byte) {
-            let folder = TemporaryFolder()
-            var changed = data
-            changed[byte] ^= 1 << UInt8(byte % 8)
-            try write(changed, folder)
-            let queue = try folder.queue()
-            queue.accept(testSighting(1))
-            try queue.flushed()
-            let isAside = try folder.files.contains { $0.contains(".corrupt-") }
-            if isAside { _ = try salvage(queue) }
-            let waiting = isAside ? try olderIDs(queue) : try waitingIDs(queue)
-            #expect(waiting == ids, "byte \(byte)")
-            queue.close()
         }
     }
 

@@ -51,8 +51,11 @@ struct CardFolder: Sendable {
         let isThere = { (file: CardFile) in names.contains(where: file.isNamed) }
         let secrets = CardFile.allCases.filter(\.isSecret)
         let missing =
-            !isThere(.configuration)
-            ? ["waypost"] : secrets.contains(where: isThere) ? [] : secrets.map(\.rawValue)
+            if !isThere(.configuration) {
+                ["waypost"]
+            } else {
+                secrets.contains(where: isThere) ? [] : secrets.map(\.rawValue)
+            }
         for name in names where missing.contains(where: { name.lowercased().hasPrefix($0 + ".") }) {
             let isKnown = CardFile.allCases.contains { $0.isNamed(name) }
             guard !isKnown, !CardReport.isOurs(name), isFile(name) else { continue }
