@@ -73,11 +73,20 @@ private final class CardBench {
         )
     }
 
-    func takeOver(_ options: String...) throws -> Outcome {
-        try run(
-            ["import", folder + "/card", "--credentials", folder + "/credstore"]
-                + ["--runtime", folder + "/run"] + options
+    private var takingOver: [String] {
+        ["import", folder + "/card", "--credentials", folder + "/credstore"]
+            + ["--runtime", folder + "/run"]
+    }
+
+    func takeOver(_ options: String...) throws -> Outcome { try run(takingOver + options) }
+
+    func startAsking() throws -> Process {
+        let process = try Process.started(
+            Tree.program("waypost"),
+            takingOver + ["--online", "--config", folder + "/etc/waypost.toml"]
         )
+        children.append(process)
+        return process
     }
 
     /// As the unit does: with the credential that systemd gives.
@@ -103,12 +112,13 @@ private final class CardBench {
 }
 
 @Suite struct CardSystemTests {
-    /// A way to the server on which the answer to the first code gets lost.
-    private static let lossyWay = """
-        import socket, sys, threading
+    /// A way to the server on which the answer to the first code gets lost; or waits for a file that is named behind the port.
+    private static let badWay = """
+        import os, socket, sys, threading, time
+        port, _, go = sys.argv[1].partition(":")
         lost = threading.Event()
         def serve(client):
-            with client, socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
+            with client, socket.create_connection(("127.0.0.1", int(port))) as server:
                 request = client.recv(65536)
                 while b"\\r\\n\\r\\n" not in request: request += client.recv(65536)
                 isCode = b"/enroll" in request
@@ -118,7 +128,11 @@ private final class CardBench {
                 server.sendall(head.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\\r\\n\\r\\n" + body)
                 answer = b""
                 while piece := server.recv(65536): answer += piece
-                if isCode and not lost.is_set(): return lost.set()
+                if isCode and not lost.is_set():
+                    lost.set()
+                    if not go: return
+                    open(go + ".asked", "w").close()
+                    while not os.path.exists(go): time.sleep(0.02)
                 client.sendall(answer)
         listener = socket.create_server(("127.0.0.1", 0))
         print(listener.getsockname()[1], flush=True)
@@ -128,7 +142,7 @@ private final class CardBench {
     @Test(arguments: [true, false])
     func answerToACodeThatIsLost_canBeAskedForAgain(byCard: Bool) throws {
         let bench = try CardBench()
-        let way = try StubServer(Self.lossyWay, bench.port)
+        let way = try StubServer(Self.badWay, bench.port)
         let code = try bench.newCode().trimmingCharacters(in: .newlines)
         let endpoint = "http://127.0.0.1:\(way.port)/api/ingest"
         let configuration = bench.configuration(endpoint)
@@ -149,6 +163,33 @@ private final class CardBench {
         #expect(asked.status == 0, "\(asked.error)")
         #expect(bench.text(byCard ? "credstore/waypost.token" : "etc/token") != nil)
         #expect(bench.text("state/asked-token") == nil)
+        way.stop()
+    }
+
+    /// What the server of before says then is nothing that the new one is to be shown.
+    @Test func stickThatComesWhileAServerIsAsked_isWhatCounts() throws {
+        let bench = try CardBench()
+        let go = bench.folder + "/go"
+        let way = try StubServer(Self.badWay, "\(bench.port):\(go)")
+        try bench.put(
+            bench.configuration("http://127.0.0.1:\(way.port)/api/ingest"),
+            "card/waypost.toml"
+        )
+        try bench.put(try bench.newCode(), "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        let online = try bench.startAsking()
+        try waitUntil("the question") { FileManager.default.fileExists(atPath: go + ".asked") }
+        try bench.put(bench.configuration(bench.endpoint), "card/waypost.toml")
+        try bench.put(try bench.newCode(), "card/waypost.code")
+        #expect(try bench.takeOver().status == 0)
+        try bench.put("", "go")
+        online.waitUntilExit()
+        #expect(online.terminationStatus == 1)
+        #expect(bench.text("credstore/waypost.token") == nil)
+        let asked = try bench.takeOver("--online")
+        #expect(asked.status == 0, "\(asked.error)")
+        let server = "http://127.0.0.1:\(bench.port)"
+        #expect(bench.text("credstore/waypost.token")?.hasSuffix("\n# for \(server)\n") == true)
         way.stop()
     }
 

@@ -38,13 +38,12 @@ package struct CardEnrolment {
     ///
     /// Throws a SystemError where the device's own disk fails, ConfigurationErrors where its file is wrong.
     package func run(on card: String?) throws -> Outcome {
-        guard access(places.unverified, F_OK) == 0 else { return Outcome() }
+        guard let mark = journal.unverified else { return Outcome() }
         let path = places.configuration
         let configuration = try Configuration.load(path: path, environment: [:]).values
         var outcome = Outcome()
         do {
-            try ask(configuration, &outcome)
-            try StepFiles().remove(places.unverified)
+            try journal.noteVerified(try ask(configuration, mark, &outcome))
         } catch let failure as Failure {
             outcome.isLater = failure.code != .tokenRefused && failure.code != nil
             let name = configuration.upload.endpoint ?? ""
@@ -55,18 +54,23 @@ package struct CardEnrolment {
         return outcome
     }
 
-    /// Returns where the server knows the device, or nobody can be asked.
-    private func ask(_ configuration: Configuration, _ outcome: inout Outcome) throws {
+    /// Returns where the server knows the device, or nobody can be asked: what was asked about.
+    private func ask(
+        _ configuration: Configuration,
+        _ imported: ImportJournal.Mark,
+        _ outcome: inout Outcome
+    ) throws -> ImportJournal.Mark {
+        var mark = imported
         let upload = configuration.upload
         // A bucket is asked by the gateway itself.
-        guard upload.destination == .ingest, let endpoint = upload.endpoint else { return }
+        guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
         if let waiting = SmallText.read(places.code) {
             let code = try BoundSecret(Array(waiting.utf8)).secret(for: endpoint)
             let text = trimmed(String(decoding: code, as: UTF8.self))
             try journal.tryToStore()
             let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
-            try journal.store(token: token, for: upload.server)
+            mark = try journal.store(token: token, for: upload.server, after: mark)
             AskedToken(configuration: configuration).forget()
             outcome.hasNewToken = true
         }
@@ -76,6 +80,7 @@ package struct CardEnrolment {
             for: endpoint
         )
         _ = try Enrolment.verify(transport, token: token, until: StopSignal())
+        return mark
     }
 
     private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {

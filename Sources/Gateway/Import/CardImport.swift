@@ -68,8 +68,10 @@ package struct CardImport {
     private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         try files.makeFolder(places.folder, mode: 0o755)
         try files.makeFolder(places.journal, mode: 0o700)
-        let lock = try Self.lock(places.journal)
-        defer { withExtendedLifetime(lock) {} }
+        return try journal.locked { try take(journal, report) }
+    }
+
+    private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         report.begin(medium, at: clock.now())
         // The secrets of a card are overwritten there: taken into memory, they would go with the power.
         guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
@@ -101,13 +103,6 @@ package struct CardImport {
         let card = medium == .card && isThere ? path : nil
         let told = try report.tell(card: [problem], ended: medium, on: card)
         return ImportOutcome(problems: told)
-    }
-
-    /// One import at a time: a stick may come while the card is read.
-    private static func lock(_ path: String) throws -> Descriptor {
-        let lock = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
-        guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
-        return lock
     }
 
     /// Whether the medium is, where one is expected.

@@ -1,4 +1,5 @@
 // How a card's files come into force together: a power cut leaves all of them, or none.
+internal import Board
 internal import Glibc
 internal import Host
 internal import Requests
@@ -26,6 +27,14 @@ struct ImportJournal {
             lines.filter { $0.count == 2 }.map { (String($0[0]), String($0[1])) },
             uniquingKeysWith: { $1 }
         )
+    }
+
+    /// One import at a time: a stick may come while the card is read, or while a server is asked.
+    func locked<Value>(_ body: () throws -> Value) throws -> Value {
+        let path = places.journal
+        let lock = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
+        guard flock(lock.number, LOCK_EX) == 0 else { throw SystemError.last("flock", on: path) }
+        return try withExtendedLifetime(lock) { try body() }
     }
 
     /// From its last step on the files are the ones in force; those of `noting` are known again by their digests.
@@ -87,19 +96,60 @@ struct ImportJournal {
 
     /// Throws where no token could be stored now: the code that is exchanged for one is used up by that.
     func tryToStore() throws {
-        try clear(gathering)
-        try files.makeFolder(gathering, mode: 0o700)
-        let room = String(repeating: " ", count: 4096)
-        try files.write("\(gathering)/\(CardFile.token.rawValue)", room, mode: 0o600)
-        try clear(gathering)
+        try locked {
+            try clear(gathering)
+            try files.makeFolder(gathering, mode: 0o700)
+            let room = String(repeating: " ", count: 4096)
+            try files.write("\(gathering)/\(CardFile.token.rawValue)", room, mode: 0o600)
+            try clear(gathering)
+        }
     }
 
     /// Stores the token that a code was good for at `server`; both change together.
-    func store(token: String, for server: String?) throws {
+    ///
+    /// Returns what the server is to be asked about now. Throws, and changes nothing, where another card or stick came
+    /// after `mark`.
+    func store(token: String, for server: String?, after mark: Mark) throws -> Mark {
         let text = BoundSecret.text(token, for: server)
         let content = CardContent(name: "", text: text, size: 0, digest: "")
-        try commit([.token: content]) { _ in false }
-        try finish()
+        return try locked {
+            try finish()
+            guard unverified == mark else { throw Self.overtaken }
+            try commit([.token: content]) { _ in false }
+            try finish()
+            return unverified ?? mark
+        }
+    }
+
+    // MARK: What the server is to be asked
+
+    /// Another one after each import.
+    struct Mark: Equatable {
+        fileprivate var inode: UInt
+        fileprivate var seconds: Int
+        fileprivate var nanoseconds: Int
+    }
+
+    /// Nil where nothing was imported that its server has not been asked about.
+    var unverified: Mark? {
+        var figures = stat()
+        guard stat(places.unverified, &figures) == 0 else { return nil }
+        let time = figures.st_mtim
+        return Mark(inode: figures.st_ino, seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+    }
+
+    /// The server was asked about what was imported.
+    ///
+    /// Throws where another card or stick came after `mark`: of that it was not.
+    func noteVerified(_ mark: Mark) throws {
+        try locked {
+            guard unverified == mark else { throw Self.overtaken }
+            try files.remove(places.unverified)
+        }
+    }
+
+    private static var overtaken: Failure {
+        Failure("another card or stick came meanwhile", code: .server)
     }
 
     private func read(_ path: String) throws(SystemError) -> [UInt8]? {
