@@ -83,7 +83,7 @@ import Testing
     func salvage(_ queue: Queue) throws -> [String: Any] {
         let reader = try queue.reader()
         var found: [String: Any]?
-        try waitUntil("the salvage is told", limit: .seconds(3)) {
+        try waitUntil("the salvage is told") {
             try reader.events(1...10_000) { _, kind, _, detail in
                 guard kind == "database_salvaged" else { return }
                 found =
@@ -202,7 +202,7 @@ import Testing
 
         let queue = try folder.queue()
         queue.accept(testSighting(1))
-        try waitUntil("the rest is given up", limit: .seconds(3)) {
+        try waitUntil("the rest is given up") {
             try queue.flushed().pending(.beacons)?.database == 0
         }
         for stream in queue.streams.streams { #expect(try queue.nextReady(stream) == nil) }

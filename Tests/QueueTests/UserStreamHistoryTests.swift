@@ -46,7 +46,7 @@ import Testing
     }
 
     private func waitForSalvage(_ queue: Queue, _ name: String) throws {
-        try waitUntil("the salvage", limit: .seconds(5)) {
+        try waitUntil("the salvage") {
             guard let stream = queue.streams[name: name]?.stream else { return false }
             return queue.pending(stream)?.database == 1
         }
