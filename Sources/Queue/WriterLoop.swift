@@ -273,6 +273,7 @@ final class WriterLoop {
     /// Writes what is held, with commits between: as one transaction it may be more than there is room for.
     func insertBacklog() {
         waiting.removeAll()
+        resumeRun()
         for job in backlog.takeAll() {
             _ = backlog.hold(job)
             write(job)

@@ -111,7 +111,11 @@ extension WriterLoop {
         maintenance.salvage()
         retryAt = nil
         attempt { try quota.begin($0) }
-        guard let open = backlog.openRun else { return }
+    }
+
+    /// Sound that is held may be of a run before it, which a new database, or one that took nothing yet, does not have.
+    func resumeRun() {
+        guard let open = backlog.openRun, writer?.chunker.token != open.run.id else { return }
         attempt { try $0.begin(open.run, from: open.next) }
     }
 
