@@ -87,7 +87,7 @@ struct Backlog {
                 sound = HeldSound(OpenRun(run: run, next: 0))
             case .segment(let segment): sound.hear(until: segment.index + 1, at: segment.start)
             case .end(_, let count, let end): sound.hear(until: count, at: end)
-            default: if let loss = job.loss { tally.add(loss) }
+            default: tally.add(job.losses)
             }
         }
         if let loss = sound.loss { tally.add(loss) }
@@ -135,7 +135,13 @@ private struct HeldSound {
 }
 
 extension Job {
-    /// What is lost with it, if it is a record; of sound the writer sees the hole.
+    /// What is lost with it: itself, and what it tells of, which nobody else would enter.
+    var losses: [Loss] {
+        guard case .row(let row) = self else { return [loss].compactMap { $0 } }
+        return [loss, row.loss].compactMap { $0 }
+    }
+
+    /// Itself, if it is a record; of sound the writer sees the hole.
     var loss: Loss? {
         switch self {
         case .sighting(let sighting):

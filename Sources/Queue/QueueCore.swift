@@ -69,8 +69,10 @@ final class QueueCore: Sendable {
             inFlight.accepted(stream)
             return true
         }
+        let overrun = Loss(.overrun, stream, records: 1, from: stamp, to: stamp)
         losses.withLock {
-            $0.add(Loss(.overrun, stream, records: 1, from: stamp, to: stamp))
+            $0.add(overrun)
+            if case .row(let row) = job, let told = row.loss { $0.add(told) }
         }
         return false
     }

@@ -133,10 +133,8 @@ final class WriterLoop {
         // There was no room for the one before, and now there is.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         guard hold(job) else {
-            if let loss = job.loss {
-                losses.add(loss)
-                core.inFlight.settled(loss)
-            }
+            losses.add(job.losses)
+            if let loss = job.loss { core.inFlight.settled(loss) }
             if case .put(_, let done) = job { done(QueueFull()) }
             return
         }

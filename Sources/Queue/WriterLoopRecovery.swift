@@ -145,7 +145,7 @@ extension WriterLoop {
         writer = nil
         core.mailbox.close(into: &jobs)
         losses.add(core.losses.withLock { $0.take() })
-        losses.add(jobs.filter { !backlog.hold($0) }.compactMap(\.loss) + backlog.losses)
+        losses.add(jobs.filter { !backlog.hold($0) }.flatMap(\.losses) + backlog.losses)
         let losses = losses.all
         core.unentered.withLock { $0 = losses }
         for job in jobs {

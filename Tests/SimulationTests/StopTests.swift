@@ -13,11 +13,15 @@ import Testing
         wall: WallTime(milliseconds: 1_790_000_000_000)
     )
 
-    private func queue(_ disk: SimulatedDisk, memory: Int = 1000) throws -> Queue {
+    private func queue(
+        _ disk: SimulatedDisk,
+        memory: Int = 1000,
+        clock: ManualClock? = nil
+    ) throws -> Queue {
         var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
         settings.memoryLimit = memory
         settings.disk = DiskAdapter(disk: disk)
-        settings.clock = ManualClock(start)
+        settings.clock = clock ?? ManualClock(start)
         settings.isTurnedByHand = true
         return try Queue(settings: settings)
     }
@@ -83,5 +87,45 @@ import Testing
         queue.end(run: run.id)
         queue.turn()
         #expect(queue.close().first { $0.stream == .audio }?.records == 5)
+    }
+
+    // MARK: Events that tell of a loss
+
+    /// Ten minutes of sound that was never made.
+    private var gap: Event {
+        let loss = Loss(.gap, .audio, records: 22, from: start, to: start)
+        return Event(.gap, source: "audio", stamp: start, loss: loss)
+    }
+
+    private func gaps(_ losses: [Loss]) -> [Int64] {
+        losses.filter { $0.stream == .audio && $0.kind == .gap }.map(\.records)
+    }
+
+    @Test func gapWhoseEventWaitsAtAStop_isAmongWhatItReturns() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        disk.isReadOnly = true
+        queue.accept(gap)
+        queue.turn()
+        #expect(gaps(queue.close()) == [22])
+    }
+
+    @Test func gapWhoseEventFindsNoRoom_isEnteredAllTheSame() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let clock = ManualClock(start)
+        let queue = try queue(disk, memory: 1, clock: clock)
+        disk.isReadOnly = true
+        queue.accept(event("fills memory"))
+        queue.accept(gap)
+        queue.turn()
+        disk.isReadOnly = false
+        clock.advance(by: .seconds(10))
+        try queue.flushed()
+        #expect(try queue.losses().filter { $0.kind == .gap }.map(\.records) == [22])
+        for _ in 0..<QueueSettings.mailboxLimit { queue.accept(event("on its way")) }
+        #expect(!queue.accept(gap))
+        queue.turn()
+        #expect(try queue.flushed().losses().filter { $0.kind == .gap }.map(\.records) == [44])
+        #expect(queue.close().isEmpty)
     }
 }
