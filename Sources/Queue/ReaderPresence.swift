@@ -5,16 +5,30 @@ internal import SQLite
 extension Reader {
     /// Runs of records that are there, in order, from a number on: of the next `limit` records at most.
     ///
-    /// Empty at the end. Records may be uploaded and purged while they are read.
+    /// Empty at the end. Records may be uploaded and purged while they are read. Ends before a page that cannot be read.
     package func present(
         _ stream: Stream,
         from first: Int64,
         limit: Int64
     ) throws -> [ClosedRange<Int64>] {
+        var runs: [ClosedRange<Int64>] = []
+        do {
+            try addPresent(stream, from: first, limit: limit, to: &runs)
+        } catch let error as SQLiteError where error.isUnreadable && !runs.isEmpty {
+            return runs
+        }
+        return runs
+    }
+
+    private func addPresent(
+        _ stream: Stream,
+        from first: Int64,
+        limit: Int64,
+        to runs: inout [ClosedRange<Int64>]
+    ) throws {
         let rows = try query(
             "SELECT id FROM \(kind(of: stream).table) WHERE id>=\(first) ORDER BY id LIMIT \(limit)"
         )
-        var runs: [ClosedRange<Int64>] = []
         while try rows.step() {
             let id = rows.required(0)
             if let last = runs.last, last.upperBound == id - 1 {
@@ -23,12 +37,20 @@ extension Reader {
                 runs.append(id...id)
             }
         }
-        return runs
+    }
+
+    /// Whether an error is about what was to be read alone: it is damaged, or the disk does not give it.
+    package static func isUnreadable(_ error: any Error) -> Bool {
+        (error as? SQLiteError)?.isUnreadable ?? false
     }
 
     /// The first and the last record that are there.
     package func bounds(of stream: Stream) throws -> ClosedRange<Int64>? {
-        let rows = try query("SELECT min(id), max(id) FROM \(kind(of: stream).table)")
+        let table = kind(of: stream).table
+        // One query for both would read the whole table, with what is damaged of it.
+        let rows = try query(
+            "SELECT (SELECT min(id) FROM \(table)), (SELECT max(id) FROM \(table))"
+        )
         guard try rows.step(), let first = rows.integer(0), let last = rows.integer(1) else {
             return nil
         }
@@ -40,4 +62,8 @@ extension Reader {
         if let known = kinds.streams.first(where: { $0.name == name }) { return known }
         return try partitions().first { $0.isLive && $0.stream.name == name }?.stream
     }
+}
+
+extension SQLiteError {
+    fileprivate var isUnreadable: Bool { isDamage || isDisk }
 }

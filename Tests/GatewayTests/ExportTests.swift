@@ -2,6 +2,7 @@
 import Foundation
 import Host
 import Queue
+import SQLite
 import Streams
 import Support
 import Testing
@@ -136,6 +137,67 @@ import Testing
         let (text, outcome) = try bench.export("location", .ndjson)
         #expect(outcome == ExportOutcome(records: 1600))
         #expect(text.split(separator: "\n").count == 1600)
+    }
+
+    /// Chunks of three segments that share none.
+    private func record(_ bench: Bench, chunks: Int) throws {
+        let run = AudioRun(
+            id: bench.queue.newRunID(),
+            codec: .wav,
+            rate: 8000,
+            device: "mic",
+            chunkSegments: 3,
+            overlapSegments: 0
+        )
+        bench.queue.begin(run)
+        for number in 0..<(3 * chunks) {
+            let data = [UInt8](repeating: UInt8(number), count: 16_000)
+            let stamp = bench.clock.stamp()
+            bench.queue.accept(
+                Segment(run: run.id, frames: 8000, start: stamp, meanSquare: 0.01, data: data)
+            )
+            bench.clock.advance(by: .seconds(1))
+        }
+        bench.queue.end(run: run.id)
+        try bench.queue.flushed()
+    }
+
+    @Test func soundThatIsDamaged_isCounted_andThatBehindItComes() throws {
+        let bench = try Bench()
+        try record(bench, chunks: 3)
+        do {
+            let path = Configuration.databasePath(in: bench.folder)
+            let other = try Connection(path: path, access: .readWrite)
+            try other.execute("UPDATE segments SET sum=sum+1 WHERE id=5")
+        }
+        let (text, outcome) = try bench.export("audio", .ndjson)
+        #expect(outcome == ExportOutcome(records: 2, unreadable: 1))
+        #expect(try objects(text).map { $0["duration"] as? Double } == [3, 3])
+        var request = ExportRequest(stream: "audio", format: .wav)
+        request.output = bench.folder + "/sound"
+        let sound = try Export(request, bench.configuration).run()
+        #expect(sound == ExportOutcome(records: 2, unreadable: 1))
+        let files = try FileManager.default.contentsOfDirectory(atPath: bench.folder + "/sound")
+        #expect(files.count == 2)
+    }
+
+    /// A page of the table itself: nobody can tell which of its records were there.
+    @Test func pageThatIsDamaged_isLeftOut_andWhatIsBehindItComes() throws {
+        let bench = try Bench()
+        try bench.walk(3000)
+        bench.queue.close()
+        let path = Configuration.databasePath(in: bench.folder)
+        let file = try #require(FileHandle(forUpdatingAtPath: path))
+        let bytes = [UInt8](try #require(try file.readToEnd()))
+        // Leaves of tables begin so (sqlite.org/fileformat2.html, section 1.6).
+        let leaves = stride(from: 0, to: bytes.count, by: 1024).filter { bytes[$0] == 13 }
+        try file.seek(toOffset: UInt64(leaves[leaves.count / 2]))
+        try file.write(contentsOf: Data(repeating: 0xA5, count: 1024))
+        try file.close()
+        let (text, outcome) = try bench.export("location", .ndjson)
+        #expect(outcome.records + outcome.unreadable == 3000)
+        #expect((2900..<3000).contains(outcome.records))
+        #expect(text.split(separator: "\n").count == outcome.records)
     }
 
     @Test func table_hasAColumnForEachNameOfAnyRecord() throws {

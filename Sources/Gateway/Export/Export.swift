@@ -180,25 +180,39 @@ package final class Export {
     ) throws {
         guard let bounds else { return }
         var next = bounds.lowerBound
-        let count = Double(bounds.count)
         while next <= bounds.upperBound {
-            let runs = try reader.present(stream, from: next, limit: Self.page)
-            guard let first = runs.first, first.lowerBound <= bounds.upperBound else { return }
             do {
-                for run in runs where run.lowerBound <= bounds.upperBound {
-                    let run = run.lowerBound...min(run.upperBound, bounds.upperBound)
-                    try body(run) { next = $0 + 1 }
-                    next = run.upperBound + 1
-                    progress(outcome.records, Double(next - bounds.lowerBound) / count)
-                }
+                guard try eachOfAPage(from: &next, bounds, body) else { return }
             } catch let missing as RecordMissing {
-                let isThere =
-                    try reader.present(stream, from: missing.sequence, limit: 1)
-                    .first?.lowerBound == missing.sequence
-                if isThere { outcome.unreadable += 1 }
+                let found = try? reader.present(stream, from: missing.sequence, limit: 1)
+                let isGone = found.map { $0.first?.lowerBound != missing.sequence } ?? false
+                if !isGone { outcome.unreadable += 1 }
                 next = max(next, missing.sequence + 1)
+            } catch let error where Reader.isUnreadable(error) {
+                // What is behind it may be well.
+                outcome.unreadable += 1
+                next += 1
             }
         }
+    }
+
+    /// Calls `body` with the runs of the next page of records; false at their end.
+    private func eachOfAPage(
+        from next: inout Int64,
+        _ bounds: ClosedRange<Int64>,
+        _ body: (_ run: ClosedRange<Int64>, _ done: (Int64) -> Void) throws -> Void
+    ) throws -> Bool {
+        let runs = try reader.present(stream, from: next, limit: Self.page)
+        guard let first = runs.first, first.lowerBound <= bounds.upperBound else { return false }
+        for run in runs where run.lowerBound <= bounds.upperBound {
+            let run = run.lowerBound...min(run.upperBound, bounds.upperBound)
+            next = run.lowerBound
+            try body(run) { next = $0 + 1 }
+            next = run.upperBound + 1
+            let share = Double(next - bounds.lowerBound) / Double(bounds.count)
+            progress(outcome.records, share)
+        }
+        return true
     }
 
     // MARK: Sound
