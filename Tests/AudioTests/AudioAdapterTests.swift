@@ -195,4 +195,21 @@ import Testing
             #expect(gap.detail.contains { $0.key == "reason" && $0.value == reason })
         }
     }
+
+    /// A board without a clock is told the time while its microphone is unplugged: forward from 1970, or back.
+    @Test(arguments: [0, 1_895_000_000_000]) func gapOverAStepOfTheClock_isAsLongAsItWas(
+        wall: Int64
+    ) throws {
+        let end = Stamp(
+            boot: BootInstant(nanoseconds: 20_000_000_000),
+            wall: WallTime(milliseconds: wall)
+        )
+        let start = Stamp(
+            boot: BootInstant(nanoseconds: 50_000_000_000),
+            wall: WallTime(milliseconds: 1_795_235_407_000)
+        )
+        let gap = AudioSettings().gap(from: end, to: start, device: "mic", reason: "is gone")
+        let times = gap.detail.filter { ["from", "to"].contains($0.key) }.map(\.value)
+        #expect(times == [.time(start.wall + .seconds(-30)), .time(start.wall)])
+    }
 }
