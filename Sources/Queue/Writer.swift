@@ -17,6 +17,8 @@ struct WriterMemory: Sendable {
     var clockMap = ClockMap()
     var bootIsSynced = false
     var chunker = Chunker()
+    /// Where the run ended that was over last.
+    var soundEnd: Stamp?
     /// The survey that goes on, or has ended and is not worked out yet.
     var survey: OpenSurvey?
     /// Records in the ledger, by `CommitMark.name` of stream and kind.

@@ -214,6 +214,9 @@ final class WriterLoop {
 
     /// Commits with the memos that waited for a commit; at the end they have one of their own.
     private func commitOpen(_ writer: Writer) throws {
+        if let end = writer.memory.soundEnd, end != writer.committed.soundEnd {
+            core.memos.set(SoundEnd.memo, SoundEnd.text(end, boot: settings.bootID))
+        }
         let memos = writer.isOpen || !isRunning ? core.memos.unwritten : [:]
         try writer.note(memos: memos)
         try writer.commit()

@@ -103,6 +103,7 @@ extension Writer {
     func endRun(count: Int64? = nil, at end: Stamp? = nil) throws {
         if let count { try noteMissing(until: count, at: end ?? clock.stamp()) }
         let run = chunker.run
+        memory.soundEnd = chunker.end ?? memory.soundEnd
         guard let chunk = chunker.finish() else { return }
         try insert(chunk, of: run)
         commitSoon()

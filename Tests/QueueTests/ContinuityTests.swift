@@ -131,4 +131,59 @@ import Testing
         #expect(after.endOfSound() == nil)
         after.close()
     }
+
+    /// Records four seconds of silence, in chunks of two that are too quiet to be kept.
+    private func recordQuietly(_ queue: Queue, minimumLevel: Double?) -> Stamp {
+        let run = AudioRun(
+            id: queue.newRunID(),
+            codec: .wav,
+            rate: 16_000,
+            device: "d",
+            chunkSegments: 2,
+            overlapSegments: 0,
+            minimumLevel: minimumLevel
+        )
+        queue.begin(run)
+        for number in 0..<5 {
+            let start = testStart.advanced(by: .seconds(number))
+            queue.accept(
+                Segment(run: run.id, frames: 16_000, start: start, meanSquare: 0, data: [1])
+            )
+        }
+        queue.end(run: run.id)
+        return testStart.advanced(by: .seconds(5))
+    }
+
+    /// After a quiet night its end is not that of the last loud chunk, hours before.
+    @Test func endOfSound_isThatOfTheSound_thatWasTooQuietToBeKept() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        let end = recordQuietly(queue, minimumLevel: -30)
+        queue.close()
+        let after = try folder.queue()
+        #expect(after.pending(.audio) == nil)
+        #expect(after.endOfSound() == end)
+        after.close()
+    }
+
+    /// A microphone that is away for longer than uploaded sound is kept.
+    @Test func endOfSound_isKnown_whenAllOfItIsUploadedAndGone() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        let end = recordQuietly(queue, minimumLevel: nil)
+        let range = try #require(try queue.flushed().pending(.audio))
+        try queue.perform { writer in
+            try writer.uploaded(try #require(try writer.freeze(range, through: range.last)))
+            while try writer.purge(retention: .zero) {}
+        }
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try database.integer("SELECT count(*) FROM segments") == 0)
+        let after = try folder.queue()
+        #expect(after.endOfSound() == end)
+        after.close()
+        let reboot = try folder.queue(bootID: "another")
+        #expect(reboot.endOfSound() == nil)
+        reboot.close()
+    }
 }
