@@ -175,6 +175,10 @@ package final class Queue: Sendable {
     /// Enters what a source lost before it could be accepted.
     package func note(_ loss: Loss) {
         core.losses.withLock { $0.add(loss) }
+        // A gap that comes begins behind it.
+        if loss.stream == .audio {
+            core.sound.withLock { $0.stamp = [$0.stamp, loss.to].compactMap { $0 }.latest }
+        }
         checkStorage()
     }
 

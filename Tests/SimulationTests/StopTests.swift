@@ -128,4 +128,39 @@ import Testing
         #expect(try queue.flushed().losses().filter { $0.kind == .gap }.map(\.records) == [44])
         #expect(queue.close().isEmpty)
     }
+
+    /// Sound that is entered as lost is no part of the gap until the next start.
+    @Test func gapAfterAStopOnADiskThatRefuses_beginsBehindWhatWasLost() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let clock = ManualClock(start)
+        var queue = try queue(disk, clock: clock)
+        let run = AudioRun(id: queue.newRunID(), codec: .wav, rate: 10, device: "d")
+        queue.begin(run)
+        for number in 0..<600 {
+            if number == 5 { disk.isReadOnly = true }
+            queue.accept(
+                Segment(
+                    run: run.id,
+                    frames: 10,
+                    start: clock.stamp(),
+                    meanSquare: 0,
+                    data: [1]
+                )
+            )
+            clock.advance(by: .seconds(1))
+            queue.turn()
+        }
+        queue.end(run: run.id)
+        let end = clock.stamp()
+        let lost = queue.close()
+        #expect(lost.map(\.stream) == [.audio])
+        clock.advance(by: .seconds(10))
+        disk.isReadOnly = false
+        queue = try self.queue(disk, clock: clock)
+        for loss in lost { queue.note(loss) }
+        try queue.flushed()
+        let found = try #require(queue.endOfSound())
+        #expect(end.boot - found.boot <= .seconds(1))
+        queue.close()
+    }
 }
