@@ -23,6 +23,8 @@ import Testing
         let board = Publisher<SourceReport>()
         /// Each failure that the board was told of: some are over within milliseconds.
         private let told = Mutex([String]())
+        /// What it was said to do since the first of them.
+        let claims = Mutex([String]())
         /// In place of `/`.
         private let temporary = TemporaryFolder()
         private var root: String { temporary.path }
@@ -56,8 +58,12 @@ import Testing
             )
             let stop = recorder.stop
             let subscription = board.subscribe { [self] state in
-                guard case .error(let failure, _) = state else { return }
-                told.withLock { $0.append(failure.description) }
+                switch state {
+                case .error(let failure, _): told.withLock { $0.append(failure.description) }
+                case .loaded(let report) where hasTold():
+                    claims.withLock { $0.append(report.detail) }
+                default: break
+                }
             }
             let thread = try OwnThread("test-audio") { adapter.run(until: stop) }
             let result = Result { try body() }
@@ -186,6 +192,20 @@ import Testing
             #expect(source.hears())
         }
         #expect(problems(source.recorder.all) == [])
+    }
+
+    /// It opens and starts as if it were well, again and again: that is no sound.
+    @Test func aDeviceThatGivesNothing_isNeverSaidToWork() throws {
+        let source = try Source(Microphone())
+        source.microphone.become(.stalled)
+        try source.run([source.microphone.device()]) {
+            #expect(eventually { source.hasTold("trying again soon") })
+            #expect(source.claims.withLock { $0 } == [])
+            #expect(source.failure?.contains("no sound for 3 s") == true)
+            source.microphone.become(.fine)
+            #expect(source.hears())
+            #expect(source.failure == nil)
+        }
     }
 
     @Test func aSlowClock_isAFault() throws {

@@ -52,6 +52,8 @@ package final class AudioAdapter: Sendable {
         var index = 0
         /// When a better device was last looked for.
         var lookedAt: BootInstant
+        /// Something was wrong, and no sound has come since: a device that only starts is not said to work.
+        var isFaulty = false
         /// Where the last run ended, and why.
         var lastEnd: (stamp: Stamp, reason: String)?
         var absent = Retry(AudioAdapter.absentSteps)
@@ -76,12 +78,13 @@ package final class AudioAdapter: Sendable {
         )
         state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
         while !stop.isRaised {
-            state.meter.loading()
+            if !state.isFaulty { state.meter.loading() }
             var pause: Duration?
             do {
                 pause = try hold(&state, until: stop)
             } catch {
                 if !stop.isRaised { state.meter.restarted() }
+                state.isFaulty = true
                 state.meter.failed((error as? Failure) ?? Failure("audio: \(error)"))
                 if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
                 pause = state.absent.next()
@@ -158,6 +161,7 @@ package final class AudioAdapter: Sendable {
     ) -> CaptureRecovery.Step {
         let step = state.recovery.step(after: fault, of: state.index, at: clock.now())
         state.meter.restarted()
+        state.isFaulty = true
         state.meter.failed(fault.failure(of: device, step: step))
         return step
     }
@@ -223,7 +227,9 @@ package final class AudioAdapter: Sendable {
         let shape = pcm.shape
         var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
         state.device = pcm.device
-        state.meter.working("starting", device: pcm.device, now: clock.now())
+        if !state.isFaulty {
+            state.meter.working("starting", device: pcm.device, now: clock.now())
+        }
         while true {
             do {
                 let fault = try hear(&pcm, capture, &liveness, &state, until: stop)
@@ -283,8 +289,10 @@ package final class AudioAdapter: Sendable {
             let now = clock.stamp()
             state.absent.succeeded()
             if capture.segments > 60 { state.broken.succeeded() }
+            state.isFaulty = false
             state.meter.admit(now)
-            state.meter.working(detail(segment, capture, state), now: now.boot)
+            let detail = detail(segment, capture, state)
+            state.meter.working(detail, device: state.device, now: now.boot)
         }
     }
 
