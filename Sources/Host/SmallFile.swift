@@ -39,7 +39,7 @@ package struct SmallFile {
         let temporary = temporaryName(path)
         unlink(temporary)
         defer { unlink(temporary) }
-        try write(bytes, to: temporary, mode: 0o644)
+        try write(bytes, to: temporary, mode: 0o644, for: path)
         // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
         if link(temporary, path) != 0 {
             let error = SystemError.last("link", on: path)
@@ -64,7 +64,7 @@ package struct SmallFile {
         let temporary = temporaryName(path)
         unlink(temporary)
         defer { unlink(temporary) }
-        try write(bytes, to: temporary, mode: 0o600, isSynced: isSynced)
+        try write(bytes, to: temporary, mode: 0o600, for: path, isSynced: isSynced)
         var old = stat()
         let isThere = keepsOwner && stat(path, &old) == 0
         if isThere { _ = chown(temporary, old.st_uid, old.st_gid) }
@@ -80,15 +80,21 @@ package struct SmallFile {
 
     private static let count = Atomic(0)
 
+    /// An error names `path`: the temporary name is another one each time, and says nothing to anybody.
     private static func write(
         _ bytes: [UInt8],
-        to path: String,
+        to temporary: String,
         mode: mode_t,
+        for path: String,
         isSynced: Bool = true
     ) throws(SystemError) {
-        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
-        try file.write(whole: bytes, path)
-        if isSynced { try file.sync(path) }
+        do throws(SystemError) {
+            let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+            try file.write(whole: bytes, path)
+            if isSynced { try file.sync(path) }
+        } catch {
+            throw SystemError(error.call, on: path, code: error.code)
+        }
     }
 
     private static func readBytes(

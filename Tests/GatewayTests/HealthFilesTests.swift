@@ -1,0 +1,26 @@
+// What each health tick leaves in files, and what is told where that is not possible.
+import Board
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct HealthFilesTests {
+    /// Other errors must stay in the list, which holds the newest ten.
+    @Test func metricsThatCannotBeWritten_areToldOnce() throws {
+        let folder = TemporaryFolder()
+        let errors = ErrorLog()
+        let files = HealthFiles(folder.path, errors: errors, log: Log(level: .error))
+        let report = Snapshot.nothing(Configuration(), version: "test")
+        let path = folder.path + "/missing/waypost.prom"
+        for _ in 0..<3 { files.write(path, of: report, at: SystemClock().stamp()) }
+        #expect(
+            errors.memory.entries.map(\.failure.message) == [
+                "metrics.textfile open \(path): No such file or directory (errno 2)"
+            ]
+        )
+        #expect(errors.memory.entries.first?.count == 1)
+    }
+}
