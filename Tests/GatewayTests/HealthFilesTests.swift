@@ -23,4 +23,27 @@ import Testing
         )
         #expect(errors.memory.entries.first?.count == 1)
     }
+
+    /// As after a boot without a network: the clock goes back to before the stop that left the other one.
+    @Test func snapshotOfThisBoot_isTheOneThatIsShown_whateverTheClockSaid() throws {
+        let folder = TemporaryFolder()
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path + "/state"
+        configuration.runtimeDirectory = folder.path + "/run"
+        for (directory, version) in [
+            (configuration.runtimeDirectory, "of this boot"),
+            (configuration.stateDirectory, "of the last stop"),
+        ] {
+            let files = FileManager.default
+            try files.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            let report = Snapshot.nothing(configuration, version: version)
+            Snapshot.write(report.json, to: directory)
+        }
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1000)],
+            ofItemAtPath: configuration.runtimeDirectory + "/status.json"
+        )
+        let shown = Snapshot.report(configuration, .gone(path: ""), version: "unknown")
+        #expect(shown.version == "of this boot")
+    }
 }

@@ -42,15 +42,19 @@ package enum Snapshot {
     }
 
     /// The newest report that the daemon left in one of its directories.
+    ///
+    /// The runtime directory has one of each tick, the state directory that of the last stop alone. When they were
+    /// written does not tell which is newer: the clock may have gone back with the last boot.
     private static func read(_ configuration: Configuration) -> StatusReport? {
-        let paths = [configuration.runtimeDirectory, configuration.stateDirectory]
-            .map { "\($0)/\(fileName)" }
-        let newest = paths.filter { access($0, R_OK) == 0 }.max { modified($0) < modified($1) }
-        guard let newest, let text = SmallText.read(newest, limit: 1 << 20),
-            var report = StatusReport(json: Array(text.utf8))
-        else { return nil }
-        for name in report.sources.keys { report.sources[name]?.state = "unknown" }
-        return report
+        let directories = [configuration.runtimeDirectory, configuration.stateDirectory]
+        for directory in directories {
+            guard let text = SmallText.read("\(directory)/\(fileName)", limit: 1 << 20),
+                var report = StatusReport(json: Array(text.utf8))
+            else { continue }
+            for name in report.sources.keys { report.sources[name]?.state = "unknown" }
+            return report
+        }
+        return nil
     }
 
     /// Before the first start, or with its files gone; looks at no disk.
@@ -82,10 +86,5 @@ package enum Snapshot {
     /// Replaces the snapshot in one step, so that no reader sees half of it.
     static func write(_ json: [UInt8], to directory: String, as name: String = fileName) {
         try? SmallFile.replace("\(directory)/\(name)", json, mode: 0o644, isSynced: false)
-    }
-
-    private static func modified(_ path: String) -> Int {
-        var figures = stat()
-        return stat(path, &figures) == 0 ? figures.st_mtim.tv_sec : 0
     }
 }
