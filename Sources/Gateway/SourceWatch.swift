@@ -60,6 +60,11 @@ struct SourceHealth: Sendable {
         self.absence?.since = stamp
     }
 
+    /// It is not to run: what was not told by now is no absence.
+    mutating func rests() {
+        if absence?.isTold == true { absence?.until = nil } else { absence = nil }
+    }
+
     /// Judges at a tick of the health timer; `patience` is what a source may need to come up.
     ///
     /// An absence ends when the source has worked for as long again: a source that comes and goes is lost once.
@@ -132,9 +137,12 @@ final class SourceWatch: Sendable {
         let now = clock.stamp()
         let resting = board.resting.value
         for name in SourceName.allCases {
-            let (verdict, report) = health.update { all in
-                // A source that is not to run is neither lost nor back.
-                if resting[name] != nil { all[name] = nil }
+            let (verdict, report): (SourceHealth.Verdict?, SourceReport?) = health.update { all in
+                // A source that is not to run is neither lost nor back; whoever was told that it is lost hears later of its return.
+                if resting[name] != nil {
+                    all[name]?.rests()
+                    return (nil, nil)
+                }
                 let verdict = all[name]?.judge(at: now.boot, patience: patience)
                 return (verdict, all[name]?.report)
             }

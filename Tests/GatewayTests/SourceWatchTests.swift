@@ -248,6 +248,24 @@ import Testing
         #expect(events.value.isEmpty)
     }
 
+    /// Whoever was told that it is lost waits to hear of its return.
+    @Test func sourceThatIsLost_andDisabledForARepair_isBackOnceItWorksAgain() throws {
+        let watch = watch()
+        let audio = try #require(board.sources[.audio])
+        audio.failed(Failure("unplugged"))
+        ticks(2, watch)
+        #expect(events.value.map(\.kind) == [.sourceLost])
+        board.resting.update { $0[.audio] = "disabled in the configuration" }
+        ticks(3, watch)
+        #expect(events.value.count == 1)
+        board.resting.update { $0 = [:] }
+        audio.loading()
+        audio.loaded(SourceReport(device: "mic"))
+        ticks(2, watch)
+        #expect(events.value.map(\.kind) == [.sourceLost, .sourceRecovered])
+        #expect(events.value.last?.detail.first?.value == .number(150))
+    }
+
     @Test func oneSource_isNoOtherSourcesTrouble() {
         let watch = watch()
         for name in SourceName.allCases {
