@@ -204,8 +204,8 @@ final class SourceWatch: Sendable {
             ]
         )
         let detail: [(key: String, value: EventValue)] = [
-            ("away_s", .number(absence.seconds)), ("since", .time(absence.since.wall)),
-            ("until", .time((absence.until ?? now).wall)),
+            ("away_s", .number(absence.seconds)), ("since", .time(absence.since.wall(at: now))),
+            ("until", .time((absence.until ?? now).wall(at: now))),
             ("restarts", .integer(Int64(max(0, report.restarts - absence.restarts)))),
             ("device", .text(report.device)),
         ]
@@ -217,5 +217,15 @@ extension SourceHealth.Absence {
     /// How long it lasted, to a tenth of a second; 0 while it lasts.
     fileprivate var seconds: Double {
         until.map { rounded(($0.boot - since.boot).inSeconds, 10) } ?? 0
+    }
+}
+
+extension Stamp {
+    /// The clock may have been set since: then as it is now.
+    fileprivate func wall(at now: Stamp) -> WallTime {
+        let corrected = now.wall + (boot - now.boot)
+        let step = corrected.milliseconds &- wall.milliseconds
+        // Less is what NTP makes up for little by little, and the same moment is told in the same words.
+        return abs(step) < 1000 ? wall : corrected
     }
 }

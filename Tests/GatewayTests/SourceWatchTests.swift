@@ -266,6 +266,25 @@ import Testing
         #expect(events.value.last?.detail.first?.value == .number(150))
     }
 
+    /// A board without a clock: the source is away since before the time was known.
+    @Test func absence_isDatedByTheClockAsItIsAtItsEnd() throws {
+        let watch = watch()
+        let location = try #require(board.sources[.location])
+        location.failed(Failure("no receiver"))
+        ticks(2, watch)
+        clock.stepWall(to: WallTime(milliseconds: 1_900_000_000_000))
+        location.loaded(SourceReport(device: "gpsd"))
+        ticks(2, watch)
+        let detail = try #require(events.value.last).detail
+        let times = detail.filter { $0.key == "since" || $0.key == "until" }.map(\.value)
+        #expect(
+            times == [
+                .time(WallTime(milliseconds: 1_899_999_940_000)),
+                .time(WallTime(milliseconds: 1_900_000_000_000)),
+            ]
+        )
+    }
+
     @Test func oneSource_isNoOtherSourcesTrouble() {
         let watch = watch()
         for name in SourceName.allCases {
