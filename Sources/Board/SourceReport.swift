@@ -26,4 +26,15 @@ package struct SourceReport: Sendable, Equatable {
         lastRecordAt = nil
         ratePerSecond = 0
     }
+
+    /// With what an earlier run of the source has counted.
+    package func added(to earlier: Self?) -> Self {
+        guard let earlier else { return self }
+        var sum = self
+        sum.records += earlier.records
+        sum.dropped += earlier.dropped
+        sum.restarts += earlier.restarts
+        sum.lastRecordAt = lastRecordAt ?? earlier.lastRecordAt
+        return sum
+    }
 }

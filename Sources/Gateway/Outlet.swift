@@ -18,6 +18,8 @@ final class Outlet: Sendable {
     private let isOnTrial: Atomic<Bool>
     private let forwarding: Mutex<Subscription?>
     private let target: Publisher<SourceReport>
+    /// What the runs before it have done.
+    private let before: SourceReport?
 
     private struct Gate {
         var isOpen = true
@@ -28,6 +30,7 @@ final class Outlet: Sendable {
     init(_ queue: Queue, _ target: Publisher<SourceReport>, isOnTrial: Bool = false) {
         self.queue = queue
         self.target = target
+        before = target.state.value
         self.isOnTrial = Atomic(isOnTrial)
         forwarding = Mutex(nil)
         let subscription = board.subscribe { [weak self] in self?.forward($0) }
@@ -35,13 +38,21 @@ final class Outlet: Sendable {
     }
 
     private func forward(_ state: BoardState<SourceReport>) {
+        let isTried = isOnTrial.load(ordering: .acquiring)
         switch state {
         case .unknown: break
-        case .loading, .loaded:
-            if !isOnTrial.load(ordering: .acquiring) { target.publish(state) }
+        case .loading(let previous):
+            if !isTried { target.publish(.loading(previous: sum(previous))) }
+        case .loaded(let report):
+            if !isTried { target.loaded(report.added(to: before)) }
         // A new error replaces the one about the run that hung.
-        case .error: target.publish(state)
+        case .error(let failure, let previous):
+            target.publish(.error(failure, previous: sum(previous)))
         }
+    }
+
+    private func sum(_ report: SourceReport?) -> SourceReport? {
+        report.map { $0.added(to: before) } ?? before
     }
 
     /// Its state is published from now on, the present one first.

@@ -111,6 +111,34 @@ import Testing
         #expect(outlet.pass(false) { true } == false)
     }
 
+    /// A restart, a reload or a run that hung takes nothing back of what the source has done.
+    @Test func nextRun_goesOnWithTheCounters() throws {
+        let folder = try TemporaryQueue()
+        let target = Publisher<SourceReport>()
+        let heard = SystemClock().stamp()
+        var report = SourceReport(device: "hci0")
+        (report.records, report.dropped, report.restarts) = (5, 2, 1)
+        report.lastRecordAt = heard
+        let first = Outlet(folder.queue, target)
+        first.board.loaded(report)
+        first.cut()
+        let second = Outlet(folder.queue, target)
+        second.board.loading()
+        #expect(target.state.value == report)
+        second.board.loaded(SourceReport(device: "hci1"))
+        #expect(target.state.value?.device == "hci1")
+        #expect(target.state.value?.lastRecordAt == heard)
+        second.board.publish(.error(Failure("gone"), previous: report))
+        let sum = try #require(target.state.value)
+        #expect(sum.records == 10)
+        #expect(sum.dropped == 4)
+        #expect(sum.restarts == 2)
+        second.cut()
+        let third = Outlet(folder.queue, target)
+        third.board.loaded(report)
+        #expect(target.state.value?.records == 15)
+    }
+
     @Test func runOnTrial_isToldOnlyOnceItIsBelieved() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
