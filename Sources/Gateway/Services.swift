@@ -21,6 +21,8 @@ final class Services: Sendable {
         var left: [String: [LifeSign]] = [:]
         /// The server or bucket that has accepted this device since the start.
         var acceptedBy: String?
+        /// Why nothing may be collected, as it was read from the state directory last.
+        var whyNot: String?
         var isStopped = false
     }
 
@@ -50,10 +52,13 @@ final class Services: Sendable {
     var uploads: Uploads? { state.value.uploads }
     func source(_ name: SourceName) -> SourceRun? { state.value.sources[name] }
 
-    /// Why nothing may be collected yet; nil where it may.
-    var whyNotCollecting: String? { Self.whyNotCollecting(state.value) }
+    /// Why nothing is collected yet; nil where it is.
+    ///
+    /// From memory: the health timer asks, and the disk may hang.
+    var whyNotCollecting: String? { state.value.whyNot }
 
-    private static func whyNotCollecting(_ state: State) -> String? {
+    /// The same as the disk says it now.
+    private static func readWhyNotCollecting(_ state: State) -> String? {
         if let target = state.configuration.upload.target, state.acceptedBy == target { return nil }
         return state.configuration.whyNotCollecting
     }
@@ -116,7 +121,8 @@ final class Services: Sendable {
 
     private func changeSources() -> [SourceName] {
         let now = state.value
-        let why = Self.whyNotCollecting(now)
+        let why = Self.readWhyNotCollecting(now)
+        state.update { $0.whyNot = why }
         var wanted: [SourceName: SourceSlice] = [:]
         var resting: [SourceName: String] = [:]
         for name in SourceName.allCases {

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Support
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -48,5 +49,35 @@ import Testing
         #expect(isIn.wait(timeout: .now() + 60) == .success)
         bench.stop()
         mayGo.signal()
+    }
+
+    /// The thread that judges all others reads nothing of the state directory, whose disk may hang.
+    @Test func stateDirectoryThatHangs_doesNotHoldUpTheHealthTimer() throws {
+        let endpoint = "http://127.0.0.1:1/api/ingest"
+        let bench = try GatewayBench(change: { configuration in
+            configuration.upload.isRequired = true
+            configuration.upload.endpoint = endpoint
+            let state = configuration.stateDirectory
+            let files = FileManager.default
+            try? files.createDirectory(atPath: state, withIntermediateDirectories: true)
+            try? "\(endpoint)\n".write(
+                toFile: state + "/enrolled",
+                atomically: true,
+                encoding: .utf8
+            )
+        })
+        try waitUntil("a sign of life") { bench.beats.value >= 1 }
+        let mark = bench.configuration.stateDirectory + "/enrolled"
+        // Nobody writes to it: whoever opens it hangs.
+        try #require(mkfifo(mark + ".fifo", 0o600) == 0)
+        try #require(rename(mark + ".fifo", mark) == 0)
+        try waitUntil("the thread that hangs") {
+            bench.errors.contains { $0.hasPrefix("reload: no sign of life for ") }
+        }
+        #expect(bench.fiveTicksPass())
+        let end = open(mark, O_RDWR)
+        unlink(mark)
+        close(end)
+        bench.stop()
     }
 }
