@@ -86,6 +86,7 @@ struct StatusCollector: Sendable {
             if let reason = board.resting.value[name] {
                 source.state = "disabled"
                 source.reason = reason
+                source.ratePerS = 0
             }
             // For sound a record is a chunk, which only the queue can count.
             if name == .audio {
@@ -108,7 +109,7 @@ struct StatusCollector: Sendable {
             code: nil,
             lastRecordAt: report.lastRecordAt?.wall.rfc3339,
             records: report.records,
-            ratePerS: rounded(report.ratePerSecond, 100),
+            ratePerS: 0,
             dropped: report.dropped,
             restarts: report.restarts,
             device: report.device,
@@ -117,7 +118,9 @@ struct StatusCollector: Sendable {
         switch state {
         case .unknown: break
         case .loading: source.state = "loading"
-        case .loaded: source.state = "loaded"
+        case .loaded:
+            source.state = "loaded"
+            source.ratePerS = rounded(report.ratePerSecond, 100)
         case .error(let failure, _):
             source.state = "error"
             source.reason = failure.message
