@@ -2,7 +2,7 @@
 internal import Host
 internal import Streams
 
-/// Losses that are not in the database yet.
+/// Losses by stream and kind.
 struct LossTally: Sendable {
     private struct Key: Hashable {
         var stream: Stream
@@ -32,4 +32,31 @@ struct LossTally: Sendable {
         defer { losses.removeAll() }
         return all
     }
+}
+
+/// All losses that are not in the database yet, wherever they are on their way.
+struct NewLosses: Sendable {
+    /// Not seen by the writer yet.
+    var untaken = LossTally()
+    /// To be entered with the writer's next commit.
+    private(set) var held = LossTally()
+
+    var isEmpty: Bool { untaken.isEmpty && held.isEmpty }
+
+    var all: [Loss] {
+        var sum = held
+        sum.add(untaken.all)
+        return sum.all
+    }
+
+    /// The writer takes what there is; returns all that it has to enter.
+    mutating func take() -> [Loss] {
+        held.add(untaken.take())
+        return held.all
+    }
+
+    mutating func hold(_ losses: [Loss]) { held.add(losses) }
+
+    /// What was taken is in the database.
+    mutating func entered() { held = LossTally() }
 }

@@ -174,7 +174,7 @@ package final class Queue: Sendable {
 
     /// Enters what a source lost before it could be accepted.
     package func note(_ loss: Loss) {
-        core.losses.withLock { $0.add(loss) }
+        core.losses.withLock { $0.untaken.add(loss) }
         // A gap that comes begins behind it.
         if loss.stream == .audio {
             core.sound.withLock { $0.stamp = [$0.stamp, loss.to].compactMap { $0 }.latest }
@@ -188,7 +188,7 @@ package final class Queue: Sendable {
     /// The newest text of that name; nil when there never was one.
     package func remembered(_ name: String) -> String? { core.memos[name] }
 
-    /// Losses that are not in the database yet.
+    /// Losses that are not in the database yet, those among them that the disk refuses.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 
     /// Runs `body` on the writer's thread, after everything accepted before, and waits for its result.

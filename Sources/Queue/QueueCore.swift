@@ -12,7 +12,7 @@ final class QueueCore: Sendable {
     /// Of the writer's thread.
     let life = LifeSign()
     let storage = Publisher<StorageReport>()
-    let losses = Mutex(LossTally())
+    let losses = Mutex(NewLosses())
     let inFlight = InFlight()
     /// Losses that the end of the queue found no disk for.
     let unentered = Mutex<[Loss]>([])
@@ -71,8 +71,8 @@ final class QueueCore: Sendable {
         }
         let overrun = Loss(.overrun, stream, records: 1, from: stamp, to: stamp)
         losses.withLock {
-            $0.add(overrun)
-            if case .row(let row) = job, let told = row.loss { $0.add(told) }
+            $0.untaken.add(overrun)
+            if case .row(let row) = job, let told = row.loss { $0.untaken.add(told) }
         }
         return false
     }

@@ -18,8 +18,6 @@ final class WriterLoop {
     var writer: Writer?
     var quota: Quota
     var backlog: Backlog
-    /// Losses to be entered with the next commit.
-    var losses = LossTally()
     /// Those who wait until what they gave is on the disk.
     var waiting: [@Sendable ((any Error)?) -> Void] = []
     var userStreams: [DeclaredStream]
@@ -103,7 +101,7 @@ final class WriterLoop {
     var isAllOnDisk: Bool {
         // Marks between segments may wait for the next record.
         writer.map { $0.commitDelay(interval: .zero) == nil } ?? false
-            && losses.isEmpty && waiting.isEmpty && retryAt == nil
+            && waiting.isEmpty && retryAt == nil
             && core.mailbox.count == 0 && core.losses.withLock { $0.isEmpty }
     }
 
@@ -133,7 +131,7 @@ final class WriterLoop {
         // There was no room for the one before, and now there is.
         if let retryAt, settings.clock.now() >= retryAt { retry() }
         guard hold(job) else {
-            losses.add(job.losses)
+            core.losses.withLock { $0.hold(job.losses) }
             if let loss = job.loss { core.inFlight.settled(loss) }
             if case .put(_, let done) = job { done(QueueFull()) }
             return
@@ -195,8 +193,7 @@ final class WriterLoop {
 
     /// Commits what is open, with the losses that go with it; false when the disk refused.
     @discardableResult private func commit() -> Bool {
-        losses.add(core.losses.withLock { $0.take() })
-        let losses = losses.all
+        let losses = core.losses.withLock { $0.take() }
         let isDone = attempt { writer in
             for loss in losses { try writer.note(loss) }
             try commitOpen(writer)
@@ -204,7 +201,7 @@ final class WriterLoop {
         guard isDone else { return false }
         core.inFlight.settled(backlog.tally)
         if let writer { core.books.committed(writer) }
-        self.losses = LossTally()
+        core.losses.withLock { $0.entered() }
         backlog.clear()
         for done in waiting { done(nil) }
         waiting.removeAll()
@@ -233,7 +230,7 @@ final class WriterLoop {
         guard retryAt == nil else { return }
         let delay = writer?.commitDelay(interval: commitInterval) ?? nil
         let isDue = delay.map { $0 <= .zero || force } ?? false
-        let hasLosses = !losses.isEmpty || core.losses.withLock { !$0.isEmpty }
+        let hasLosses = core.losses.withLock { !$0.isEmpty }
         let isTelling = force && writer?.memory.untold ?? false
         let isEnd = !isRunning && !core.memos.unwritten.isEmpty
         if isDue || hasLosses || isTelling || failures > 0 || !waiting.isEmpty || isEnd {

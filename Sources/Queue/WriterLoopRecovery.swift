@@ -144,9 +144,11 @@ extension WriterLoop {
         core.books.closed()
         writer = nil
         core.mailbox.close(into: &jobs)
-        losses.add(core.losses.withLock { $0.take() })
-        losses.add(jobs.filter { !backlog.hold($0) }.flatMap(\.losses) + backlog.losses)
-        let losses = losses.all
+        let unwritten = jobs.filter { !backlog.hold($0) }.flatMap(\.losses) + backlog.losses
+        let losses = core.losses.withLock { losses in
+            losses.hold(unwritten)
+            return losses.take()
+        }
         core.unentered.withLock { $0 = losses }
         for job in jobs {
             switch job {

@@ -163,4 +163,26 @@ import Testing
         #expect(end.boot - found.boot <= .seconds(1))
         queue.close()
     }
+
+    /// Memory has room for two of five; `status` tells of the others while the disk refuses.
+    @Test func lossesWithoutADisk_areToldBeforeItIsBack() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let clock = ManualClock(start)
+        let queue = try queue(disk, memory: 2, clock: clock)
+        disk.isReadOnly = true
+        for number in 0..<5 {
+            queue.accept(event("\(number)"))
+            queue.turn()
+        }
+        queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        queue.turn()
+        let told = Dictionary(uniqueKeysWithValues: queue.newLosses.map { ($0.stream, $0.records) })
+        #expect(told == [.events: 3, .beacons: 3])
+        disk.isReadOnly = false
+        clock.advance(by: .seconds(60))
+        try queue.flushed()
+        #expect(queue.newLosses.isEmpty)
+        #expect(try queue.losses().map(\.records).sorted() == [3, 3])
+        queue.close()
+    }
 }
