@@ -270,7 +270,7 @@ struct StatusCollector: Sendable {
 
     /// What was lost since the database was made, and what is not entered yet.
     private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
-        let known = (stored?.losses ?? []).map {
+        var losses = (stored?.losses ?? []).map {
             StatusReport.Loss(
                 stream: wire(of: $0.stream),
                 kind: $0.kind.rawValue,
@@ -279,15 +279,26 @@ struct StatusCollector: Sendable {
                 to: $0.to.rfc3339
             )
         }
-        let new = queue.newLosses.map {
-            StatusReport.Loss(
-                stream: wire(of: $0.stream),
-                kind: $0.kind.rawValue,
-                records: Int($0.records),
-                from: wall($0.from.boot),
-                to: wall($0.to.boot)
+        for new in queue.newLosses {
+            let loss = StatusReport.Loss(
+                stream: wire(of: new.stream),
+                kind: new.kind.rawValue,
+                records: Int(new.records),
+                from: wall(new.from.boot),
+                to: wall(new.to.boot)
             )
+            let known = losses.firstIndex { ($0.stream, $0.kind) == (loss.stream, loss.kind) }
+            if let known { losses[known].add(loss) } else { losses.append(loss) }
         }
-        return known + new
+        return losses
+    }
+}
+
+extension StatusReport.Loss {
+    /// More of the same kind; times of one form compare as text.
+    fileprivate mutating func add(_ more: Self) {
+        records += more.records
+        from = min(from, more.from)
+        to = max(to, more.to)
     }
 }

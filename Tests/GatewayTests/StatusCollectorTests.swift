@@ -44,4 +44,24 @@ import Upload
         let rates = collector(queue).report().sources.mapValues(\.ratePerS)
         #expect(rates == ["beacons": 0, "audio": 0, "location": 8.9])
     }
+
+    /// Prometheus takes no figure twice, and with it none of the file.
+    @Test func lossThatIsNotEnteredYet_isAddedToThoseThatAre() throws {
+        let queue = try queue()
+        defer { queue.close() }
+        let start = SystemClock().stamp()
+        queue.note(Loss(.missed, .beacons, records: 3, from: start, to: start))
+        try queue.flushed()
+        let collector = collector(queue)
+        let stored = collector.gather()
+        try queue.perform { _ in
+            let later = start.advanced(by: .seconds(60))
+            queue.note(Loss(.missed, .beacons, records: 4, from: start, to: later))
+            let report = collector.report(stored)
+            #expect(report.losses.map(\.records) == [7])
+            #expect(report.losses.first?.from == start.wall.rfc3339)
+            let end = report.losses.first?.to ?? ""
+            #expect(end > start.advanced(by: .seconds(59)).wall.rfc3339)
+        }
+    }
 }
