@@ -66,8 +66,16 @@ struct Sync: ParsableCommand {
             if now.done != nil { break }
             now.status.map { showProgress($0) }
             reply = client.next(timeout: deadline - SystemClock().now())
+            if reply == nil, client.isClosed { throw Self.lost(client) }
         }
         return (reply, last)
+    }
+
+    /// The gateway ended before the sync did.
+    private static func lost(_ client: ControlClient) -> ExitCode {
+        if Output.isTerminal { Output.write("\r\u{1B}[K") }
+        Output.error("not finished: \(client.lost)")
+        return ExitCode(1)
     }
 
     /// Says what is not done.

@@ -4,14 +4,16 @@ import Support
 import Testing
 
 @Suite struct SyncSystemTests {
-    /// Answers each batch as the file that it is given says.
+    /// Answers each batch as the file that it is given says, or not at all.
     private static let server = """
-        import http.server, sys
+        import http.server, sys, time
         class Handler(http.server.BaseHTTPRequestHandler):
             def log_message(self, *_): pass
             def do_POST(self):
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(int(open(sys.argv[1]).read()))
+                answer = open(sys.argv[1]).read()
+                if answer == "hang": time.sleep(1000)
+                self.send_response(int(answer))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -73,6 +75,23 @@ import Testing
         // What was set aside before is not this sync's.
         try device.write("200", "answer")
         #expect(try device.run("sync").status == 0)
+    }
+
+    /// Without its gateway nothing goes on.
+    @Test func gatewayThatEndsMeanwhile_isSaid() throws {
+        let server = try start()
+        defer { server.stop() }
+        try put("{\"n\": 1}")
+        try device.write("hang", "answer")
+        try device.write("", "told")
+        let told = try #require(FileHandle(forWritingAtPath: device.folder + "/told"))
+        let sync = try device.begin("sync", error: told)
+        try waitUntil("a request") { try device.stream("weather")["in_flight"] as? Int == 1 }
+        device.killDaemon()
+        try waitUntil("its end") { !sync.isRunning }
+        let text = try String(contentsOfFile: device.folder + "/told", encoding: .utf8)
+        #expect(sync.terminationStatus == 1)
+        #expect(text.contains("waypost is not running"), "\(text)")
     }
 
     /// Another interval is another uploader.

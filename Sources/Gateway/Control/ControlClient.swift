@@ -44,7 +44,8 @@ package final class ControlClient {
     private let path: String
     private let stateDirectory: String
     private var input = LineBuffer()
-    private var isClosed = false
+    /// The daemon has closed it.
+    package private(set) var isClosed = false
 
     /// Connects, or says in a second why not.
     package init(_ configuration: Configuration) throws(ControlRefusal) {
