@@ -33,6 +33,8 @@ package final class Gateway: Sendable {
     let door: FrontDoor
     /// For writing files on other disks than the queue's, which may hang.
     let aside: Worker
+    /// When the disk was last seen to take what there was.
+    private let lastWritten: StateBox<Stamp>
     private let running = StateBox(Running())
 
     /// What `start` has set to work.
@@ -74,6 +76,7 @@ package final class Gateway: Sendable {
         budget = DayBudget(queue, clock: clock)
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
+        lastWritten = StateBox(clock.stamp())
         service = ServiceManager(environment: settings.environment)
         wasEnrolled = try Wakeup()
         aside = try Worker("metrics", "write of metrics.textfile")
@@ -211,7 +214,7 @@ package final class Gateway: Sendable {
                 )
             },
             keep: { Self.keep($0, configuration, bootID, log) },
-            keepInFlight: keepInFlight,
+            keepUnwritten: keepUnwritten,
             directories: [configuration.stateDirectory, configuration.runtimeDirectory]
         )
         let hasEnded = shutdown.run(log, by: deadline)
@@ -227,6 +230,8 @@ package final class Gateway: Sendable {
         _ log: Log
     ) {
         UnenteredLosses.keep(losses, in: configuration.runtimeDirectory, bootID: bootID)
+        // They are among the losses now.
+        UnenteredLosses.removeInFlight(in: configuration.runtimeDirectory)
         for loss in losses {
             log.error(
                 "lost at the stop, the disk refuses",
@@ -243,24 +248,32 @@ package final class Gateway: Sendable {
         guard !found.isEmpty || !inFlight.isEmpty else { return }
         for loss in found { queue.note(loss) }
         for lost in inFlight { queue.note(lost: lost.records, from: lost.from, to: lost.to) }
-        // Where the disk still refuses they are kept once more at the stop.
-        _ = try? queue.flushed()
+        do { try queue.flushed() } catch {
+            // The disk still refuses: they go on waiting there, and in memory.
+            UnenteredLosses.keep(queue.newLosses, in: directory, bootID: bootID)
+            return UnenteredLosses.removeInFlight(in: directory)
+        }
         UnenteredLosses.remove(in: directory)
         UnenteredLosses.removeInFlight(in: directory)
     }
 
-    /// While the writer hangs, counts what it still has to write in a file for the next start.
-    private var keepInFlight: @Sendable () -> Void {
-        let (queue, bootID, clock) = (queue, bootID, clock)
+    /// While the writer hangs or the disk refuses, keeps in files for the next start what would end with the program.
+    private var keepUnwritten: @Sendable () -> Void {
+        let (queue, bootID, clock, lastWritten) = (queue, bootID, clock, lastWritten)
         let directory = settings.configuration.runtimeDirectory
         return {
-            let (word, now) = (queue.writerWord, clock.stamp())
-            guard word.overdue(at: now.boot) >= .seconds(2) else {
+            let now = clock.stamp()
+            let hangs = queue.writerWord.overdue(at: now.boot) >= .seconds(2)
+            let losses = queue.newLosses
+            guard hangs || queue.isRefused else {
+                lastWritten.update { $0 = now }
+                if losses.isEmpty { UnenteredLosses.remove(in: directory) }
                 return UnenteredLosses.removeInFlight(in: directory)
             }
+            UnenteredLosses.keep(losses, in: directory, bootID: bootID)
             UnenteredLosses.keep(
                 inFlight: queue.inFlight,
-                from: now.advanced(by: word.since - now.boot),
+                from: lastWritten.value,
                 to: now,
                 in: directory,
                 bootID: bootID
@@ -326,7 +339,7 @@ package final class Gateway: Sendable {
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
-        let (aside, keepInFlight) = (aside, keepInFlight)
+        let (aside, keepUnwritten) = (aside, keepUnwritten)
         let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
         let files = HealthFiles(
             settings.configuration.runtimeDirectory,
@@ -338,7 +351,7 @@ package final class Gateway: Sendable {
             sourceWatch.check()
             queue.purge(retention: services.configuration.storage.retention)
             if isGood { isWell.signal() }
-            keepInFlight()
+            keepUnwritten()
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
             files.writeSnapshot(report)

@@ -17,7 +17,7 @@ struct Shutdown: Sendable {
     /// What could not be written any more.
     let keep: @Sendable ([Loss]) -> Void
     /// What may not have been written, as the writer hangs.
-    let keepInFlight: @Sendable () -> Void
+    let keepUnwritten: @Sendable () -> Void
     /// Where the last snapshot goes.
     let directories: [String]
 
@@ -36,10 +36,10 @@ struct Shutdown: Sendable {
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
         // On another thread, too, because it writes a file; waited for only a moment.
-        let (keepInFlight, kept) = (keepInFlight, over)
+        let (keepUnwritten, kept) = (keepUnwritten, over)
         over.clear()
         try? OwnThread("in flight") {
-            keepInFlight()
+            keepUnwritten()
             kept.signal()
         }.detach()
         _ = wait(for: &entries, timeout: .milliseconds(300))

@@ -1,4 +1,4 @@
-// Losses that a stopped gateway could not enter, for its disk refused: they wait in the runtime directory.
+// Losses that a gateway could not enter by its end, for its disk refused: they wait in the runtime directory.
 internal import Host
 internal import Queue
 internal import Streams
@@ -8,9 +8,9 @@ internal import Glibc
 enum UnenteredLosses {
     private static let fileName = "losses-not-entered"
 
-    /// Adds to what is there, because the disk may refuse at several stops.
+    /// These alone: what a gateway before left there is among them, for its successor has taken it over.
     static func keep(_ losses: [Loss], in directory: String, bootID: String) {
-        guard !losses.isEmpty else { return }
+        guard !losses.isEmpty else { return remove(in: directory) }
         let lines = losses.map { loss in
             let times = [loss.from, loss.to].flatMap {
                 [$0.boot.nanoseconds, $0.wall.milliseconds]
@@ -18,8 +18,7 @@ enum UnenteredLosses {
             return "\(loss.stream.number) \(loss.kind.rawValue) \(loss.records) "
                 + times.map { "\($0)" }.joined(separator: " ")
         }
-        let earlier = read(directory, bootID)
-        let text = ([bootID] + earlier + lines).joined(separator: "\n") + "\n"
+        let text = ([bootID] + lines).joined(separator: "\n") + "\n"
         Snapshot.write(Array(text.utf8), to: directory, as: fileName)
     }
 
@@ -40,7 +39,7 @@ enum UnenteredLosses {
 
     static func remove(in directory: String) { unlink("\(directory)/\(fileName)") }
 
-    // MARK: While the writer hangs
+    // MARK: While the writer hangs, or the disk refuses
 
     private static let inFlightName = "records-in-flight"
 
@@ -60,7 +59,7 @@ enum UnenteredLosses {
         Snapshot.write(Array(text.utf8), to: directory, as: inFlightName)
     }
 
-    /// What a gateway of this boot had accepted when its writer hung; some of it may be in the database.
+    /// What a gateway of this boot had accepted and not written at its end; some of it may be in the database.
     static func inFlight(
         in directory: String,
         bootID: String,

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Records of one stream that are on their way to the disk.
 package struct RecordsInFlight: Sendable, Equatable {
     package var stream: Stream
-    /// The newest number that was committed before them.
+    /// The newest number that was committed before them; below zero where there was no database yet.
     package var after: Int64
     package var count: Int64
 

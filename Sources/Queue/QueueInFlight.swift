@@ -1,17 +1,36 @@
 // What the queue says of records on their way to the disk.
+internal import Board
 package import Host
 internal import Streams
+internal import Synchronization
 
 extension Queue {
     /// What would be lost if the program ended now, as far as is known: part of it may be on the disk already.
     package var inFlight: [RecordsInFlight] {
-        core.inFlight.counts.map { stream, count in
-            RecordsInFlight(stream: stream, after: max(0, newest(stream)), count: count)
+        let isOpen = isOpen
+        return core.inFlight.counts.map { stream, count in
+            let after = isOpen ? max(0, newest(stream)) : -1
+            return RecordsInFlight(stream: stream, after: after, count: count)
         }
+    }
+
+    /// There is a database by now.
+    private var isOpen: Bool { core.generation.load(ordering: .acquiring) > 0 }
+
+    /// The disk takes nothing for now, or hangs.
+    package var isRefused: Bool {
+        guard case .error = storage.state else { return false }
+        return true
     }
 
     /// Enters what of it did not reach this database, in which a later start of the program has it.
     package func note(lost records: RecordsInFlight, from: Stamp, to: Stamp) {
+        // Without a database, then or now, nothing can have landed, or nobody can tell.
+        guard isOpen, records.after >= 0 else {
+            return note(
+                Loss(.dropped, records.stream, records: records.count, from: from, to: to)
+            )
+        }
         let landed = newest(records.stream) - records.after
         // Below zero: this database took the place of a damaged one meanwhile, and got what was in memory.
         guard landed >= 0, landed < records.count else { return }

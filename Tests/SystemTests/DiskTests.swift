@@ -145,4 +145,34 @@ import Testing
         let database = try Connection(path: bench.folder + "/state/queue.sqlite", access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM location") == Int64(known + last))
     }
+
+    /// What waits in memory for the disk ends with the program, and so does what it knows of losses.
+    @Test func crashWhileTheDiskRefuses_isCountedByTheNextStart() throws {
+        let bench = try Bench()
+        try bench.launch()
+        try waitUntil("fixes") { try fixes(bench.status()) > 3 }
+        try bench.fail(Self.faults[3])
+        try waitUntil("the failure in status") { try storage(bench.status()) == "error" }
+        let before = fixes(try bench.status())
+        try waitUntil("collecting on") { try fixes(bench.status()) > before + 30 }
+        let signs = bench.manager.signsOfLife
+        try waitUntil("two ticks") { bench.manager.signsOfLife >= signs + 2 }
+        bench.killDaemon()
+
+        // It starts, and is killed, once more before the disk is back.
+        let later = bench.manager.signsOfLife
+        try bench.launch()
+        try waitUntil("two ticks") { bench.manager.signsOfLife >= later + 2 }
+        #expect(try storage(bench.status()) == "error")
+        bench.killDaemon()
+        try bench.fail(nil)
+        try bench.launch()
+        try waitUntil("collecting") { try storage(bench.status()) == "ok" }
+        #expect(try bench.stop() == 0)
+        let path = bench.folder + "/state/queue.sqlite"
+        let database = try Connection(path: path, access: .readOnly)
+        let lost = "SELECT sum(records) FROM losses WHERE kind='dropped' AND stream=?"
+        let count = try database.integer(lost, Int64(Stream.location.number)) ?? 0
+        #expect(count > 40)
+    }
 }
