@@ -60,6 +60,8 @@ class Board:
         self.serial, self.sound = serial, sound
         self.starts = 0
         self.process = None
+        # A card in a reader, beside the one in the slot.
+        self.other = None
 
     def start(self):
         self.starts += 1
@@ -91,6 +93,9 @@ class Board:
                  "-device", "i6300esb", "-action", "watchdog=none"]
         for number, place in enumerate(self.serial):
             words += ["-chardev", f"socket,id=port{number},{place},reconnect=1", "-device", f"pci-serial,chardev=port{number}"]
+        if self.other:
+            words += ["-device", "qemu-xhci", "-drive", f"id=other,if=none,format=raw,file={self.other.path}",
+                      "-device", "usb-storage,drive=other"]
         if self.sound:
             words += ["-audiodev",
                       # A busy PC must not cut holes into the sound.

@@ -38,7 +38,7 @@ class Bench:
     faults = ""
 
     def __init__(self, arguments, folder):
-        self.folder = folder
+        self.folder, self.arguments = folder, arguments
         self.programs = arguments.programs
         self.random = random.Random(1)
         self.receiver, self.beacons = outside.Receiver(folder / "gnss"), outside.Beacons(arguments.python, folder)
@@ -87,6 +87,11 @@ class Bench:
             if time.monotonic() > end:
                 raise TimeoutError(f"{what}: not within {limit} s")
             time.sleep(3)
+
+    def plug_other(self):
+        """A card of the same labels."""
+        self.board.other = Card(self.arguments.image, self.folder / "other.img", CARD_SIZE)
+        self.board.other.write("custom.toml", 'hostname = "other"\n')
 
     def attach_radio(self):
         self.shell.run("cat >/tmp/attach && sudo modprobe hci_uart && "
@@ -178,10 +183,15 @@ def whole_run(bench, cuts):
     bench.delivers()
     good = look(bench.shell)
     identity = bench.shell.run(IDENTITY)
-    bench.say("power cut; the card is copied onto one twice as big")
+    bench.say("power cut; the card is copied onto one twice as big, and another device's card stands in a reader")
     bench.board.cut()
     bench.card.resize(2 * CARD_SIZE)
+    bench.plug_other()
     bench.boot()
+    *used, label = bench.shell.run("for place in / /data /boot/firmware; do findmnt -no SOURCE $place; done; lsblk -no LABEL /dev/sda2").split()
+    bench.say(f"mounted: {' '.join(used)}; in the reader: {label}")
+    if label != "waypost-root" or not all(disk.startswith("/dev/mmcblk") for disk in used):
+        raise RuntimeError("a part of the other card is used, or it is not there")
     size = int(bench.shell.run("findmnt -bno SIZE /data"))
     bench.say(f"data partition now: {size / 1e9:.1f} GB")
     if size < CARD_SIZE:

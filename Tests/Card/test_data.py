@@ -12,7 +12,9 @@ COMMANDS = """
 sleep() { :; }; sync() { :; }; partx() { :; }; wait_for_node() { :; }; tell() { echo "told: $*"; }
 number() { case $1 in card2/start) echo 1056768 ;; card2/size) echo 2097152 ;; card4/start) echo 5251072 ;;
     card4/size) echo 10000000 ;; *) echo $card ;; esac; }
-mke2fs() { echo "made anew"; }; e2fsck() { :; }; mount() { echo "mounted"; }; resize2fs() { :; }
+mke2fs() { echo "made anew"; }; mount() { echo "mounted"; }; resize2fs() { :; }
+# A check that takes longer than it may ends with 143.
+timeout() { [ "$1" -le 1800 ] && shift && "$@"; }; e2fsck() { case $1 in -p) return $check ;; *) return $repair ;; esac; }
 sfdisk() {
     case $1 in
     --dump)
@@ -30,14 +32,15 @@ mount_data || { echo "not mounted"; do_without; }
 
 
 class DataTests(unittest.TestCase):
-    def boot(self, found, refusals=0, card=16_000_000):
+    def boot(self, found, refusals=0, card=16_000_000, check=0, repair=0):
         """What is done at a boot with this table, which the card refuses to give at first."""
         functions = SCRIPT.read_text().split("modprobe -q overlay")[0]
         asked = subprocess.run(["mktemp"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         self.addCleanup(pathlib.Path(asked).unlink)
         done = subprocess.run(
             ["dash", "-c", functions + COMMANDS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={"PATH": "/usr/bin:/bin", "found": found, "asked": asked, "refusals": str(refusals), "card": str(card)})
+            env={"PATH": "/usr/bin:/bin", "found": found, "asked": asked, "refusals": str(refusals), "card": str(card),
+                 "check": str(check), "repair": str(repair)})
         return done.stdout.splitlines()
 
     def test_first_boot_makes_it(self):
@@ -62,6 +65,14 @@ class DataTests(unittest.TestCase):
         done = self.boot(WHOLE, refusals=9)
         self.assertEqual(done, ["told: the card's partition table cannot be read", "not mounted",
                                 "told: no data partition: nothing of this boot will be kept", "mounted", "marked"])
+
+    def test_check_that_fails_or_takes_too_long_lets_the_device_start(self):
+        repaired = ["told: the data partition is damaged; repairing it", "mounted"]
+        self.assertEqual(self.boot(WHOLE, card=15_251_072, check=4, repair=1), repaired)
+        self.assertEqual(self.boot(WHOLE, card=15_251_072, check=143, repair=0), repaired)
+        done = self.boot(WHOLE, card=15_251_072, check=143, repair=143)
+        self.assertEqual(done[1:], ["told: the data partition cannot be repaired", "not mounted",
+                                    "told: no data partition: nothing of this boot will be kept", "mounted", "marked"])
 
     def test_half_a_table_is_none(self):
         self.assertIn("not mounted", self.boot("label: dos\n"))

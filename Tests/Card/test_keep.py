@@ -20,16 +20,31 @@ class KeepTests(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for name in ("data/log", "run"):
+        for name in ("data/log", "run", "proc"):
             (self.folder / name).mkdir(parents=True)
+        self.mount("rw")
         self.warnings = self.folder / "data/log/warnings"
 
-    def keep(self, journal):
+    def mount(self, options, uptime=10):
+        (self.folder / "proc/mounts").write_text(f"none / ext4 ro,noatime 0 0\n/dev/mmcblk0p4 /data ext4 {options},noatime 0 0\n")
+        (self.folder / "proc/uptime").write_text(f"{uptime}.05 100.00\n")
+
+    def keep(self, journal, commands=""):
         """The exit status, with this journal since the boot."""
         (self.folder / "journal").write_text(journal)
-        script = SCRIPT.read_text().replace("/data/", f"{self.folder}/data/").replace("/run/", f"{self.folder}/run/")
-        return subprocess.run(["dash", "-c", JOURNAL + script], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
+        script = SCRIPT.read_text()
+        for name in ("data", "run", "proc"):
+            script = script.replace(f"/{name}/", f"{self.folder}/{name}/")
+        return subprocess.run(["dash", "-c", JOURNAL + commands + script], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
                               stderr=subprocess.DEVNULL).returncode
+
+    def test_data_partition_that_became_read_only_is_checked_by_a_start_each_hour(self):
+        started = self.folder / "started"
+        script = f"systemctl() {{ touch {started}; }}\n"
+        for options, uptime, is_started in (("rw", 9000, False), ("ro", 3599, False), ("ro", 3600, True)):
+            self.mount(options, uptime)
+            self.keep("a\n", script)
+            self.assertEqual(started.exists(), is_started)
 
     def test_each_warning_is_kept_once(self):
         self.assertEqual(self.keep("a\n"), 0)
