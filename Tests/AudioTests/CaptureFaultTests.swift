@@ -208,6 +208,20 @@ import Testing
         }
     }
 
+    /// An overrun is nobody's fault but this machine's, unless no sound comes before it.
+    @Test(arguments: [Microphone.Mode.torn, .failing])
+    func aDeviceThatEndsAtEachStart_isLeftForTheNext(mode: Microphone.Mode) throws {
+        let source = try Source(Microphone())
+        let other = try Microphone()
+        source.microphone.become(mode)
+        try source.run([source.microphone.device(), other.device()]) {
+            let name = other.device()
+            #expect(eventually { source.recorder.all.runs.contains { $0.device == name } })
+        }
+        #expect(source.hasTold("trying the next device"))
+        #expect(!source.hasTold("too slow"))
+    }
+
     @Test func aSlowClock_isAFault() throws {
         let source = try Source(Microphone())
         try source.run([source.microphone.device()]) {

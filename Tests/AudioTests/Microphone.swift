@@ -18,6 +18,8 @@ final class Microphone: Sendable {
         case busy
         case denied
         case constant
+        /// Each start ends in an overrun, as with a USB device whose transfers fail.
+        case torn
     }
 
     static let library = NSTemporaryDirectory() + "waypost-soundfaults-\(getpid()).so"

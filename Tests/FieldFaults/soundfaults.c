@@ -22,10 +22,10 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT };
+enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT, TORN };
 
 struct control {
-    int64_t mode;      // as above; FAILING: reads give EIO
+    int64_t mode;      // as above; FAILING: reads give EIO; TORN: each start ends in an overrun
     int64_t overruns;  // each increase: one overrun (EPIPE)
     int64_t suspends;  // each increase: one suspend (ESTRPIPE)
     int64_t ppm;       // its clock is so many millionths fast
@@ -156,6 +156,10 @@ static snd_pcm_sframes_t transfer(snd_pcm_ioplug_t *io, const snd_pcm_channel_ar
                                   snd_pcm_uframes_t offset, snd_pcm_uframes_t size) {
     struct mic *mic = io->private_data;
     if (mic->control.mode == FAILING) return -EIO;
+    if (mic->control.mode == TORN) {
+        snd_pcm_ioplug_set_state(io, SND_PCM_STATE_XRUN);
+        return -EPIPE;
+    }
     for (snd_pcm_uframes_t n = 0; n < size; n++) {
         double sound = value(mic, mic->origin + mic->read + (int64_t)n);
         for (unsigned channel = 0; channel < io->channels; channel++) {
@@ -184,7 +188,7 @@ static int poll_revents(snd_pcm_ioplug_t *io, struct pollfd *entries, unsigned c
     *revents = 0;
     if (io->state != SND_PCM_STATE_RUNNING)
         *revents = POLLERR | POLLIN;
-    else if (mic->control.mode == FAILING || captured(mic) - mic->read >= (int64_t)mic->enough)
+    else if (mic->control.mode == FAILING || mic->control.mode == TORN || captured(mic) - mic->read >= (int64_t)mic->enough)
         *revents = POLLIN;
     else
         arm(mic);

@@ -107,7 +107,8 @@ package final class AudioAdapter: Sendable {
             case .better(let index):
                 state.first = index
                 return nil
-            case .fault(let fault, let hasDelivered):
+            case .fault(let cause, let hasDelivered):
+                let fault = hasDelivered ? cause : cause.atStart
                 let step = climb(fault, pcm.device, &state)
                 if step == .restart {
                     // One that fails at each start must not make us spin.

@@ -29,6 +29,16 @@ enum CaptureFault: Error, Equatable {
             }
     }
 
+    /// What it counts as where no sound came since the start: then this machine was not too slow, and a device that can be
+    /// opened is not gone.
+    var atStart: Self {
+        switch self {
+        case .overrun: .failed("stops as soon as it is started")
+        case .gone: .failed(message)
+        case .suspended, .failed, .stalled, .silent, .offClock: self
+        }
+    }
+
     /// What happened, without the device's name.
     var message: String {
         switch self {
