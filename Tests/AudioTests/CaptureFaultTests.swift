@@ -84,6 +84,9 @@ import Testing
             return failure.description
         }
 
+        /// Failures that were told of.
+        var count: Int { told.withLock { $0.count } }
+
         /// A failure with these words was told of.
         func hasTold(_ words: String = "") -> Bool {
             told.withLock { $0.contains { words.isEmpty || $0.contains(words) } }
@@ -220,6 +223,19 @@ import Testing
         }
         #expect(source.hasTold("trying the next device"))
         #expect(!source.hasTold("too slow"))
+    }
+
+    /// The other device of the list is not there: the one that fails is not opened without end.
+    @Test func aDeviceThatEndsAtEachStart_isLeftAloneForAWhile() throws {
+        let source = try Source(Microphone())
+        source.microphone.become(.failing)
+        let clock = SystemClock()
+        let start = clock.now()
+        try source.run([source.microphone.device(), "waypost_missing"]) {
+            #expect(eventually { source.count >= 12 })
+        }
+        // After each three tries 1, 2 and 4 s, or up to a fifth less.
+        #expect(clock.now() - start > .seconds(5))
     }
 
     @Test func aSlowClock_isAFault() throws {

@@ -115,7 +115,9 @@ package final class AudioAdapter: Sendable {
                     if !hasDelivered { _ = stop.sleep(for: .milliseconds(200)) }
                     if (try? pcm.restart(until: stop)) != nil { continue }
                 }
-                return next(after: step, fault, &state)
+                let pause = next(after: step, fault, &state)
+                // The next device may not be there, and this one is opened once more.
+                return step == .next && !hasDelivered ? state.broken.next() : pause
             }
         }
     }
