@@ -29,6 +29,8 @@ final class WriterLoop {
     var fulls = 0
     /// Databases that were set aside since a commit succeeded.
     var replacements = 0
+    /// Where the last database that was open was to be set aside.
+    var marked: String?
     var publishedAt: BootInstant?
     /// Something was committed since the storage was looked at.
     var isNew = true

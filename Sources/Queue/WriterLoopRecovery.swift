@@ -80,6 +80,9 @@ extension WriterLoop {
     private func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
         let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
+        // That one is away by now: what is set aside next was never open, and has nothing of what the mark says.
+        if let marked, disk.exists(marked) { return }
+        marked = path
         do {
             try disk.write(path + CommitMark.suffix, mark)
         } catch {
@@ -106,6 +109,7 @@ extension WriterLoop {
 
     func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
+        marked = nil
         let generation = core.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: generation) }
         maintenance.salvage()

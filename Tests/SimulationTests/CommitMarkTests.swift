@@ -128,4 +128,25 @@ import Testing
         }
         #expect(sound.sorted() == [0, 1, 2])
     }
+
+    /// The damaged one is away, and the disk refuses the next: that one, half made, is found to be damaged, too.
+    @Test(arguments: [10, 60, 100, 110, 120, 130, 140, 150, 160, 200])
+    func halfMadeDatabase_hasLostNothing(after count: Int) throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        accept(queue, 0..<5)
+        try queue.flushed()
+        disk.fail(.writes, after: count)
+        for _ in 0..<2 {
+            queue.reportDamage("for the test", generation: queue.generation)
+            queue.turn()
+        }
+        disk.clearFaults()
+        queue.reportDamage("for the test", generation: queue.generation)
+        queue.turn()
+        try queue.flushed()
+        while queue.turnMaintenance() {}
+        #expect(try queue.losses().isEmpty)
+        #expect(try events(queue).sorted() == Array(0..<5))
+    }
 }
