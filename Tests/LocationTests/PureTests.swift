@@ -100,6 +100,35 @@ import Testing
         #expect(!fixes.isEmpty)
     }
 
+    /// A rollover that gpsd cannot make sense of: positions go on, times do not.
+    @Test func receiverThatGivesNoTimeAnyMore_isKept_onceThatIsKnown() {
+        var merger = EpochMerger()
+        let fixes = (0..<60).compactMap { second -> Fix? in
+            let time = second < 5 ? Int64(second) : nil
+            return merger.add(position(time), at: Self.start.advanced(by: .seconds(second)))
+                ?? merger.flush(now: Self.start.boot + .seconds(second))
+        }
+        let timeless = fixes.filter { $0.receiverTime == nil }
+        #expect(timeless.first?.stamp == Self.start.advanced(by: .seconds(17)))
+        #expect(timeless.count > 10)
+    }
+
+    /// No sky for a minute, and then a report that comes before the time of its epoch.
+    @Test func receiverThatHadNoFix_beginsWithAWholeOne() {
+        var merger = EpochMerger()
+        _ = merger.add(position(0), at: Self.start)
+        for second in 1..<60 {
+            let now = Self.start.advanced(by: .seconds(second))
+            _ = merger.add(position(nil, mode: 1), at: now)
+            _ = merger.flush(now: now.boot)
+        }
+        let back = Self.start.advanced(by: .seconds(60))
+        #expect(merger.add(position(nil), at: back) == nil)
+        #expect(merger.add(position(60), at: back.advanced(by: .milliseconds(100))) == nil)
+        let fix = merger.flush(now: back.boot + .seconds(2))
+        #expect(fix?.receiverTime != nil)
+    }
+
     @Test func reportsWithoutAFix_orWithoutAPlace_areNoFixes() {
         for mode in [0, 1] {
             var merger = EpochMerger()

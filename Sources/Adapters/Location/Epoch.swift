@@ -7,13 +7,12 @@ internal import Streams
 struct EpochMerger {
     /// An epoch whose end no other report marks is over after this.
     static let patience = Duration.milliseconds(1500)
-    /// A receiver that has given no time for so long never will: what it reports is kept without one.
+    /// Fixes that have come without a time for so long are kept without one: the receiver, or gpsd, knows none any more.
     static let timeless = Duration.seconds(10)
 
     private var open: (position: GPSReport.Position, stamp: Stamp)?
-    /// The receiver gives times: a report without one belongs to an epoch and never begins one.
-    private var givesTimes = false
-    private var began: BootInstant?
+    /// Since when fixes have come without a time; before long such a report belongs to an epoch and begins none.
+    private var timelessSince: BootInstant?
 
     /// When the open epoch is over; nil when none is open.
     var deadline: BootInstant? { open.map { $0.stamp.boot + Self.patience } }
@@ -25,10 +24,13 @@ struct EpochMerger {
             open = current
             return nil
         }
-        if position.time != nil { givesTimes = true }
-        let began = self.began ?? stamp.boot
-        self.began = began
-        let isKnown = position.time != nil || !givesTimes && stamp.boot - began >= Self.timeless
+        if position.time != nil {
+            timelessSince = nil
+        } else if position.mode > 1 {
+            timelessSince = timelessSince ?? stamp.boot
+        }
+        let isTimeless = timelessSince.map { stamp.boot - $0 >= Self.timeless } ?? false
+        let isKnown = position.time != nil || isTimeless
         defer { open = isKnown ? (position, stamp) : nil }
         return finish()
     }
