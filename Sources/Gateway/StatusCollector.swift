@@ -165,7 +165,7 @@ struct StatusCollector: Sendable {
     private var upload: UploadReport {
         var upload = board.upload.state.value ?? UploadReport()
         let rests: [UploadReport.Phase] = [.idle, .waiting, .waitingForBudget]
-        if rests.contains(upload.phase), quietLeft(at: clock.wall()) != nil {
+        if rests.contains(upload.phase), quietLeft(at: clock.now()) != nil {
             (upload.phase, upload.notBefore) = (.quietHours, nil)
         }
         return upload
@@ -186,7 +186,7 @@ struct StatusCollector: Sendable {
             nextSyncAt: ((upload.isHeld ? upload.notBefore : nil) ?? nextOfGrid).map(wall),
             bytesToday: bytesToday(stored),
             budget: budgetFigures,
-            quietUntil: quietLeft(at: clock.wall()).map { (clock.wall() + $0).rfc3339 }
+            quietUntil: quietLeft(at: clock.now()).map { (clock.wall() + $0).rfc3339 }
         )
     }
 
@@ -202,14 +202,18 @@ struct StatusCollector: Sendable {
     }
 
     /// How long the quiet hours go on at a moment that is in them.
-    private func quietLeft(at wall: WallTime) -> Duration? {
-        queue.clockIsSynced ? configuration.upload.quiet?.left(at: wall) : nil
+    private func quietLeft(at moment: BootInstant) -> Duration? {
+        let now = clock.stamp()
+        guard let quiet = configuration.upload.quiet, let right = queue.rightTime(at: now) else {
+            return nil
+        }
+        return quiet.left(at: right + (moment - now.boot))
     }
 
     /// The next tick that leads to a sync; those in quiet hours wait for their end.
     private var nextOfGrid: BootInstant? {
         nextSync().map { next in
-            next + (quietLeft(at: clock.wall() + (next - clock.now())) ?? .zero)
+            next + (quietLeft(at: next) ?? .zero)
         }
     }
 

@@ -9,6 +9,8 @@ internal import Synchronization
 final class Books: Sendable {
     private struct Content {
         var memory = WriterMemory()
+        /// The boot that goes on.
+        var boot: Int64 = 0
         var streams: StreamList
         var isOpen = false
     }
@@ -38,9 +40,10 @@ final class Books: Sendable {
 
     /// Called after each commit.
     func committed(_ writer: Writer) {
-        let (memory, streams) = (writer.committed, writer.streams)
+        let (memory, boot, streams) = (writer.committed, writer.boot, writer.streams)
         content.withLock {
             $0.memory = memory
+            $0.boot = boot
             $0.streams = streams
         }
     }
@@ -56,6 +59,13 @@ final class Books: Sendable {
         return Dictionary(own, uniquingKeysWith: { first, _ in first })
     }
     var memory: WriterMemory { content.withLock { $0.memory } }
+
+    /// The right time at a moment of this boot; nil as long as nobody has vouched for one.
+    func rightTime(at stamp: Stamp) -> WallTime? {
+        let (map, boot) = content.withLock { ($0.memory.clockMap, $0.boot) }
+        let (wall, quality) = map.resolve(stamp, boot: boot)
+        return quality == .unsynced ? nil : wall
+    }
 
     /// The oldest records of a stream that no batch has yet, those of older databases first; or the newest.
     func pending(_ stream: Stream, newest: Bool, unreadable: Set<Int64>) -> PendingRange? {

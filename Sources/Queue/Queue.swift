@@ -267,6 +267,11 @@ package final class Queue: Sendable {
     /// Whether this boot's clock has been synced since it started.
     package var clockIsSynced: Bool { core.books.memory.bootIsSynced }
 
+    /// The right time at a moment of this boot; nil as long as nobody has vouched for one.
+    ///
+    /// A receiver's time sets no clock, and whoever set the clock by hand may have been wrong.
+    package func rightTime(at stamp: Stamp) -> WallTime? { core.books.rightTime(at: stamp) }
+
     // MARK: Surveys
 
     /// Begins a survey; from here on places are wanted, too.

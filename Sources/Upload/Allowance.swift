@@ -62,9 +62,7 @@ final class Allowance {
     /// same wrong time each day would be quiet for ever.
     func hold() -> Hold? {
         let now = clock.stamp()
-        if let quiet, side.clockIsSynced, let left = quiet.left(at: now.wall) {
-            return hold(.quietHours, now.boot + left)
-        }
+        if let left = quietLeft(at: now) { return hold(.quietHours, now.boot + left) }
         guard let limit, room(of: limit, .small) < DayBudget.least, let figures = budget.figures
         else { return nil }
         return hold(.waitingForBudget, now.boot + figures.rest)
@@ -78,8 +76,12 @@ final class Allowance {
 
     /// A sync that nobody asked for ends as the quiet hours begin.
     var endsNow: Bool {
-        guard let quiet, !reason.isAsked, side.clockIsSynced else { return false }
-        return quiet.left(at: clock.wall()) != nil
+        !reason.isAsked && quietLeft(at: clock.stamp()) != nil
+    }
+
+    private func quietLeft(at stamp: Stamp) -> Duration? {
+        guard let quiet, let wall = side.rightTime(at: stamp) else { return nil }
+        return quiet.left(at: wall)
     }
 
     // MARK: Bytes

@@ -92,7 +92,11 @@ package final class DayBudget: Sendable {
     // MARK: The account
 
     private var now: BudgetClock {
-        BudgetClock(stamp: clock.stamp(), isSynced: queue.clockIsSynced)
+        let stamp = clock.stamp()
+        guard let right = queue.rightTime(at: stamp) else {
+            return BudgetClock(stamp: stamp, isSynced: false)
+        }
+        return BudgetClock(stamp: Stamp(boot: stamp.boot, wall: right), isSynced: true)
     }
 
     /// Brings the account up to now, and keeps what became of it.

@@ -145,6 +145,9 @@ final class QueueSide {
 
     var clockIsSynced: Bool { queue.clockIsSynced }
 
+    /// nil as long as nobody knows it.
+    func rightTime(at stamp: Stamp) -> WallTime? { queue.rightTime(at: stamp) }
+
     // MARK: Records that cannot be read
 
     /// Reads records for a batch.

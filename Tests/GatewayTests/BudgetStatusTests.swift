@@ -23,7 +23,7 @@ import Testing
         let budget: DayBudget
         var configuration = Configuration()
 
-        init(hour: Int) throws {
+        init(hour: Int, synced: Bool = true) throws {
             clock = ManualClock(
                 Stamp(
                     boot: BootInstant(nanoseconds: 1_000_000_000_000),
@@ -35,7 +35,7 @@ import Testing
             queue = try Queue(
                 settings: QueueSettings(path: path, bootID: "b", clock: clock, appVersion: "t")
             )
-            try queue.perform { try $0.noteClock(clock.stamp(), synced: true) }
+            try queue.perform { try $0.noteClock(clock.stamp(), synced: synced) }
             budget = DayBudget(queue, clock: clock)
             configuration.upload.endpoint = "https://example.org/api/ingest"
             queue.accept(Event(.started, source: "test", stamp: clock.stamp()))
@@ -71,6 +71,17 @@ import Testing
         #expect(!text.contains("budget") && !text.contains("quiet") && !text.contains("waits_for"))
         #expect(bench.lines(bench.report).contains("upload    idle, next in 6 min, 0 B today"))
         #expect(ServerCheck.waiting(bench.report) == nil)
+    }
+
+    @Test func quietHours_areThoseOfTheReceiver_whereTheClockIsWrong() throws {
+        let bench = try Bench(hour: 12, synced: false)
+        defer { bench.queue.close() }
+        bench.configuration.upload.quiet = QuietHours("22:00-06:00")
+        let right = Stamp(boot: bench.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
+        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try bench.queue.flushed()
+        // Seven hours more, on the clock that `status` shows.
+        #expect(bench.report.upload.quietUntil == "2026-11-21T19:00:00.000Z")
     }
 
     @Test func budget_isToldWithWhatWaitsForIt() throws {

@@ -107,6 +107,13 @@ final class BudgetBench {
         try queue.perform { try $0.noteClock(stamp, synced: isSynced) }
     }
 
+    /// What the wall clock should be by a receiver, which sets it not.
+    func receiver(saysHour hour: Double) throws {
+        let right = Self.midnight + .milliseconds(Int64(hour * 3_600_000))
+        let stamp = Stamp(boot: clock.now(), wall: right)
+        try queue.perform { try $0.noteClock(stamp, synced: true, by: .gpsd) }
+    }
+
     /// The wall clock as it would be after so many hours; boot time goes on.
     func pass(hours: Double) { clock.advance(by: .milliseconds(Int64(hours * 3_600_000))) }
 

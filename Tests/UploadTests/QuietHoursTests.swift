@@ -73,6 +73,27 @@ import Testing
         #expect(bench.sync.retryDelay == nil)
     }
 
+    /// A receiver's time dates records, and sets no clock: the hours are those of the receiver.
+    @Test(arguments: [(23.0, 12.0, false), (12.0, 23.0, true)])
+    func clockThatOnlyAReceiverKnows_hasTheReceiversHours(
+        wrong: Double,
+        right: Double,
+        isQuiet: Bool
+    ) throws {
+        let bench = try BudgetBench(quiet("22:00-06:00"), hour: wrong, isSynced: false)
+        defer { bench.finish() }
+        try bench.receiver(saysHour: right)
+        addFixes(10, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        #expect(bench.server.requests.isEmpty == isQuiet)
+        guard isQuiet else { return }
+        #expect(bench.sync.retryDelay == .seconds(7 * 3600 + 150))
+        #expect(bench.sync.perform(.asked).isDone)
+        let budget = DayBudget(bench.queue, clock: bench.clock)
+        budget.open()
+        #expect(budget.figures?.rest == .seconds(3600))
+    }
+
     @Test func whoeverAsks_isServedAtOnce() throws {
         let bench = try BudgetBench(quiet("22:00-06:00"), hour: 23)
         defer { bench.finish() }
