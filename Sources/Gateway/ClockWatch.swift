@@ -58,8 +58,9 @@ final class ClockWatch: Sendable {
         self.clock = clock
         self.vouches = vouches
         wakeup = try Wakeup()
-        let isSynced = vouches(nil)
+        let isVouchedFor = vouches(nil)
         let stamp = clock.steadyStamp()
+        let isSynced = isVouchedFor && stamp.wall >= .release
         let generation = queue.generation
         // If the disk refuses, the note is written later.
         let noted = try? queue.perform { writer in
@@ -139,8 +140,10 @@ final class ClockWatch: Sendable {
                 )
             )
         }
-        // Read once more: somebody may have set the clock by hand after the kernel vouched for it.
-        isVouchedFor = isVouchedFor && vouches(known.value.steppedTo)
+        // Read once more: somebody may have set the clock by hand after the kernel vouched for it. And a router
+        // that has no time itself may give it to others.
+        isVouchedFor =
+            isVouchedFor && stamp.wall >= .release && vouches(known.value.steppedTo)
         known.update { $0.wasVouchedFor = isVouchedFor }
         let last = known.value
         let isDue =

@@ -37,6 +37,9 @@ package struct WallTime: Sendable, Hashable, Comparable {
         self.milliseconds = milliseconds
     }
 
+    /// 2026-11-01, when this program was made: no clock that is right shows an earlier time.
+    package static let release = Self(milliseconds: 1_793_491_200_000)
+
     package static func < (left: Self, right: Self) -> Bool {
         left.milliseconds < right.milliseconds
     }

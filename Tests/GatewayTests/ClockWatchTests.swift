@@ -165,6 +165,24 @@ import Testing
         #expect(try folder.anchor() == nil)
     }
 
+    /// A router that tells others the time without knowing it.
+    @Test func timeServerOfBeforeTheRelease_isNotBelieved() throws {
+        let bench = try Bench(try #require(WallTime(rfc3339: "2015-01-01T00:00:20Z")), synced: true)
+        bench.pass(.seconds(30))
+        #expect(!bench.watch.current.isSynced)
+        #expect(try bench.resolved().quality == .unsynced)
+        bench.receiver(says: Self.now)
+        #expect(bench.watch.current.isSynced)
+        bench.pass(.seconds(60))
+        #expect(try bench.resolved().quality == .corrected)
+        #expect(try bench.resolved().wall == Self.now + .seconds(60))
+        // The router has got the time.
+        bench.clock.stepWall(to: Self.now + .seconds(60))
+        bench.pass(.seconds(1))
+        #expect(try bench.resolved().quality == .synced)
+        #expect(try bench.resolved().wall == Self.now + .seconds(61))
+    }
+
     @Test func suspend_isNoStep() throws {
         let bench = try Bench(Self.now, synced: true)
         bench.pass(.seconds(8 * 3600))
@@ -283,7 +301,7 @@ import Testing
     // MARK: The thread, and the mark of timesyncd
 
     @Test func thread_looksWhenAskedTo() throws {
-        let bench = try Bench(Self.wrong)
+        let bench = try Bench(Self.now)
         let stop = try StopSignal()
         let watch = bench.watch
         var thread: OwnThread? = try OwnThread("clock") { watch.run(until: stop) }

@@ -46,6 +46,24 @@ import Testing
         #expect(lines(findings) == ["fail gateway", "ok service", "ok service", "ok service"])
     }
 
+    @Test(arguments: [(2015, true, "warn"), (2027, true, "ok"), (2027, false, "warn")])
+    func clock_isSynced_whereADateOfBeforeTheReleaseIsNone(
+        year: Int,
+        isVouchedFor: Bool,
+        state: String
+    ) throws {
+        let wall = try #require(WallTime(rfc3339: "\(year)-03-01T00:00:00Z"))
+        let now = Stamp(boot: BootInstant(nanoseconds: 1), wall: wall)
+        let check = ClockCheck(
+            input: Tree().input,
+            clock: ManualClock(now),
+            isVouchedFor: isVouchedFor
+        )
+        let finding = try #require(check.findings.first)
+        #expect(finding.state.rawValue == state)
+        #expect(finding.what.contains("2015-03-01") == (year == 2015))
+    }
+
     @Test func service_inHalves_isNamedPartByPart() throws {
         let tree = Tree()
         try tree.put("/etc/systemd/system/waypost.service")

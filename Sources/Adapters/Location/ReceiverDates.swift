@@ -13,10 +13,7 @@ package struct ReceiverDates: Sendable, Equatable {
         self.range = range
     }
 
-    /// 2026-11-01, when this program was made.
-    private static let release = WallTime(milliseconds: 1_793_491_200_000)
-
-    package static let sinceRelease = Self(release..<release + .seconds(1024 * 7 * 86_400))
+    package static let sinceRelease = Self(.release ..< .release + .seconds(1024 * 7 * 86_400))
 
     func contains(_ time: WallTime) -> Bool { range.contains(time) }
 }

@@ -3,13 +3,26 @@ internal import Host
 
 struct ClockCheck {
     let input: DoctorInput
+    var clock: any HostClock = SystemClock()
+    var isVouchedFor = ClockEvidence.systemVouches(stepped: nil)
     private var files: SystemFiles { input.files }
 
     var findings: [Finding] {
         let who = client ?? "no NTP client known here"
-        if ClockEvidence.systemVouches(stepped: nil) { return [.ok("clock", "synced (\(who))")] }
+        let wall = clock.wall()
+        if isVouchedFor, wall >= .release { return [.ok("clock", "synced (\(who))")] }
         if input.report?.clock.state == "synced" {
             return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
+        }
+        if isVouchedFor {
+            let day = wall.rfc3339.prefix(10)
+            return [
+                .warn(
+                    "clock",
+                    "synced to \(day), which is before this release: not believed (\(who))",
+                    next: "the time server is wrong, often the router: give NTP another one"
+                )
+            ]
         }
         return [
             .warn(
