@@ -36,6 +36,20 @@ struct FrozenRanges: Sendable, Equatable {
         islands.insert(lower...upper, at: place)
     }
 
+    /// Takes a range as pending again.
+    mutating func remove(_ range: ClosedRange<Int64>) {
+        let through = min(through, range.lowerBound - 1)
+        let above = through < self.through ? [(through + 1)...self.through] : []
+        var rest: [ClosedRange<Int64>] = []
+        for frozen in above + islands {
+            let before = min(frozen.upperBound, range.lowerBound - 1)
+            let after = max(frozen.lowerBound, range.upperBound + 1)
+            if frozen.lowerBound <= before { rest.append(frozen.lowerBound...before) }
+            if after <= frozen.upperBound { rest.append(after...frozen.upperBound) }
+        }
+        self = Self(through: through, rest)
+    }
+
     /// Everything up to `number` is frozen: islands that it reaches are no islands any more.
     private mutating func settle(_ number: Int64) {
         through = number

@@ -35,6 +35,17 @@ extension Writer {
         return batch
     }
 
+    /// Has the records of a batch wait again, so that they are dated as the clock map knows by then.
+    ///
+    /// Only for a batch of which nothing was ever sent: what a server may have comes out the same at each try.
+    package func release(_ batch: Batch) throws {
+        guard try isReady(batch) else { return }
+        try begin()
+        try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+        memory[batch.partition].frozen.remove(batch.first...batch.last)
+        memory[batch.partition].ready -= Int64(batch.records)
+    }
+
     private func newKey() -> String { UUIDText.random(settings.random(), settings.random()) }
 
     /// The server has it.

@@ -34,6 +34,8 @@ package struct Delivery: Sendable, Equatable {
     package var verdict: Verdict?
     /// It was not sent, or not whole, for what it would have cost.
     package var isHeld = false
+    /// Not a byte of it was sent: no server can have seen it.
+    package var isUnsent = false
     /// Bytes of bodies handed to the network.
     package var bytes = 0
     /// Bytes on the wire.

@@ -231,6 +231,8 @@ final class QueueSide {
         try queue.perform { try $0.freeze(range, through: last) }
     }
 
+    func release(_ batch: Batch) throws { try queue.perform { try $0.release(batch) } }
+
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
     func split(_ batch: Batch, message: String? = nil) throws {

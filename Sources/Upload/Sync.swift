@@ -43,6 +43,8 @@ package final class Sync {
     private var firstStream: Stream?
     /// Until when uploads wait for the clock's first synchronisation.
     private var clockDeadline: BootInstant?
+    /// The keys of batches of which nothing was sent yet.
+    private var unsent: Set<String> = []
     /// Bytes on the wire that are not entered yet, and when some were.
     private var traffic = Traffic()
     /// Of the batch that is under way, what is counted.
@@ -194,6 +196,11 @@ package final class Sync {
 
     private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
+        // It was frozen before anybody knew the time, and can still be dated right.
+        if !batch.synced, side.clockIsSynced, unsent.remove(batch.key) != nil {
+            try side.release(batch)
+            return .goOn
+        }
         if allowance.isTooDear(batch) { return try held(batch) }
         counted = Traffic()
         book.sending(batch)
@@ -213,12 +220,20 @@ package final class Sync {
             )
         }
         let delivery = (try? outcome.get()) ?? nil
+        note(due, delivery)
         count(delivery?.traffic ?? counted)
         book.sent(due.batch, bytes: delivery?.bytes ?? 0)
         if delivery?.isHeld != true { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
         note(atOnce: false)
         guard let judged = try outcome.get() else { return .goOn }
         return judged.isHeld ? try held(batch) : try judge.judge(judged, due)
+    }
+
+    /// Remembers a batch of which nothing was ever sent.
+    private func note(_ due: DueBatch, _ delivery: Delivery?) {
+        let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
+        guard wasUnsent, let delivery, delivery.traffic.sent == 0 else { return }
+        if delivery.isUnsent || delivery.isHeld { unsent.insert(due.batch.key) }
     }
 
     /// The budget has no room for a batch; its halves may fit into a day that the whole never does.

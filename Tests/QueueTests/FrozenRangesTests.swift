@@ -39,8 +39,13 @@ import Testing
                 let first = Int64.random(in: 1...60, using: &numbers)
                 let range = first...(first + Int64.random(in: 0...12, using: &numbers))
                 #expect(frozen.isPending(range) == range.allSatisfy { !model.frozen.contains($0) })
-                frozen.insert(range)
-                model.frozen.formUnion(range)
+                if Int.random(in: 0..<4, using: &numbers) == 0 {
+                    frozen.remove(range)
+                    model.frozen.subtract(range)
+                } else {
+                    frozen.insert(range)
+                    model.frozen.formUnion(range)
+                }
                 let pending = model.pending(upTo: 80)
                 #expect(frozen.pending(upTo: 80) == Int64(pending.count))
                 #expect(frozen.oldest(upTo: 80)?.lowerBound == pending.first)

@@ -129,6 +129,62 @@ import Upload
         #expect(bench.server.requests.count == 1)
     }
 
+    /// The body says that its clock is synced: its own date has to be right, too.
+    @Test func dateOfABatch_isTheReceivers_whereTheClockStaysWrong() throws {
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
+        let bench = try bench(clock)
+        defer { bench.finish() }
+        let right = Stamp(boot: clock.now(), wall: Self.now)
+        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        clock.advance(by: .seconds(5))
+        bench.add(clock.stamp())
+        #expect(try bench.sync())
+        let sent = try Sent(#require(bench.server.requests.first))
+        #expect(sent.clock == "synced")
+        #expect(sent.at == (Self.now + .seconds(5)).rfc3339)
+    }
+
+    /// The network comes up minutes after the board: the first batch is frozen before anybody knows the time.
+    @Test func batchOfWhichNothingWasSent_isDatedOnceTheClockIsRight() throws {
+        let port = freePort()
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
+        let bench = try UploadBench(
+            endpoint: "http://127.0.0.1:\(port)/api/ingest",
+            clock: clock,
+            change: { $0.upload.interval = .seconds(86_400) }
+        ) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        #expect(try !bench.sync())
+        clock.advance(by: .seconds(30))
+        clock.stepWall(to: Self.now)
+        try bench.note(clock.stamp(), synced: true)
+        let server = try FaultyServer(port: port) { _ in .ok }
+        defer { server.close() }
+        #expect(try bench.sync())
+        let sent = try Sent(#require(server.requests.first))
+        #expect(sent.records == ["2026-11-21T04:29:37.000Z corrected"])
+        #expect(sent.clock == "synced")
+        #expect(sent.at == Self.now.rfc3339)
+        #expect(server.requests.count == 1)
+    }
+
+    /// Half of it may be with the server: it has to come out the same.
+    @Test func batchOfWhichAByteWasSent_keepsItsDates() throws {
+        let isBusy = Locked(true)
+        let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
+        let bench = try bench(clock) { _ in isBusy.value ? .hangUp : .ok }
+        defer { bench.finish() }
+        bench.add(clock.stamp())
+        #expect(try !bench.sync())
+        clock.stepWall(to: Self.now)
+        try bench.note(clock.stamp(), synced: true)
+        isBusy.update { $0 = false }
+        #expect(try bench.sync())
+        #expect(try bench.newest().records == ["1970-01-01T00:00:00.000Z unsynced"])
+        #expect(Set(bench.server.requests.map(\.body)).count == 1)
+    }
+
     @Test func batchFrozenBeforeTheSync_isTheSameBytesAfterIt() throws {
         let isBusy = Locked(true)
         let clock = Self.clock(WallTime(milliseconds: 0), boot: 200)
@@ -168,9 +224,22 @@ extension UploadBench {
 
     fileprivate var phase: UploadReport.Phase? { board.state.value?.phase }
 
-    /// The records of the newest request as `timestamp clock`, and the batch's own clock.
+    /// The records of the newest request, and the batch's own clock.
     fileprivate func newest() throws -> (records: [String], clock: String) {
-        let request = try #require(server.requests.last)
+        let sent = try Sent(#require(server.requests.last))
+        return (sent.records, sent.clock)
+    }
+}
+
+/// The dates in a request.
+private struct Sent {
+    /// Of its records, as `timestamp clock`.
+    var records: [String]
+    /// The batch's own.
+    var clock: String
+    var at: String
+
+    init(_ request: Request) throws {
         let json = try JSONSerialization.jsonObject(with: gunzip(request.body))
         let body = try #require(json as? [String: Any])
         let metadata = body["batch_metadata"] as? [String: Any] ?? [:]

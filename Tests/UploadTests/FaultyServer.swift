@@ -35,10 +35,13 @@ final class FaultyServer: Sendable {
     private let script: Script
 
     /// `behaviour` is asked for each request.
-    init(_ behaviour: @escaping @Sendable (Request) -> Behaviour) throws {
+    init(
+        port: UInt16 = 0,
+        _ behaviour: @escaping @Sendable (Request) -> Behaviour
+    ) throws {
         let script = Script(stop: try StopSignal(), behaviour: behaviour)
         self.script = script
-        server = try PlainServer { script.serve($0) }
+        server = try PlainServer(port: port) { script.serve($0) }
     }
 
     var port: UInt16 { server.port }

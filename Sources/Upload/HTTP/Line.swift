@@ -68,11 +68,13 @@ final class Line {
 }
 
 extension Delivery {
-    /// The last exchange of a batch is over; `judge` knows what an answer means there.
+    /// The last exchange of a batch is over, its traffic counted; `judge` knows what an answer means there.
     mutating func take(_ exchange: Exchange, judge: (Answer) -> Verdict) {
         switch exchange {
         case .stopped: verdict = nil
-        case .failed(let failure): verdict = .unreachable(failure)
+        case .failed(let failure):
+            verdict = .unreachable(failure)
+            isUnsent = traffic.sent == 0
         case .answered(let answer):
             verdict = judge(answer)
             duplicates = answer.reply.duplicates
