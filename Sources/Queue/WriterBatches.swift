@@ -23,7 +23,7 @@ extension Writer {
                 attempts: 0,
                 // The range may be of a database before this one, which had more entries.
                 clockMap: min(range.clockMap, clockMap.newest),
-                sentAt: clock.wall(),
+                sentAt: rightTime,
                 synced: range.synced,
                 appVersion: settings.appVersion,
                 error: nil,

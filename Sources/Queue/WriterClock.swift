@@ -41,6 +41,9 @@ extension Writer {
         }
     }
 
+    /// What time it is, as far as is known: a receiver's time sets no clock.
+    var rightTime: WallTime { clockMap.resolve(clock.stamp(), boot: boot).wall }
+
     /// Whether this boot's clock has been synced since it started.
     package func clockSyncedThisBoot() -> Bool { memory.bootIsSynced }
 

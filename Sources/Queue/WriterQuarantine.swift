@@ -44,7 +44,7 @@ extension Writer {
         fresh.error = nil
         fresh.clockMap = clockMap.newest
         fresh.synced = memory.bootIsSynced
-        fresh.sentAt = clock.wall()
+        fresh.sentAt = rightTime
         fresh.appVersion = settings.appVersion
         fresh = try insert(fresh)
         memory[held.partition].quarantined -= Int64(held.records)

@@ -243,10 +243,9 @@ private struct Sent {
         let json = try JSONSerialization.jsonObject(with: gunzip(request.body))
         let body = try #require(json as? [String: Any])
         let metadata = body["batch_metadata"] as? [String: Any] ?? [:]
-        let records = body["data"] as? [[String: Any]] ?? []
-        return (
-            records.map { "\($0["timestamp"] ?? "?") \($0["clock"] ?? "?")" },
-            metadata["clock"] as? String ?? "?"
-        )
+        let all = body["data"] as? [[String: Any]] ?? []
+        records = all.map { "\($0["timestamp"] ?? "?") \($0["clock"] ?? "?")" }
+        clock = metadata["clock"] as? String ?? "?"
+        at = metadata["sent_at"] as? String ?? "?"
     }
 }
