@@ -107,7 +107,7 @@ struct StatusCollector: Sendable {
             state: "unknown",
             reason: nil,
             code: nil,
-            lastRecordAt: report.lastRecordAt?.wall.rfc3339,
+            lastRecordAt: report.lastRecordAt.map(date),
             records: report.records,
             ratePerS: 0,
             dropped: report.dropped,
@@ -140,13 +140,13 @@ struct StatusCollector: Sendable {
             guard figures.isWorthTelling || state.lastAttemptAt != nil else { continue }
             var stream = StatusReport.StreamFigures(figures)
             stream.inFlight = state.inFlight
-            stream.lastAttemptAt = state.lastAttemptAt?.wall.rfc3339
-            stream.lastSuccessAt = state.lastSuccessAt?.wall.rfc3339
+            stream.lastAttemptAt = state.lastAttemptAt.map(date)
+            stream.lastSuccessAt = state.lastSuccessAt.map(date)
             stream.lastError = state.lastError.map {
                 StatusReport.ErrorAt(
                     code: $0.failure.code?.rawValue,
                     message: $0.failure.message,
-                    at: $0.at.wall.rfc3339
+                    at: date($0.at)
                 )
             }
             stream.nextAttemptAt = next
@@ -180,8 +180,8 @@ struct StatusCollector: Sendable {
         }
         if configuration.upload.target == nil { phase = "no endpoint" }
         return StatusReport.UploadFigures(
-            lastAttemptAt: upload.lastAttemptAt?.wall.rfc3339,
-            lastSuccessAt: upload.lastSuccessAt?.wall.rfc3339,
+            lastAttemptAt: upload.lastAttemptAt.map(date),
+            lastSuccessAt: upload.lastSuccessAt.map(date),
             state: phase,
             nextSyncAt: ((upload.isHeld ? upload.notBefore : nil) ?? nextOfGrid).map(wall),
             bytesToday: bytesToday(stored),
@@ -220,6 +220,14 @@ struct StatusCollector: Sendable {
     private func bytesToday(_ stored: StoredFigures?) -> Int64 {
         let today = clock.wall().utcDay
         return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
+    }
+
+    /// A moment of before, on the wall clock as it is now: it may have been set since.
+    private func date(_ stamp: Stamp) -> String {
+        let wall = clock.stamp().wall(at: stamp.boot)
+        // Two clocks are not read at once: no reason to tell another date each time.
+        let isAsRead = (wall.milliseconds &- stamp.wall.milliseconds).magnitude < 1000
+        return (isAsRead ? stamp.wall : wall).rfc3339
     }
 
     /// A moment to come, on the wall clock as it is now.

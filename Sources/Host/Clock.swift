@@ -59,6 +59,9 @@ package struct Stamp: Sendable, Hashable {
         self.wall = wall
     }
 
+    /// What the wall clock would have shown at another moment of the same boot, had it not been set in between.
+    package func wall(at moment: BootInstant) -> WallTime { wall + (moment - boot) }
+
     /// The same pair of clocks, some time later (or earlier, for a negative duration).
     package func advanced(by duration: Duration) -> Self {
         Self(boot: boot + duration, wall: wall + duration)

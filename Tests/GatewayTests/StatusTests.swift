@@ -3,11 +3,12 @@ import Board
 import Foundation
 import Host
 import Queue
+import Streams
 import Support
 import Testing
-import Upload
 
 @testable import Gateway
+@testable import Upload
 
 @Suite struct StatusTests {
     private static let now = WallTime(milliseconds: 1_795_235_407_000)
@@ -142,6 +143,59 @@ import Upload
         #expect(report.upload.state == "error")
         #expect(report.state == .degraded)
         #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
+    }
+
+    /// A board without a clock starts in 1970, and uploads before anybody has told it the time.
+    @Test func datesOfBeforeTheClockWasSet_areToldByTheClockAsItIs() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 5_000_000_000),
+                wall: WallTime(milliseconds: 5000)
+            )
+        )
+        let queue = try Queue(
+            settings: QueueSettings(
+                path: folder.path + "/q",
+                bootID: "b",
+                clock: clock,
+                appVersion: "t"
+            )
+        )
+        defer { queue.close() }
+        let collector = StatusCollector(
+            board: GatewayBoard(),
+            queue: queue,
+            clock: clock,
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: Configuration(),
+            deviceID: "d",
+            version: "1",
+            bootID: "b",
+            started: clock.now(),
+            nextSync: { nil }
+        )
+        let then = clock.stamp()
+        var source = SourceReport(device: "gpsd")
+        source.lastRecordAt = then
+        collector.board.sources[.location]?.loaded(source)
+        var upload = UploadReport()
+        (upload.lastAttemptAt, upload.lastSuccessAt) = (then, then)
+        upload.streams[.location] = StreamUpload()
+        upload.streams[.location]?.lastAttemptAt = then
+        upload.streams[.location]?.lastSuccessAt = then
+        upload.streams[.location]?.lastError = TimedFailure(failure: Failure("no"), at: then)
+        collector.board.upload.loaded(upload)
+        clock.advance(by: .seconds(60))
+        clock.stepWall(to: Self.now + .seconds(60))
+        let report = collector.report()
+        let stream = try #require(report.streams["linux_gpsd_location"])
+        let dates = [
+            report.sources["location"]?.lastRecordAt, report.upload.lastAttemptAt,
+            report.upload.lastSuccessAt, stream.lastAttemptAt, stream.lastSuccessAt,
+            stream.lastError?.at,
+        ]
+        #expect(dates == Array(repeating: Self.now.rfc3339, count: 6))
     }
 
     @Test func health_isWhatTheContractSays() {
