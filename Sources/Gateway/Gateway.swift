@@ -104,8 +104,10 @@ package final class Gateway: Sendable {
             board,
             clock: clock,
             patience: service.healthInterval(settings.patience),
-            log: settings.log
-        ) { queue.accept($0) }
+            log: settings.log,
+            rightTime: { queue.rightTime(at: $0) },
+            accept: { queue.accept($0) }
+        )
     }
 
     private static func tryDirectories(_ settings: GatewaySettings) throws {

@@ -89,16 +89,18 @@ final class SourceWatch: Sendable {
     private let clock: any HostClock
     private let patience: Duration
     private let log: Log
+    private let rightTime: @Sendable (Stamp) -> WallTime?
     private let accept: @Sendable (Event) -> Void
     private let health: StateBox<[SourceName: SourceHealth]>
     private let subscriptions: [Subscription]
 
-    /// `patience`: the health timer's interval.
+    /// `patience`: the health timer's interval; `rightTime`: nil for what nobody can date.
     init(
         _ board: GatewayBoard,
         clock: any HostClock,
         patience: Duration,
         log: Log,
+        rightTime: @escaping @Sendable (Stamp) -> WallTime? = { _ in nil },
         accept: @escaping @Sendable (Event) -> Void
     ) {
         let health = StateBox([SourceName: SourceHealth]())
@@ -106,6 +108,7 @@ final class SourceWatch: Sendable {
         self.clock = clock
         self.patience = patience
         self.log = log
+        self.rightTime = rightTime
         self.accept = accept
         self.health = health
         subscriptions = board.sources.map { name, publisher in
@@ -179,12 +182,12 @@ final class SourceWatch: Sendable {
         log.warning(
             "source lost",
             [
-                "source": name.rawValue, "since": absence.since.wall.rfc3339,
+                "source": name.rawValue, "since": date(absence.since, now).rfc3339,
                 "why": failure.description,
             ]
         )
         var detail: [(key: String, value: EventValue)] = [
-            ("since", .time(absence.since.wall)), ("reason", .text(failure.message)),
+            ("since", .time(date(absence.since, now))), ("reason", .text(failure.message)),
         ]
         if let code = failure.code { detail.append(("code", .text(code.rawValue))) }
         detail.append(("device", .text(report.device)))
@@ -204,12 +207,17 @@ final class SourceWatch: Sendable {
             ]
         )
         let detail: [(key: String, value: EventValue)] = [
-            ("away_s", .number(absence.seconds)), ("since", .time(absence.since.wall(at: now))),
-            ("until", .time((absence.until ?? now).wall(at: now))),
+            ("away_s", .number(absence.seconds)), ("since", .time(date(absence.since, now))),
+            ("until", .time(date(absence.until ?? now, now))),
             ("restarts", .integer(Int64(max(0, report.restarts - absence.restarts)))),
             ("device", .text(report.device)),
         ]
         accept(Event(.sourceRecovered, source: name.rawValue, detail: detail, stamp: now))
+    }
+
+    /// When something was: the clock may have been set since, or be wrong for good.
+    private func date(_ stamp: Stamp, _ now: Stamp) -> WallTime {
+        rightTime(stamp) ?? stamp.wall(by: now)
     }
 }
 
@@ -217,15 +225,5 @@ extension SourceHealth.Absence {
     /// How long it lasted, to a tenth of a second; 0 while it lasts.
     fileprivate var seconds: Double {
         until.map { rounded(($0.boot - since.boot).inSeconds, 10) } ?? 0
-    }
-}
-
-extension Stamp {
-    /// The clock may have been set since: then as it is now.
-    fileprivate func wall(at now: Stamp) -> WallTime {
-        let corrected = now.wall + (boot - now.boot)
-        let step = corrected.milliseconds &- wall.milliseconds
-        // Less is what NTP makes up for little by little, and the same moment is told in the same words.
-        return abs(step) < 1000 ? wall : corrected
     }
 }

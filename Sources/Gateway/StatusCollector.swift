@@ -222,13 +222,8 @@ struct StatusCollector: Sendable {
         return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
     }
 
-    /// A moment of before, on the wall clock as it is now: it may have been set since.
-    private func date(_ stamp: Stamp) -> String {
-        let wall = clock.stamp().wall(at: stamp.boot)
-        // Two clocks are not read at once: no reason to tell another date each time.
-        let isAsRead = (wall.milliseconds &- stamp.wall.milliseconds).magnitude < 1000
-        return (isAsRead ? stamp.wall : wall).rfc3339
-    }
+    /// A moment of before, on the wall clock as it is now.
+    private func date(_ stamp: Stamp) -> String { stamp.wall(by: clock.stamp()).rfc3339 }
 
     /// A moment to come, on the wall clock as it is now.
     private func wall(_ moment: BootInstant) -> String {

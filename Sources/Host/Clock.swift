@@ -62,6 +62,14 @@ package struct Stamp: Sendable, Hashable {
     /// What the wall clock would have shown at another moment of the same boot, had it not been set in between.
     package func wall(at moment: BootInstant) -> WallTime { wall + (moment - boot) }
 
+    /// When this was by the clock as it is `now`: it may have been set since.
+    ///
+    /// A second is not worth it: two clocks are not read at once, and the same moment is told in the same words.
+    package func wall(by now: Self) -> WallTime {
+        let told = now.wall(at: boot)
+        return (told.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : told
+    }
+
     /// The same pair of clocks, some time later (or earlier, for a negative duration).
     package func advanced(by duration: Duration) -> Self {
         Self(boot: boot + duration, wall: wall + duration)

@@ -150,13 +150,16 @@ import Testing
     private let board = GatewayBoard()
     private let events = StateBox([Event]())
 
-    private func watch() -> SourceWatch {
+    private func watch(
+        rightTime: @escaping @Sendable (Stamp) -> WallTime? = { _ in nil }
+    ) -> SourceWatch {
         let events = events
         return SourceWatch(
             board,
             clock: clock,
             patience: .seconds(30),
-            log: Log(level: .error)
+            log: Log(level: .error),
+            rightTime: rightTime
         ) { event in events.update { $0.append(event) } }
     }
 
@@ -203,6 +206,36 @@ import Testing
                 Failure("gpsd hung up", code: .permission)
             ]
         )
+    }
+
+    /// A board without a clock: the microphone is missing at its start, and the time comes later.
+    @Test func absenceOfBeforeTheClockWasSet_isDatedByTheClockAsItIs() throws {
+        let right = clock.wall()
+        clock.stepWall(to: WallTime(milliseconds: 5000))
+        let watch = watch()
+        let audio = try #require(board.sources[.audio])
+        audio.failed(Failure("no such device"))
+        clock.advance(by: .seconds(10))
+        clock.stepWall(to: right + .seconds(10))
+        ticks(2, watch)
+        audio.loaded(SourceReport(device: "mic"))
+        ticks(2, watch)
+        let since = events.value.flatMap(\.detail).filter { $0.key == "since" }.map(\.value)
+        #expect(since == [.time(right), .time(right)])
+    }
+
+    /// A receiver dates this boot, and sets no clock.
+    @Test func absence_isDatedRight_whereTheClockStaysWrong() throws {
+        let years = Duration.seconds(20 * 31_536_000)
+        let watch = watch { $0.wall + years }
+        let since = clock.wall() + years
+        board.sources[.audio]?.failed(Failure("no such device"))
+        ticks(2, watch)
+        board.sources[.audio]?.loaded(SourceReport(device: "mic"))
+        ticks(2, watch)
+        let told = events.value.flatMap(\.detail).filter { ["since", "until"].contains($0.key) }
+        let until = since + .seconds(60)
+        #expect(told.map(\.value) == [.time(since), .time(since), .time(until)])
     }
 
     @Test func sourceThatHangs_isLostAtOnce_sinceItWasHeardOfLast() throws {

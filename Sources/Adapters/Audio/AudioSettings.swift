@@ -63,15 +63,13 @@ extension AudioSettings {
         let step = max(1, (chunk - overlap).milliseconds)
         let chunks = max(1, (lost.milliseconds + step - 1) / step)
         let frames = Int64((lost.inSeconds * Double(rate)).rounded())
-        // A clock that was set meanwhile would make seconds decades: then both ends are told as it is now.
-        let told = start.advanced(by: end.boot - start.boot).wall
-        let isSet = abs(told.milliseconds - end.wall.milliseconds) > 1000
+        // A clock that was set meanwhile would make seconds decades.
         return Event(
             .gap,
             source: "audio",
             detail: [
                 ("lost_s", .number(Double(lost.milliseconds) / 1000)),
-                ("lost_frames", .integer(frames)), ("from", .time(isSet ? told : end.wall)),
+                ("lost_frames", .integer(frames)), ("from", .time(end.wall(by: start))),
                 ("to", .time(start.wall)), ("device", .text(device)), ("reason", .text(reason)),
             ],
             stamp: start,
