@@ -54,10 +54,11 @@ extension Reader {
         return row.text(0)
     }
 
-    /// The survey that goes on, or ended without its record: its name, and when it began.
+    /// The survey that goes on, or ended without its record: its name, and when it began, as far as is known.
     package func openSurvey() throws -> (name: String, start: WallTime)? {
-        let row = try query("SELECT name, wall FROM open_survey")
-        return try row.step()
-            ? (row.text(0), WallTime(milliseconds: row.required(1))) : nil
+        let row = try query("SELECT name, boot, boottime, wall FROM open_survey")
+        guard try row.step() else { return nil }
+        let start = try dates(through: .max).resolve(row.stamp(boottime: 2), boot: row.required(1))
+        return (row.text(0), start.wall)
     }
 }

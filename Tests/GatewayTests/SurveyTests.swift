@@ -48,6 +48,11 @@ import Testing
             queue = try Self.open(path, clock, boot: boot)
         }
 
+        func note(synced: Bool) throws {
+            let stamp = clock.stamp()
+            try queue.perform { try $0.noteClock(stamp, synced: synced) }
+        }
+
         func hear(_ beacon: Int, _ rssi: Int?, after seconds: Double = 1) {
             clock.advance(by: .milliseconds(Int64(seconds * 1000)))
             queue.accept(
@@ -184,6 +189,17 @@ import Testing
         try bench.restart()
         #expect(try bench.only().id == record.id)
         #expect(bench.ask(.surveyList).survey.open == nil)
+    }
+
+    @Test func startOfBeforeTheClockWasRight_isToldAsItWas() throws {
+        let bench = try Bench()
+        let right = bench.clock.wall()
+        bench.clock.stepWall(to: WallTime(milliseconds: 0))
+        bench.ask(.surveyStart, "north field")
+        bench.clock.advance(by: .seconds(60))
+        bench.clock.stepWall(to: right + .seconds(60))
+        try bench.note(synced: true)
+        #expect(try SurveyReply(bench.queue.flushed().reader()).startedAt == right.rfc3339)
     }
 
     @Test func stopThatWasInterrupted_isDoneByTheNextOne_withTheSameEnd() throws {
