@@ -117,6 +117,23 @@ private let fixtures = Tree.root.appendingPathComponent("Tests/Fixtures/beacons"
         }
     }
 
+    /// A capture of a board that started in 1970, until a time server told it the time.
+    @Test func stepOfTheCapturesClock_endsNeitherTheReplayNorItsPace() throws {
+        let year: UInt64 = 31_536_000_000_000
+        var capture = Capture(datalink: 1002)
+        let event = [4] + Event.legacy(Event.legacyReport(Sample.iBeacon))
+        let steps = [0, 56 * year, 56 * year - 86_400_000_000]
+        for step in steps {
+            for index in 0..<3 as Range<UInt64> { capture.add(event, at: step + index * 200_000) }
+        }
+        let (sightings, state) = try replay(capture.bytes, speed: 1)
+        #expect(detail(state) == "replay finished")
+        #expect(sightings.count == 9)
+        let first = try #require(sightings.first?.stamp.boot)
+        let last = try #require(sightings.last?.stamp.boot)
+        #expect(last - first >= .milliseconds(1150))
+    }
+
     @Test func time_thatRunsBackwardsOrOverflows_isReplayedAtOnce() throws {
         var capture = Capture(datalink: 1002)
         let event = [4] + Event.legacy(Event.legacyReport(Sample.iBeacon))

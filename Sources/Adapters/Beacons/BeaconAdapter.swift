@@ -116,6 +116,9 @@ package final class BeaconAdapter: Sendable {
         }
     }
 
+    /// µs: a capture that goes on after more, or before what it had, is of a board whose clock was set meanwhile.
+    private static let stepOfClock: Int64 = 86_400_000_000
+
     private func replay(
         _ path: String,
         _ speed: Double,
@@ -123,15 +126,14 @@ package final class BeaconAdapter: Sendable {
         until stop: StopSignal
     ) throws {
         var file = try BtsnoopFile(path: path)
-        let start = clock.now()
-        var first: Int64?
-        reception.meter.working("replaying", now: start)
+        var due = clock.now()
+        var last: Int64?
+        reception.meter.working("replaying", now: due)
         while !stop.isRaised, let record = stop.life.during("read", { file.next() }) {
-            let since = record.microseconds &- (first ?? record.microseconds)
-            first = first ?? record.microseconds
-            if speed > 0 {
-                let due =
-                    start + .milliseconds(Int64(min(1e12, max(0, Double(since) / 1000 / speed))))
+            let since = record.microseconds &- (last ?? record.microseconds)
+            last = record.microseconds
+            if speed > 0, (0..<Self.stepOfClock).contains(since) {
+                due = due + .nanoseconds(Int64(min(1e18, Double(since) * 1000 / speed)))
                 if pause(until: due, &reception, stop) { break }
             }
             if waitForRoom(&reception, stop) { break }
