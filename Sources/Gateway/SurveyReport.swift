@@ -14,24 +14,24 @@ struct BeaconFigures {
     private var heard: Int64 = 0
     private var sum: Double = 0
     private var squares: Double = 0
-    private var last: (boot: Int64, stamp: Stamp)?
+    private var last: (sample: SurveySample, wall: WallTime?)?
     private(set) var longestGap: Int64 = 0
     private var places: Int64 = 0
     private var latitudes = 0.0
     private var longitudes = 0.0
     private var strongest: (rssi: Int, place: Place)?
 
-    mutating func add(_ sample: SurveySample, wall: WallTime) {
+    /// `wall`: nil where the clock was surely wrong.
+    mutating func add(_ sample: SurveySample, wall: WallTime?) {
         count += 1
-        if let last {
-            // Across a restart of the machine only the wall clock tells.
-            let gap =
-                last.boot == sample.boot
-                ? (sample.stamp.boot - last.stamp.boot).milliseconds
-                : wall.milliseconds - last.stamp.wall.milliseconds
+        if let last, last.sample.boot == sample.boot {
+            let gap = (sample.stamp.boot - last.sample.stamp.boot).milliseconds
             longestGap = max(longestGap, gap)
+        } else if let before = last?.wall, let wall {
+            // Across a restart of the machine only the wall clock tells.
+            longestGap = max(longestGap, wall.milliseconds &- before.milliseconds)
         }
-        last = (sample.boot, Stamp(boot: sample.stamp.boot, wall: wall))
+        last = (sample, wall)
         if let place = sample.place {
             places += 1
             latitudes += place.latitude
@@ -163,8 +163,10 @@ struct SurveyFigures {
                 others += 1
                 return
             }
-            let wall = dates.resolve(sample.stamp, boot: sample.boot).wall
-            beacons[key, default: BeaconFigures()].add(sample, wall: wall)
+            let (wall, quality) = dates.resolve(sample.stamp, boot: sample.boot)
+            // Many a board without a clock of its own starts in 1970.
+            let isWrong = quality == .unsynced && wall < .release
+            beacons[key, default: BeaconFigures()].add(sample, wall: isWrong ? nil : wall)
         }
     }
 

@@ -191,6 +191,21 @@ import Testing
         #expect(bench.ask(.surveyList).survey.open == nil)
     }
 
+    /// No clock on the board, no time in the field, and a power cut before the time comes.
+    @Test func bootInWhichNobodyKnewTheTime_makesNoGapOfDecades() throws {
+        let bench = try Bench()
+        let right = bench.clock.wall()
+        bench.clock.stepWall(to: WallTime(milliseconds: 0))
+        bench.ask(.surveyStart, "s")
+        for _ in 0..<3 { bench.hear(1, -60, after: 7) }
+        try bench.restart(boot: "b")
+        bench.clock.stepWall(to: right)
+        try bench.note(synced: true)
+        for _ in 0..<3 { bench.hear(1, -60, after: 3) }
+        bench.ask(.surveyStop)
+        #expect(try bench.only().beacons[0].longestGap == 7)
+    }
+
     @Test func startOfBeforeTheClockWasRight_isToldAsItWas() throws {
         let bench = try Bench()
         let right = bench.clock.wall()
