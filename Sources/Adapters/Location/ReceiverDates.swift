@@ -13,7 +13,9 @@ package struct ReceiverDates: Sendable, Equatable {
         self.range = range
     }
 
-    package static let sinceRelease = Self(.release ..< .release + .seconds(1024 * 7 * 86_400))
+    package static let sinceRelease = Self(
+        WallTime.release..<WallTime.release + .seconds(1024 * 7 * 86_400)
+    )
 
     func contains(_ time: WallTime) -> Bool { range.contains(time) }
 }
