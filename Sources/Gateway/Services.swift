@@ -110,7 +110,7 @@ final class Services: Sendable {
         let configuration = state.value.configuration
         let target = configuration.upload.target
         if tooManyHang("upload", context.board.upload) { return }
-        attempt("upload") {
+        attempt("upload", context.board.upload) {
             let uploads = try Uploads(context, configuration) { [weak self] in
                 self?.state.update { $0.acceptedBy = target }
                 self?.whenEnrolled()
@@ -143,22 +143,35 @@ final class Services: Sendable {
     }
 
     private func start(_ slice: SourceSlice?, isOnTrial: Bool = false) {
-        guard let slice, !tooManyHang(slice.name.rawValue, context.board.sources[slice.name])
-        else { return }
-        attempt(slice.name.rawValue) {
+        guard let slice else { return }
+        let board = context.board.sources[slice.name]
+        if tooManyHang(slice.name.rawValue, board) { return }
+        attempt(slice.name.rawValue, board) {
             let run = try SourceRun(slice, context, isOnTrial: isOnTrial)
             state.update { $0.sources[slice.name] = run }
         }
     }
 
-    private func attempt(_ what: String, _ body: () throws -> Void) {
+    /// Tells why something could not be started: it would look as it did when it last ran.
+    private func attempt<Value>(
+        _ what: String,
+        _ board: Publisher<Value>?,
+        _ body: () throws -> Void
+    ) {
         do {
             try body()
         } catch {
             let failure = (error as? Failure) ?? Failure("\(what) could not be started: \(error)")
-            context.board.errors.add(failure, at: context.clock.now())
-            context.log.error(what, ["why": failure.message])
+            if tell(failure, board) { context.log.error(what, ["why": failure.message]) }
         }
+    }
+
+    /// False where the board says so already: what is tried again and again is told once.
+    @discardableResult
+    private func tell<Value>(_ failure: Failure, _ board: Publisher<Value>?) -> Bool {
+        if case .error(failure, _)? = board?.state { return false }
+        board?.failed(failure)
+        return true
     }
 
     /// Starts one source anew, without touching the others; returns why that was not possible.
@@ -277,8 +290,7 @@ final class Services: Sendable {
         let failure = Failure(
             "\(part): not started, \(left.count) earlier starts of it hang, the last in \(call)"
         )
-        if case .error(failure, _)? = board?.state { return true }
-        board?.failed(failure)
+        tell(failure, board)
         return true
     }
 }
