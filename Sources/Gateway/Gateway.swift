@@ -33,8 +33,7 @@ package final class Gateway: Sendable {
     let door: FrontDoor
     /// For writing files on other disks than the queue's, which may hang.
     let aside: Worker
-    /// When the disk was last seen to take what there was.
-    private let lastWritten: StateBox<Stamp>
+    private let unwritten: UnwrittenRecords
     private let running = StateBox(Running())
 
     /// What `start` has set to work.
@@ -76,7 +75,12 @@ package final class Gateway: Sendable {
         budget = DayBudget(queue, clock: clock)
         clockWatch = try ClockWatch(queue: queue, clock: clock)
         started = clock.now()
-        lastWritten = StateBox(clock.stamp())
+        unwritten = UnwrittenRecords(
+            queue,
+            clock: clock,
+            directory: configuration.runtimeDirectory,
+            bootID: bootID
+        )
         service = ServiceManager(environment: settings.environment)
         wasEnrolled = try Wakeup()
         aside = try Worker("metrics", "write of metrics.textfile")
@@ -149,7 +153,7 @@ package final class Gateway: Sendable {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
         // First: an event of this start must not be taken for one that the last writer had still to write.
-        enterLosses()
+        unwritten.enter()
         accept(.started, ["version": settings.version])
         let subscriptions = observe()
         running.update { $0.subscriptions = subscriptions }
@@ -200,7 +204,7 @@ package final class Gateway: Sendable {
     /// Ends everything by `deadline`; false when something hangs and could not be ended.
     func stop(by deadline: BootInstant) -> Bool {
         let configuration = settings.configuration
-        let (deviceQueue, bootID, log) = (queue, bootID, settings.log)
+        let (deviceQueue, unwritten, log) = (queue, unwritten, settings.log)
         let (clock, running) = (clock, running.value)
         let shutdown = Shutdown(
             services: services,
@@ -215,8 +219,8 @@ package final class Gateway: Sendable {
                     Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
                 )
             },
-            keep: { Self.keep($0, configuration, bootID, log) },
-            keepUnwritten: keepUnwritten,
+            keep: { Self.keep($0, unwritten, log) },
+            keepAll: { unwritten.keepAll() },
             directories: [configuration.stateDirectory, configuration.runtimeDirectory]
         )
         let hasEnded = shutdown.run(log, by: deadline)
@@ -225,60 +229,12 @@ package final class Gateway: Sendable {
     }
 
     /// Records that the disk did not take are told now; the next start enters them in the ledger.
-    private static func keep(
-        _ losses: [Loss],
-        _ configuration: Configuration,
-        _ bootID: String,
-        _ log: Log
-    ) {
-        UnenteredLosses.keep(losses, in: configuration.runtimeDirectory, bootID: bootID)
-        // They are among the losses now.
-        UnenteredLosses.removeInFlight(in: configuration.runtimeDirectory)
+    private static func keep(_ losses: [Loss], _ unwritten: UnwrittenRecords, _ log: Log) {
+        unwritten.keep(losses)
         for loss in losses {
             log.error(
                 "lost at the stop, the disk refuses",
                 ["stream": "\(loss.stream)", "records": "\(loss.records)"]
-            )
-        }
-    }
-
-    /// Enters the losses that the run before this one could not enter.
-    private func enterLosses() {
-        let directory = settings.configuration.runtimeDirectory
-        let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
-        let inFlight = UnenteredLosses.inFlight(in: directory, bootID: bootID, queue.streams)
-        guard !found.isEmpty || !inFlight.isEmpty else { return }
-        for loss in found { queue.note(loss) }
-        for lost in inFlight { queue.note(lost: lost.records, from: lost.from, to: lost.to) }
-        do { try queue.flushed() } catch {
-            // The disk still refuses: they go on waiting there, and in memory.
-            UnenteredLosses.keep(queue.newLosses, in: directory, bootID: bootID)
-            return UnenteredLosses.removeInFlight(in: directory)
-        }
-        UnenteredLosses.remove(in: directory)
-        UnenteredLosses.removeInFlight(in: directory)
-    }
-
-    /// While the writer hangs or the disk refuses, keeps in files for the next start what would end with the program.
-    private var keepUnwritten: @Sendable () -> Void {
-        let (queue, bootID, clock, lastWritten) = (queue, bootID, clock, lastWritten)
-        let directory = settings.configuration.runtimeDirectory
-        return {
-            let now = clock.stamp()
-            let hangs = queue.writerWord.overdue(at: now.boot) >= .seconds(2)
-            let losses = queue.newLosses
-            guard hangs || queue.isRefused else {
-                lastWritten.update { $0 = now }
-                if losses.isEmpty { UnenteredLosses.remove(in: directory) }
-                return UnenteredLosses.removeInFlight(in: directory)
-            }
-            UnenteredLosses.keep(losses, in: directory, bootID: bootID)
-            UnenteredLosses.keep(
-                inFlight: queue.inFlight,
-                from: lastWritten.value,
-                to: now,
-                in: directory,
-                bootID: bootID
             )
         }
     }
@@ -341,7 +297,7 @@ package final class Gateway: Sendable {
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
-        let (aside, keepUnwritten) = (aside, keepUnwritten)
+        let (aside, unwritten) = (aside, unwritten)
         let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
         let files = HealthFiles(
             settings.configuration.runtimeDirectory,
@@ -353,7 +309,7 @@ package final class Gateway: Sendable {
             sourceWatch.check()
             queue.purge(retention: services.configuration.storage.retention)
             if isGood { isWell.signal() }
-            keepUnwritten()
+            unwritten.look()
             let report = status.fresh(within: .seconds(1))
             queue.remember(Past.memo, Past(report).text)
             files.writeSnapshot(report)

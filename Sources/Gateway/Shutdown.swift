@@ -16,8 +16,8 @@ struct Shutdown: Sendable {
     let lastWords: @Sendable () -> Void
     /// What could not be written any more.
     let keep: @Sendable ([Loss]) -> Void
-    /// What may not have been written, as the writer hangs.
-    let keepUnwritten: @Sendable () -> Void
+    /// What may not be written any more, as the time is over.
+    let keepAll: @Sendable () -> Void
     /// Where the last snapshot goes.
     let directories: [String]
 
@@ -36,10 +36,10 @@ struct Shutdown: Sendable {
         _ = wait(for: &entries, timeout: max(.zero, deadline - SystemClock().now()))
         if let hasEnded = outcome.value { return hasEnded }
         // On another thread, too, because it writes a file; waited for only a moment.
-        let (keepUnwritten, kept) = (keepUnwritten, over)
+        let (keepAll, kept) = (keepAll, over)
         over.clear()
         try? OwnThread("in flight") {
-            keepUnwritten()
+            keepAll()
             kept.signal()
         }.detach()
         _ = wait(for: &entries, timeout: .milliseconds(300))

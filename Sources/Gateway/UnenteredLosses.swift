@@ -51,6 +51,7 @@ enum UnenteredLosses {
         in directory: String,
         bootID: String
     ) {
+        guard !records.isEmpty else { return removeInFlight(in: directory) }
         let times = [from, to].map { "\($0.boot.nanoseconds) \($0.wall.milliseconds)" }
         let lines = records.map {
             "\($0.stream.number) \($0.after) \($0.count) \(times[0]) \(times[1])"

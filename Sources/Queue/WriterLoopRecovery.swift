@@ -148,9 +148,11 @@ extension WriterLoop {
         core.books.closed()
         writer = nil
         core.mailbox.close(into: &jobs)
-        let unwritten = jobs.filter { !backlog.hold($0) }.flatMap(\.losses) + backlog.losses
+        let unheld = jobs.filter { !backlog.hold($0) }
+        for loss in unheld.compactMap(\.loss) { core.inFlight.settled(loss) }
+        core.inFlight.settled(backlog.tally)
         let losses = core.losses.withLock { losses in
-            losses.hold(unwritten)
+            losses.hold(unheld.flatMap(\.losses) + backlog.losses)
             return losses.take()
         }
         core.unentered.withLock { $0 = losses }

@@ -1,0 +1,64 @@
+// What would end with the program while the disk takes nothing: kept for the next start, which enters it.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// Records and losses on their way to the disk, in files of the runtime directory.
+struct UnwrittenRecords: Sendable {
+    private let queue: Queue
+    private let clock: any HostClock
+    private let directory: String
+    private let bootID: String
+    /// When the disk was last seen to take what there was.
+    private let lastWritten: StateBox<Stamp>
+
+    init(_ queue: Queue, clock: any HostClock, directory: String, bootID: String) {
+        self.queue = queue
+        self.clock = clock
+        self.directory = directory
+        self.bootID = bootID
+        lastWritten = StateBox(clock.stamp())
+    }
+
+    /// Enters what the run before this one could not write.
+    func enter() {
+        let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
+        let inFlight = UnenteredLosses.inFlight(in: directory, bootID: bootID, queue.streams)
+        guard !found.isEmpty || !inFlight.isEmpty else { return }
+        for loss in found { queue.note(loss) }
+        for lost in inFlight { queue.note(lost: lost.records, from: lost.from, to: lost.to) }
+        // Where the disk still refuses they go on waiting there, and in memory.
+        let isEntered = (try? queue.flushed()) != nil
+        keep(isEntered ? [] : queue.newLosses)
+    }
+
+    /// At each health tick: while the writer hangs or the disk refuses, a crash may come.
+    func look() {
+        let now = clock.stamp()
+        let hangs = queue.writerWord.overdue(at: now.boot) >= .seconds(2)
+        if hangs || queue.isRefused { return keep(at: now) }
+        lastWritten.update { $0 = now }
+        if queue.newLosses.isEmpty { UnenteredLosses.remove(in: directory) }
+        UnenteredLosses.removeInFlight(in: directory)
+    }
+
+    /// At an end that waits no longer: a disk may be slow and not hang.
+    func keepAll() { keep(at: clock.stamp()) }
+
+    private func keep(at now: Stamp) {
+        UnenteredLosses.keep(queue.newLosses, in: directory, bootID: bootID)
+        UnenteredLosses.keep(
+            inFlight: queue.inFlight,
+            from: lastWritten.value,
+            to: now,
+            in: directory,
+            bootID: bootID
+        )
+    }
+
+    /// What was in flight is among these.
+    func keep(_ losses: [Loss]) {
+        UnenteredLosses.keep(losses, in: directory, bootID: bootID)
+        UnenteredLosses.removeInFlight(in: directory)
+    }
+}
