@@ -42,7 +42,8 @@ struct Run: ParsableCommand {
             if !hasEnded { _exit(0) }
         } catch {
             Output.error("waypost: \(error)")
-            throw ExitCode(2)
+            // The same: a start that failed late has threads already.
+            _exit(2)
         }
     }
 }

@@ -107,6 +107,7 @@ package final class Export {
         case .gpx: try write(TrackWriter(name: configuration.wire(of: stream)))
         case .geojson: try write(PointsWriter())
         }
+        if let path = request.output, path != "-" { try ExportFile.sync(path) }
         return outcome
     }
 

@@ -1,5 +1,6 @@
 // Where an export goes.
 internal import Board
+internal import CLinux
 internal import Glibc
 internal import Host
 
@@ -61,5 +62,17 @@ final class ExportFile {
             throw Failure("\(SystemError.last("rename", on: path))")
         }
         isWhole = true
+    }
+
+    /// Has all that was written on the disk: a stick may be pulled out as soon as the command has ended.
+    static func sync(_ path: String) throws {
+        do throws(SystemError) {
+            let descriptor = try Descriptor(opening: path, O_RDONLY)
+            guard waypost_sync_file_system(descriptor.number) == 0 else {
+                throw SystemError.last("syncfs", on: path)
+            }
+        } catch {
+            throw Failure("\(error)")
+        }
     }
 }
