@@ -189,9 +189,10 @@ extension World {
 
     /// What was uploaded long ago does not stay.
     func checkRetention(_ device: Device) throws {
-        // What a failed sync gave up may be read here, and is unknown to the program.
+        // What a failed sync or write gave up may be read here, and is unknown to the program.
         guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff,
-            !device.account.hasFailedSync, !device.account.isGarbled
+            !device.account.hasFailedSync, !device.account.hasFailedWrite,
+            !device.account.isGarbled
         else { return }
         let due = device.now.boottime - plan.retention.milliseconds - 60_000
         let late = try? view.look(at: device.disk) {
