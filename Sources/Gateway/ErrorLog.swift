@@ -33,7 +33,7 @@ final class ErrorLog: Sendable {
             StatusReport.RecentError(
                 code: $0.failure.code?.rawValue,
                 message: $0.failure.message,
-                at: now.advanced(by: $0.at - now.boot).wall.rfc3339,
+                at: now.wall(at: $0.at).rfc3339,
                 count: $0.count
             )
         }

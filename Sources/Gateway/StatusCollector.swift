@@ -227,7 +227,7 @@ struct StatusCollector: Sendable {
 
     /// A moment to come, on the wall clock as it is now.
     private func wall(_ moment: BootInstant) -> String {
-        (clock.wall() + (moment - clock.now())).rfc3339
+        clock.stamp().wall(at: moment).rfc3339
     }
 
     private func storageFigures(

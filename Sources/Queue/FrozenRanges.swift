@@ -38,16 +38,9 @@ struct FrozenRanges: Sendable, Equatable {
 
     /// Takes a range as pending again.
     mutating func remove(_ range: ClosedRange<Int64>) {
-        let through = min(through, range.lowerBound - 1)
-        let above = through < self.through ? [(through + 1)...self.through] : []
-        var rest: [ClosedRange<Int64>] = []
-        for frozen in above + islands {
-            let before = min(frozen.upperBound, range.lowerBound - 1)
-            let after = max(frozen.lowerBound, range.upperBound + 1)
-            if frozen.lowerBound <= before { rest.append(frozen.lowerBound...before) }
-            if after <= frozen.upperBound { rest.append(after...frozen.upperBound) }
-        }
-        self = Self(through: through, rest)
+        let frozen = (through > 0 ? [1...through] : []) + islands
+        let removed = Self(through: 0, [range])
+        self = Self(through: 0, frozen.flatMap { removed.free(in: $0) })
     }
 
     /// Everything up to `number` is frozen: islands that it reaches are no islands any more.

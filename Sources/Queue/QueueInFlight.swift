@@ -2,7 +2,6 @@
 internal import Board
 package import Host
 internal import Streams
-internal import Synchronization
 
 extension Queue {
     /// What would be lost if the program ended now, as far as is known: part of it may be on the disk already.
@@ -15,7 +14,7 @@ extension Queue {
     }
 
     /// There is a database by now.
-    private var isOpen: Bool { core.generation.load(ordering: .acquiring) > 0 }
+    private var isOpen: Bool { generation > 0 }
 
     /// The disk takes nothing for now, or hangs.
     package var isRefused: Bool {

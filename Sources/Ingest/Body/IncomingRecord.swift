@@ -73,8 +73,11 @@ private struct Fields {
 /// Letters, digits, `.`, `_`, `-`: names become directories, so nothing that could leave one.
 package func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 64 && !text.hasPrefix(".")
-        && text.utf8.allSatisfy {
-            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
-                || [45, 46, 95].contains($0)
-        }
+        && text.utf8.allSatisfy { isPlain($0) || $0 == 46 }
+}
+
+/// An ASCII letter or digit, `_` or `-`.
+func isPlain(_ byte: UInt8) -> Bool {
+    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+        || [45, 95].contains(byte)
 }

@@ -59,11 +59,9 @@ package struct GivenSecret: Sendable {
 
     /// One that a device made; nil for what is too short to be random, or not fit for a header field.
     init?(wanted text: String) {
-        let isPlain = text.utf8.allSatisfy {
-            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
-                || [45, 95].contains($0)
+        guard text.utf8.allSatisfy(isPlain), (32...128).contains(text.utf8.count) else {
+            return nil
         }
-        guard isPlain, (32...128).contains(text.utf8.count) else { return nil }
         self.text = text
     }
 
