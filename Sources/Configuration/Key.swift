@@ -199,7 +199,7 @@ package struct Key<Settings: Sendable>: Sendable {
     package var name: String { path.split(separator: ".").last.map(String.init) ?? path }
 
     /// The variable that overrides it: `WAYPOST_UPLOAD_ENDPOINT`.
-    package var variable: String { "WAYPOST_" + path.replacing(".", with: "_").uppercased() }
+    package var variable: String { "WAYPOST_" + path.replacing(text: ".", with: "_").uppercased() }
 }
 
 extension Key where Settings: Configurable {

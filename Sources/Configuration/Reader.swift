@@ -108,7 +108,7 @@ private struct Reader<Settings: Configurable> {
 
     private func syntaxProblem(_ error: TOMLError) -> ConfigurationProblem {
         let unquoted = ["parsing value:", "parsing boolean:", "parsing decimal", "parsing float"]
-        let hint = unquoted.contains { error.description.contains($0) }
+        let hint = unquoted.contains { error.description.contains(text: $0) }
         return ConfigurationProblem(
             place: "\(file):\(error.line):\(error.column)",
             message: "no valid TOML: \(printable(error.description, limit: 300))"
@@ -231,10 +231,14 @@ private struct Reader<Settings: Configurable> {
         let (section, example) = (table.named.section, table.named.example)
         for (key, _) in table.named.described {
             // `WAYPOST_STREAM_` and `_MAX_RATE`, with the name of the table between them.
-            let parts = key.variable.split(separator: example.uppercased(), maxSplits: 1)
-            guard let start = parts.first, let end = parts.last, variable.hasPrefix(start),
-                variable.dropFirst(start.count).hasSuffix(end)
-            else { continue }
+            guard let middle = key.variable.firstRange(ofPart: example.uppercased()) else {
+                continue
+            }
+            let start = key.variable[..<middle.lowerBound]
+            let end = key.variable[middle.upperBound...]
+            guard variable.hasPrefix(start), variable.dropFirst(start.count).hasSuffix(end) else {
+                continue
+            }
             let name = variable.dropFirst(start.count).dropLast(end.count).lowercased()
             return "names no \(section) of the configuration; "
                 + "[\(section).\(printable(name))] declares it"

@@ -132,8 +132,8 @@ struct MetricsText {
     }
 
     private static func escaped(_ text: String) -> String {
-        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            .replacing("\n", with: "\\n")
+        text.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
+            .replacing(text: "\n", with: "\\n")
     }
 
     private static func number(_ value: Double) -> String {

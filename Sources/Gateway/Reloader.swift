@@ -41,7 +41,7 @@ struct Reloader: Sendable {
     }
 
     private func refuse(_ error: any Error) {
-        let why = "\(error)".replacing("\n", with: "; ")
+        let why = "\(error)".replacing(text: "\n", with: "; ")
         log.error("configuration not reloaded, the old one stays", ["why": why])
         let failure = Failure("configuration not reloaded, the old one stays: \(why)")
         board.errors.add(failure, at: clock.now())

@@ -137,7 +137,7 @@ package struct JSONCursor: Sendable {
         copy.append(UInt8(ascii: "]"))
     }
 
-    private mutating func enter() throws(JSONFault) {
+    mutating func enter() throws(JSONFault) {
         guard open.count < depthLimit else {
             throw refusal("nested deeper than \(depthLimit) levels")
         }
@@ -146,7 +146,7 @@ package struct JSONCursor: Sendable {
     }
 
     /// Whether the object or array ends here; else steps over the comma before a further part.
-    private mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONFault) -> Bool {
+    mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONFault) -> Bool {
         guard let byte = next() else { throw ending() }
         if byte == end {
             at += 1
@@ -167,7 +167,7 @@ package struct JSONCursor: Sendable {
     private var peek: UInt8? { at < bytes.count ? bytes[at] : nil }
 
     /// The next byte that is no blank.
-    private mutating func next() -> UInt8? {
+    mutating func next() -> UInt8? {
         while let byte = peek {
             guard byte == 32 || byte == 9 || byte == 10 || byte == 13 else { return byte }
             at += 1

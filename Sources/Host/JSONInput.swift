@@ -1,15 +1,8 @@
-// JSON from outside: looked at before FoundationEssentials gets it.
-internal import FoundationEssentials
+// JSON that anybody may have written, as values of Swift: without Foundation (see JSONEncoding), whose decoder ends the
+// program over some broken names in Swift 6.0.
 
-/// Reads JSON that anybody may have written.
-///
-/// In Swift 6.0, JSONDecoder ends the program (`try!`) over a control character or a broken escape in the name of
-/// a member, so strings are checked first.
 package enum JSONInput {
-    /// What is no sound JSON.
-    package struct Malformed: Error {}
-
-    /// Throws `Malformed`, or JSONDecoder's DecodingError.
+    /// Throws `JSONFault` for what is no sound JSON, and DecodingError for what is another value.
     ///
     /// `snakeCase`: names are `in_snake_case` there.
     package static func decode<Value: Decodable>(
@@ -17,71 +10,169 @@ package enum JSONInput {
         from bytes: [UInt8],
         snakeCase: Bool = false
     ) throws -> Value {
-        guard stringsAreSound(bytes) else { throw Malformed() }
-        let decoder = JSONDecoder()
-        if snakeCase { decoder.keyDecodingStrategy = .convertFromSnakeCase }
-        return try decoder.decode(type, from: Data(bytes))
+        try JSONSource(JSONValue(bytes), inSnakeCase: snakeCase).decode(type)
+    }
+}
+
+/// A value that is read, which its `init(from:)` may take in parts.
+private struct JSONSource: Decoder {
+    let value: JSONValue
+    let inSnakeCase: Bool
+    /// The members are of a dictionary: names as they are, not of Swift's properties.
+    private var isDictionary = false
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    init(_ value: JSONValue, inSnakeCase: Bool) {
+        self.value = value
+        self.inSnakeCase = inSnakeCase
     }
 
-    /// Whether all is UTF-8, and each string as RFC 8259 (section 7) has it.
-    static func stringsAreSound(_ bytes: [UInt8]) -> Bool {
-        // Repairing changes what is no UTF-8.
-        guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
-        var at = 0
-        while at < bytes.count {
-            defer { at += 1 }
-            guard bytes[at] == UInt8(ascii: "\"") else { continue }
-            guard let end = endOfString(bytes, from: at + 1) else { return false }
-            at = end
+    /// What the standard library's types are made of is a value; all else says by itself what it is made of.
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let read: Any?
+        switch (value, type) {
+        case (.text(let text), is String.Type): read = text
+        case (.flag(let flag), is Bool.Type): read = flag
+        case (.number(let digits), let type as any FixedWidthInteger.Type):
+            read = Self.integer(type, digits)
+        case (.number(let digits), is Double.Type): read = Double(digits)
+        case (.number(let digits), is Float.Type): read = Float(digits)
+        case (_, is String.Type), (_, is Bool.Type), (_, is any Numeric.Type): read = nil
+        default:
+            var source = self
+            source.isDictionary = type is any NamedByText.Type
+            return try type.init(from: source)
         }
+        guard let read = read as? Value else { throw other(than: type) }
+        return read
+    }
+
+    /// `2.0` and `2e3` are whole numbers, too.
+    private static func integer<Number: FixedWidthInteger>(
+        _ type: Number.Type,
+        _ digits: String
+    ) -> Number? {
+        Number(digits) ?? Double(digits).flatMap { Number(exactly: $0) }
+    }
+
+    func other(than type: Any.Type) -> DecodingError {
+        .typeMismatch(type, .init(codingPath: [], debugDescription: "this is \(value)"))
+    }
+
+    /// The member of this name; nil where there is none.
+    func member(_ key: some CodingKey) throws -> JSONSource? {
+        guard case .object(let members) = value else { throw other(than: [String: Any].self) }
+        let isOwn = inSnakeCase && !isDictionary
+        return members[isOwn ? snakeCase(key.stringValue) : key.stringValue].map(part)
+    }
+
+    func part(_ value: JSONValue) -> JSONSource { JSONSource(value, inSnakeCase: inSnakeCase) }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        guard case .object(let members) = value else { throw other(than: [String: Any].self) }
+        return KeyedDecodingContainer(JSONMembers(source: self, names: Array(members.keys)))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        guard case .array(let parts) = value else { throw other(than: [Any].self) }
+        return JSONParts(parts: parts.map(part))
+    }
+
+    func singleValueContainer() throws -> any SingleValueDecodingContainer {
+        JSONSingle(source: self)
+    }
+}
+
+private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let source: JSONSource
+    let names: [String]
+    var codingPath: [any CodingKey] { [] }
+    /// What a dictionary asks for.
+    var allKeys: [Key] { names.compactMap(Key.init(stringValue:)) }
+
+    private func member(_ key: Key) throws -> JSONSource {
+        guard let member = try source.member(key) else {
+            throw DecodingError.keyNotFound(key, .init(codingPath: [], debugDescription: ""))
+        }
+        return member
+    }
+
+    func contains(_ key: Key) -> Bool { (try? source.member(key)) != nil }
+
+    func decodeNil(forKey key: Key) throws -> Bool { try member(key).value == .null }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try member(key).decode(type)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type,
+        forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try member(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try member(key).unkeyedContainer()
+    }
+
+    func superDecoder() -> any Decoder { source }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder { try member(key) }
+}
+
+private struct JSONParts: UnkeyedDecodingContainer {
+    let parts: [JSONSource]
+    private(set) var currentIndex = 0
+    var codingPath: [any CodingKey] { [] }
+    var count: Int? { parts.count }
+    var isAtEnd: Bool { currentIndex == parts.count }
+
+    init(parts: [JSONSource]) { self.parts = parts }
+
+    private mutating func next() throws -> JSONSource {
+        guard !isAtEnd else {
+            throw DecodingError.valueNotFound(
+                JSONValue.self,
+                .init(codingPath: [], debugDescription: "the array has \(parts.count) values")
+            )
+        }
+        defer { currentIndex += 1 }
+        return parts[currentIndex]
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard !isAtEnd, parts[currentIndex].value == .null else { return false }
+        currentIndex += 1
         return true
     }
 
-    /// The place of the quote that ends a string; nil where it has none, or is not sound.
-    private static func endOfString(_ bytes: [UInt8], from start: Int) -> Int? {
-        var at = start
-        while at < bytes.count {
-            switch bytes[at] {
-            case UInt8(ascii: "\""): return at
-            case 0..<0x20: return nil
-            case UInt8(ascii: "\\"):
-                guard let length = escape(bytes[at...]) else { return nil }
-                at += length
-            default: at += 1
-            }
-        }
-        return nil
+    mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        try next().decode(type)
     }
 
-    /// The length of the escape that begins here; nil for none that there is.
-    private static func escape(_ bytes: ArraySlice<UInt8>) -> Int? {
-        guard let kind = bytes.dropFirst().first else { return nil }
-        guard kind == UInt8(ascii: "u") else {
-            return "\"\\/bfnrt".utf8.contains(kind) ? 2 : nil
-        }
-        guard let first = unit(bytes.dropFirst(2)) else { return nil }
-        switch first {
-        case 0xDC00...0xDFFF: return nil
-        case 0xD800...0xDBFF:
-            // The other half of the pair.
-            let rest = bytes.dropFirst(6)
-            guard rest.starts(with: "\\u".utf8), let low = unit(rest.dropFirst(2)),
-                (0xDC00...0xDFFF).contains(low)
-            else { return nil }
-            return 12
-        default: return 6
-        }
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try next().container(keyedBy: type)
     }
 
-    /// Four hexadecimal digits.
-    private static func unit(_ bytes: ArraySlice<UInt8>) -> Int? {
-        let digits = bytes.prefix(4)
-        guard digits.count == 4 else { return nil }
-        return digits.reduce(0 as Int?) { sum, digit in
-            guard let sum, let value = Character(UnicodeScalar(digit)).hexDigitValue else {
-                return nil
-            }
-            return sum << 4 | value
-        }
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try next().unkeyedContainer()
+    }
+
+    mutating func superDecoder() throws -> any Decoder { try next() }
+}
+
+private struct JSONSingle: SingleValueDecodingContainer {
+    let source: JSONSource
+    var codingPath: [any CodingKey] { [] }
+
+    func decodeNil() -> Bool { source.value == .null }
+
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        try source.decode(type)
     }
 }

@@ -1,4 +1,5 @@
 // How far a database was when its last commit succeeded.
+internal import Host
 internal import SQLite
 internal import Streams
 
@@ -64,8 +65,8 @@ struct CommitMark: Sendable, Equatable {
             next[String(parts[0])] = number
         }
         guard next.removeValue(forKey: Self.ledger) != nil else { return }
-        entered = next.filter { $0.key.contains(Self.ledger) }
-        next = next.filter { !$0.key.contains(Self.ledger) }
+        entered = next.filter { $0.key.contains(text: Self.ledger) }
+        next = next.filter { !$0.key.contains(text: Self.ledger) }
     }
 
     var text: String {

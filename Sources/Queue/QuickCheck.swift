@@ -28,7 +28,7 @@ extension CheckResult {
 extension String {
     /// The digits that follow `mark`.
     fileprivate func number(after mark: String) -> Substring? {
-        guard let found = firstRange(of: mark) else { return nil }
+        guard let found = firstRange(ofPart: mark) else { return nil }
         return self[found.upperBound...].prefix { $0.isASCII && $0.isNumber }
     }
 }
@@ -96,7 +96,7 @@ extension Connection {
         var result = quickCheckOnce()
         for _ in 0..<2 {
             guard case .damaged(let message) = result,
-                message.firstRange(of: "Failed to read ptrmap") != nil
+                message.firstRange(ofPart: "Failed to read ptrmap") != nil
             else { break }
             result = quickCheckOnce()
         }

@@ -195,7 +195,7 @@ extension Reader {
         let database = version >= 5 ? "database" : "0"
         let rows = try query(
             """
-            \(Batch.columns.replacing("database FROM", with: "\(database) FROM"))
+            \(Batch.columns.replacing(text: "database FROM", with: "\(database) FROM"))
             WHERE state IN (0,2) AND \(database)=\(partition.database)
             AND stream=\(partition.stream.number) ORDER BY id
             """

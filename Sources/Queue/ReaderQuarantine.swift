@@ -19,7 +19,7 @@ extension Reader {
         let known = Dictionary(partitions, uniquingKeysWith: { first, _ in first })
         let rows = try query(
             """
-            \(Batch.columns.replacing(" FROM", with: ", done_boot, done_boottime, done_wall FROM"))
+            \(Batch.columns.replacing(text: " FROM", with: ", done_boot, done_boottime, done_wall FROM"))
             WHERE state=2 AND id>\(number) ORDER BY id LIMIT \(limit)
             """
         )

@@ -36,7 +36,7 @@ package struct JSONText {
 
     package mutating func key(_ key: String) {
         separate()
-        quote(key)
+        bytes.appendQuoted(key)
         bytes.append(UInt8(ascii: ":"))
         needsComma = false
     }
@@ -82,7 +82,7 @@ package struct JSONText {
 
     package mutating func value(_ text: String) {
         separate()
-        quote(text)
+        bytes.appendQuoted(text)
         needsComma = true
     }
 
@@ -136,59 +136,6 @@ package struct JSONText {
                 text[at] = UInt8(ascii: "-")
             }
             bytes.append(contentsOf: text[at...])
-        }
-    }
-
-    private mutating func quote(_ text: String) {
-        var text = text
-        text.withUTF8 { utf8 in
-            bytes.append(UInt8(ascii: "\""))
-            if Self.isPlain(utf8) { bytes.append(contentsOf: utf8) } else { escape(utf8) }
-            bytes.append(UInt8(ascii: "\""))
-        }
-    }
-
-    /// Whether no byte needs an escape: eight of them at a time, for an upload looks at each byte of each name and value.
-    private static func isPlain(_ utf8: UnsafeBufferPointer<UInt8>) -> Bool {
-        let bytes = UnsafeRawBufferPointer(utf8)
-        guard bytes.count >= 8 else { return bytes.allSatisfy(Self.isPlain) }
-        var at = 0
-        while at + 8 <= bytes.count {
-            guard isPlain(bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) else {
-                return false
-            }
-            at += 8
-        }
-        // The last eight, some of them once more.
-        return isPlain(bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
-    }
-
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        byte >= 0x20 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
-    }
-
-    /// A byte below 0x20, or one that is none after it was compared, borrows from its own highest bit.
-    private static func isPlain(_ word: UInt64) -> Bool {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
-        let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-        let below = (word &- ones &* 0x20) & ~word
-        return (below | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash)
-            & (ones &* 0x80) == 0
-    }
-
-    private mutating func escape(_ utf8: UnsafeBufferPointer<UInt8>) {
-        for byte in utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20:
-                let hex = String(byte, radix: 16)
-                bytes.append(contentsOf: "\\u00\(hex.utf8.count == 1 ? "0" : "")\(hex)".utf8)
-            default:
-                bytes.append(byte)
-            }
         }
     }
 }

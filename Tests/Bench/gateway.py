@@ -80,13 +80,19 @@ class Bench:
             "--data", self.folder / "received", "--tokens", self.folder / "tokens")
         hci = self.wait_for("the controller", lambda: self.said("beacons", "listening on "))
         receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on http://"))
-        environment = self.start_sound()
+        environment = self.start_sound() | unit_environment()
         self.configure(receiver, f'[beacons]\nsource = "h4:127.0.0.1:{hci}"\n[location]\ngpsd = "127.0.0.1:{gps}"\n'
                                  '[audio]\ndevice = "mic"\n')
         return self.start("waypost", self.build / "waypost", "run", "--config", self.file, **environment)
 
     def status(self):
         return subprocess.run([self.build / "waypost", "status", "--config", self.file], capture_output=True, text=True).stdout
+
+
+def unit_environment():
+    """What the service sets for the gateway."""
+    lines = (ROOT / "deploy/systemd/waypost.service").read_text().splitlines()
+    return dict(line.split("=", 2)[1:] for line in lines if line.startswith("Environment="))
 
 
 def switches(pid):

@@ -3,19 +3,19 @@ import Testing
 @testable import Host
 
 @Suite struct JSONInputTests {
-    /// Each ends a program of Swift 6.0 that gives it to JSONDecoder, or is no JSON anyhow.
+    /// Each ends a program of Swift 6.0 that gives it to Foundation's JSONDecoder, or is no JSON anyhow.
     @Test(arguments: [
         "{\"\u{0}\": 1}", "{\"a\u{1F}b\": 1}", #"{"\q": 1}"#, #"{"\u12G4": 1}"#, #"{"\u12"#,
         #"{"\uDC00": 1}"#, #"{"\uD800": 1}"#, #"{"\uD800\u0041": 1}"#, "{\"a", "{\"a\\",
     ])
     func brokenName_isMalformed(text: String) {
-        #expect(throws: JSONInput.Malformed.self) {
+        #expect(throws: JSONFault.self) {
             try JSONInput.decode([String: Int].self, from: Array(text.utf8))
         }
     }
 
     @Test func bytesThatAreNoUTF8_areMalformed() {
-        #expect(throws: JSONInput.Malformed.self) {
+        #expect(throws: JSONFault.self) {
             try JSONInput.decode(
                 [String: Int].self,
                 from: [0x7B, 0x22, 0xFF, 0x22, 0x3A, 0x31, 0x7D]

@@ -29,10 +29,13 @@ struct CardCheck {
         guard let log = kernelLog else {
             return [.ok("card", "nothing is read-only; only root may read the kernel's log")]
         }
-        let errors = log.filter { line in Self.marks.contains { line.contains($0) } }
-            .filter { !$0.contains("FAT-fs (") || $0.contains("error") || $0.contains("corrupt") }
+        let errors = log.filter { line in Self.marks.contains { line.contains(text: $0) } }
+            .filter {
+                !$0.contains(text: "FAT-fs (") || $0.contains(text: "error")
+                    || $0.contains(text: "corrupt")
+            }
             // An image that somebody looks into is a file, and no card.
-            .filter { !$0.contains(" loop") }
+            .filter { !$0.contains(text: " loop") }
         guard let last = errors.last else {
             return [.ok("card", "no errors in the kernel's log since the boot")]
         }

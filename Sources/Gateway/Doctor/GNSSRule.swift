@@ -41,7 +41,7 @@ package enum GNSSRule {
         let old = files.text(path).map { "\($0)\n" } ?? ""
         let rule = text(port)
         let here = SerialAdapters(files).unclaimed(knownToGPSD: []).first { $0.port == port }
-        guard !old.contains("KERNELS==\"\(interface(of: port))\"") else {
+        guard !old.contains(text: "KERNELS==\"\(interface(of: port))\"") else {
             return (["\(path): has the rule for \(port) already"], nil)
         }
         do throws(SystemError) {

@@ -55,8 +55,8 @@ struct SerialAdapters {
         let interface = String(parts[place])
         let port = interface.hasSuffix(":1.0") ? String(interface.dropLast(4)) : interface
         let isClaimed = rules.contains { rule in
-            rule.contains("\"\(vendor)\"") && rule.contains("\"\(product)\"")
-                || rule.contains("KERNELS==\"\(GNSSRule.interface(of: port))\"")
+            rule.contains(text: "\"\(vendor)\"") && rule.contains(text: "\"\(product)\"")
+                || rule.contains(text: "KERNELS==\"\(GNSSRule.interface(of: port))\"")
         }
         guard !isClaimed else { return nil }
         let words = [text("manufacturer"), text("product")].filter { !$0.isEmpty }
@@ -80,7 +80,7 @@ struct SerialAdapters {
         ["/usr/lib/udev/rules.d", "/lib/udev/rules.d", "/etc/udev/rules.d"].flatMap { folder in
             files.names(in: folder).filter { $0.hasSuffix(".rules") }.flatMap { name in
                 (files.text("\(folder)/\(name)") ?? "").split(separator: "\n").filter {
-                    !$0.hasPrefix("#") && $0.contains("gpsdctl@")
+                    !$0.hasPrefix("#") && $0.contains(text: "gpsdctl@")
                 }
             }
         }

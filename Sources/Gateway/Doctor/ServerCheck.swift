@@ -128,7 +128,7 @@ struct ServerCheck {
                 )
             }
         } catch {
-            let isHidden = error.message.contains("must belong to the user")
+            let isHidden = error.message.contains(text: "must belong to the user")
             guard !isHidden else {
                 return (nil, .warn("token", "\(error)", next: "`sudo waypost doctor` may look"))
             }

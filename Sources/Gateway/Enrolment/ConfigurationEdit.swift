@@ -1,4 +1,5 @@
 // Changes single keys in the text of a configuration, and leaves the rest as a person wrote it.
+internal import Host
 
 /// The text of a file; whoever edits checks what it says afterwards.
 struct ConfigurationEdit {
@@ -16,7 +17,7 @@ struct ConfigurationEdit {
 
     /// Puts a text in place of the key's value; of a key that is commented out, or not there, in its section.
     mutating func set(_ key: String, to value: String, in section: String) {
-        let quoted = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        let quoted = value.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
         let line = "\(key) = \"\(quoted)\""
         let root = lines.prefix { !Self.trimmed($0).hasPrefix("[") }
         if let place = root.firstIndex(where: { Self.isKey("\(section).\(key)", $0[...]) }) {

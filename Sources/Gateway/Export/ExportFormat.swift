@@ -52,7 +52,7 @@ struct TableWriter: ExportWriter {
 
     private static func cell(_ text: String) -> String {
         guard text.utf8.contains(where: { [34, 44, 10, 13].contains($0) }) else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+        return "\"" + text.replacing(text: "\"", with: "\"\"") + "\""
     }
 }
 
@@ -109,7 +109,8 @@ struct TrackWriter: ExportWriter {
     func end() -> String { (last == nil ? "" : "</trkseg>\n") + "</trk>\n</gpx>\n" }
 
     private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+        let text = text.replacing(text: "&", with: "&amp;")
+        return text.replacing(text: "<", with: "&lt;").replacing(text: ">", with: "&gt;")
     }
 }
 

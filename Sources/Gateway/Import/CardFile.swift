@@ -1,5 +1,6 @@
 // The files that a person may put on a card or a stick, and their names there.
 internal import Configuration
+internal import Host
 
 /// A file on a card that is for the gateway.
 enum CardFile: String, CaseIterable, Sendable {
@@ -63,7 +64,7 @@ extension CardProblem {
 
     /// What is wrong, and what to do: the checks say both in one sentence where they know more than what is allowed.
     private static func split(_ problem: ConfigurationProblem) -> (String, String) {
-        guard problem.allowed == nil, let end = problem.message.firstRange(of: "; "),
+        guard problem.allowed == nil, let end = problem.message.firstRange(ofPart: "; "),
             !problem.message[end.upperBound...].hasPrefix("did you mean")
         else { return (problem.message, remedy(problem)) }
         return (
@@ -73,15 +74,15 @@ extension CardProblem {
 
     private static func remedy(_ problem: ConfigurationProblem) -> String {
         if let allowed = problem.allowed { return "allowed is: \(allowed)" }
-        if problem.message.contains("did you mean") {
+        if problem.message.contains(text: "did you mean") {
             return "write the name that is meant, or take the line out"
         }
         if problem.message.hasPrefix("unknown") {
             return "take the line out; waypost.toml(5) has all names"
         }
-        if problem.message.contains("redefine") { return "keep one of the two lines" }
-        if problem.message.contains("end-of-file") { return CardFault.halfWritten }
-        if problem.message.contains("parsing table header") {
+        if problem.message.contains(text: "redefine") { return "keep one of the two lines" }
+        if problem.message.contains(text: "end-of-file") { return CardFault.halfWritten }
+        if problem.message.contains(text: "parsing table header") {
             return "write the name of a section as: [upload]"
         }
         if problem.message.hasPrefix("no valid TOML") {

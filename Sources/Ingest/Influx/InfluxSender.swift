@@ -118,7 +118,7 @@ struct InfluxSender: Sendable {
 
     private static func isAboutPoints(_ text: String) -> Bool {
         ["partial write", "field type", "unable to parse", "line protocol"].contains {
-            text.contains($0)
+            text.contains(text: $0)
         }
     }
 }

@@ -41,7 +41,7 @@ package enum BucketURL {
     package static func problem(_ text: String, _ names: SettingNames = SettingNames()) -> String? {
         if text.contains("@") { return "names a user: keys belong in \(names.keys)" }
         if text.contains("?") { return "has a ?query, which no bucket has" }
-        guard let host = text.firstRange(of: "://") else { return nil }
+        guard let host = text.firstRange(ofPart: "://") else { return nil }
         let path = text[host.upperBound...].drop { $0 != "/" }
         let plain = path.utf8.allSatisfy { byte in
             byte.isLetter || byte.isDigit || "-._~/".utf8.contains(byte)

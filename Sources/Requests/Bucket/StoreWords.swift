@@ -1,4 +1,5 @@
 // The error of a store, in its own words.
+internal import Host
 
 /// The error of a store: `<Error><Code>…</Code><Message>…</Message></Error>`.
 package struct StoreWords {
@@ -81,8 +82,8 @@ package struct StoreWords {
 
     /// The text between two tags, one line of at most 200 printable characters.
     private static func element(_ name: String, in body: String) -> String {
-        guard let start = body.firstRange(of: "<\(name)>"),
-            let end = body[start.upperBound...].firstRange(of: "</\(name)>")
+        guard let start = body.firstRange(ofPart: "<\(name)>"),
+            let end = body[start.upperBound...].firstRange(ofPart: "</\(name)>")
         else { return "" }
         let scalars = body[start.upperBound..<end.lowerBound].unicodeScalars
         return String(String.UnicodeScalarView(scalars.filter { $0.value >= 32 }.prefix(200)))

@@ -3,4 +3,5 @@ extension FuzzTarget {
     static let all =
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
         + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + IngestTargets.all
+        + JSONTargets.all
 }

@@ -66,9 +66,9 @@ enum AnswerTargets {
         precondition(whole.rejected >= 0 && whole.duplicates >= 0)
         // JSONDecoder takes other encodings than UTF-8, too, and looks at no number that nobody asks for.
         guard !input.contains(0) else { return }
-        let isJSON = (try? JSONInput.decode(AnyJSON.self, from: input)) != nil
+        let isJSON = FoundationJSON.decode(AnyJSON.self, from: input) != nil
         precondition(whole.form != .json || isJSON)
-        guard let strict = try? JSONInput.decode(StrictJSON.self, from: input) else { return }
+        guard let strict = FoundationJSON.decode(StrictJSON.self, from: input) else { return }
         precondition(whole.form == .json)
         precondition((whole.rejected > 0) == (strict.count("rejected") > 0))
         precondition((whole.duplicates > 0) == (strict.count("duplicates") > 0))

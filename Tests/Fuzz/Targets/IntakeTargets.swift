@@ -21,7 +21,7 @@ enum IntakeTargets {
             precondition(read?.members == line.members && read?.stream == line.stream)
             let object = Array("{".utf8) + line.members + Array("}".utf8)
             precondition((try? IntakeLine.members(of: object)) == line.members)
-            precondition((try? JSONInput.decode(Anything.self, from: object)) != nil)
+            precondition(FoundationJSON.decode(Anything.self, from: object) != nil)
         } catch {
             precondition(error.answer.count < 2000 && error.answer.allSatisfy { $0 >= 0x20 })
         }

@@ -6,7 +6,7 @@ struct AnyJSON: Decodable {
 }
 
 /// A value with everything in it decoded, each number too.
-indirect enum StrictJSON: Decodable {
+indirect enum StrictJSON: Decodable, Equatable {
     case number(Double)
     case list([StrictJSON])
     case object([String: StrictJSON])
