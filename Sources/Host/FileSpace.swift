@@ -7,7 +7,13 @@ package enum FileSpace {
     package static func free(_ path: String) -> Int64? {
         var figures = statvfs()
         guard statvfs(path, &figures) == 0 else { return nil }
-        return Int64(figures.f_bavail) * Int64(figures.f_frsize)
+        return bytes(blocks: UInt64(figures.f_bavail), of: UInt64(figures.f_frsize))
+    }
+
+    /// At most an exbibyte: some file systems have no limit, and say so by numbers whose product nothing holds.
+    static func bytes(blocks: UInt64, of size: UInt64) -> Int64 {
+        let (bytes, isBeyond) = blocks.multipliedReportingOverflow(by: size)
+        return Int64(min(isBeyond ? .max : bytes, 1 << 60))
     }
 
     /// Bytes of a file, 0 without one.

@@ -2,6 +2,7 @@
 internal import CLinux
 import Foundation
 import Glibc
+import Host
 
 /// The tokens that devices may use.
 package struct TokenList: Sendable {
@@ -43,19 +44,12 @@ package struct TokenList: Sendable {
             + line[token.endIndex...]
     }
 
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-    }
-
     /// The digest that a word is; nil where it is a token itself.
     private static func digest(_ word: Substring) -> [UInt8]? {
-        let digits = word.dropFirst(mark.count).utf8.map {
-            Character(Unicode.Scalar($0)).hexDigitValue
-        }
-        guard word.hasPrefix(mark), digits.count == 64, !digits.contains(nil) else { return nil }
-        return stride(from: 0, to: 64, by: 2).map {
-            UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0))
-        }
+        guard word.hasPrefix(mark), let digest = bytes(hex: word.dropFirst(mark.count)),
+            digest.count == 32
+        else { return nil }
+        return digest
     }
 
     private static func parse(_ lines: [String]) -> KnownTokens {

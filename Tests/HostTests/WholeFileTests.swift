@@ -16,6 +16,13 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (1000, 4096, 4_096_000), (UInt64.max, 4096, 1 << 60), (UInt64.max / 2, 1, 1 << 60),
+    ])
+    func fileSystemWithoutALimit_hasMuchRoom(_ blocks: UInt64, _ size: UInt64, _ bytes: Int64) {
+        #expect(FileSpace.bytes(blocks: blocks, of: size) == bytes)
+    }
+
     @Test func missingFile_namesCallAndFile() {
         #expect(throws: SystemError("open", on: "/nowhere/at/all", code: ENOENT)) {
             try Descriptor(opening: "/nowhere/at/all", O_RDONLY).sync("")

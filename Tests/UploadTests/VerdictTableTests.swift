@@ -145,7 +145,7 @@ struct SentBatch {
             isFaulty.update { $0 = false }
             #expect(try bench.sync())
             let tries = try bench.server.requests.map(SentBatch.init).filter { $0.key == key }
-            #expect(tries.count == 2)
+            #expect(tries.count >= 2)
             #expect(tries.allSatisfy { $0.body == batch.body })
             #expect(bench.figures?.uploaded == Self.count)
             #expect(bench.board.state.value?.phase == .idle)

@@ -85,7 +85,7 @@ package struct CardEnrolment {
 
     private func problem(_ what: String, _ code: ErrorCode?) -> CardProblem {
         // Certificates are good from a date on: without a clock they are not yet.
-        let isDated = clock.wall().milliseconds > Self.release
+        let isDated = clock.wall() > .release
         let remedy =
             switch code {
             case .tokenRefused: "ask whoever runs the server for another one, or for its address"
@@ -96,7 +96,4 @@ package struct CardEnrolment {
             }
         return CardProblem(file: "", what, remedy)
     }
-
-    /// 2026-01-01: no clock that is right shows an earlier date.
-    private static let release: Int64 = 1_767_225_600_000
 }
