@@ -1,5 +1,5 @@
-// How everything that this program writes as JSON is written: without Foundation, whose encoder alone would be a
-// fifth of the program.
+// How everything that this program writes as JSON is written: without Foundation, which would make the program a
+// quarter larger.
 
 /// One line of JSON, its keys in snake case and in order.
 ///
