@@ -222,10 +222,31 @@ import Upload
         ("3,9,9,-;FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain", "warn"),
         ("6,9,9,-;usb 1-1.3: new full-speed USB device number 4", "ok"),
         ("2,9,9,-;EXT4-fs error (device loop0): ext4_lookup:1789: inode #20", "ok"),
+        // A stick that somebody brought.
+        ("3,9,9,-;I/O error, dev sda, sector 0 op 0x0:(READ) flags 0x80700", "ok"),
+        ("3,9,9,-;FAT-fs (sda1): error, invalid access to FAT (entry 0x0c)", "ok"),
+        ("3,9,9,-;Buffer I/O error on dev mmcblk0p4, logical block 7", "warn"),
     ])
     func card_isJudgedByTheKernelsLog(line: String, state: String) throws {
         let board = Board()
         try board.put("/dev/kmsg", Self.healthyLog + line + "\n")
+        try board.put(
+            "/proc/self/mounts",
+            "/dev/mmcblk0p2 / ext4 ro 0 0\n/dev/sda1 /run/waypost-stick vfat rw 0 0\n"
+        )
+        #expect(CardCheck(input: board.input).findings.map(\.state.rawValue) == [state])
+    }
+
+    @Test(arguments: [
+        ("/dev/sda2 / ext4 rw 0 0", "warn"), ("/dev/nvme0n1p2 / ext4 rw 0 0", "ok"),
+        ("/dev/mmcblk0p2 / ext4 rw 0 0\n/dev/sda1 /var/lib ext4 rw 0 0", "warn"),
+        // Where nothing says what the root is on, each disk may be it.
+        ("overlay / overlay rw 0 0", "warn"),
+    ])
+    func diskThatTheSystemIsOn_isTheCard(mounts: String, state: String) throws {
+        let board = Board()
+        try board.put("/dev/kmsg", Self.healthyLog + "3,9,9,-;I/O error, dev sda, sector 8\n")
+        try board.put("/proc/self/mounts", mounts + "\n")
         #expect(CardCheck(input: board.input).findings.map(\.state.rawValue) == [state])
     }
 

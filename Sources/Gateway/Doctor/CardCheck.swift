@@ -29,13 +29,13 @@ struct CardCheck {
         guard let log = kernelLog else {
             return [.ok("card", "nothing is read-only; only root may read the kernel's log")]
         }
+        let own = ownDisks
         let errors = log.filter { line in Self.marks.contains { line.contains(text: $0) } }
             .filter {
                 !$0.contains(text: "FAT-fs (") || $0.contains(text: "error")
                     || $0.contains(text: "corrupt")
             }
-            // An image that somebody looks into is a file, and no card.
-            .filter { !$0.contains(text: " loop") }
+            .filter { !Self.isAboutAnother($0, than: own) }
         guard let last = errors.last else {
             return [.ok("card", "no errors in the kernel's log since the boot")]
         }
@@ -55,11 +55,48 @@ struct CardCheck {
         }
     }
 
-    private func table(_ path: String) -> [(folder: String, options: [Substring])] {
+    private func table(
+        _ path: String
+    ) -> [(device: Substring, folder: String, options: [Substring])] {
         mountTable(files.text(path, limit: 1 << 18) ?? "").compactMap { words in
             guard words.count > 3, words[1].hasPrefix("/") else { return nil }
-            return (String(words[1]), words[3].split(separator: ","))
+            return (words[0], String(words[1]), words[3].split(separator: ","))
         }
+    }
+
+    /// Whether a message names a disk on which nothing of the system is: a stick, or an image that somebody looks into.
+    private static func isAboutAnother(_ message: Substring, than own: Set<String>) -> Bool {
+        let words = message.split { !$0.isASCII || !($0.isLetter || $0.isNumber) }
+        guard let named = words.lazy.compactMap(disk).first else { return false }
+        return own.isEmpty ? named.hasPrefix("loop") : !own.contains(named)
+    }
+
+    /// The disks with the folders of fstab(5), with the root and with what is collected.
+    private var ownDisks: Set<String> {
+        let folders = table("/etc/fstab").map(\.folder) + ["/", "/data"]
+        let state = input.configuration.stateDirectory + "/"
+        let mounted = table("/proc/self/mounts").filter { entry in
+            folders.contains(entry.folder) || state.hasPrefix(entry.folder + "/")
+        }
+        return Set(
+            mounted.compactMap { entry in
+                guard entry.device.hasPrefix("/dev/") else { return nil }
+                return Self.disk(entry.device.dropFirst(5))
+            }
+        )
+    }
+
+    /// The disk that a name of the kernel is, or is a part of: `mmcblk0` of `mmcblk0p2`, `sda` of `sda1`.
+    private static func disk(_ name: Substring) -> String? {
+        for kind in ["mmcblk", "nvme", "loop"] where name.hasPrefix(kind) {
+            let rest = name.dropFirst(kind.count).prefix { $0 != "p" }
+            return rest.first?.isNumber == true ? kind + rest : nil
+        }
+        let letters = name.prefix { $0.isLowercase }
+        guard (3...4).contains(letters.count), letters.hasPrefix("sd") || letters.hasPrefix("vd"),
+            name[letters.endIndex...].allSatisfy(\.isNumber)
+        else { return nil }
+        return String(letters)
     }
 
     /// Messages of the kernel since the boot, as far as it remembers; nil where they cannot be read.
