@@ -26,7 +26,11 @@ enum UnenteredLosses {
     ///
     /// `remove` the file once they are in the ledger.
     static func found(in directory: String, bootID: String, _ streams: StreamList) -> [Loss] {
-        read(directory, bootID).compactMap { line in
+        losses(read(directory, bootID), streams)
+    }
+
+    private static func losses(_ lines: [String], _ streams: StreamList) -> [Loss] {
+        lines.compactMap { line in
             let parts = line.split(separator: " ")
             let numbers = parts.map { Int64($0) ?? -1 }
             guard parts.count == 7, let kind = LossKind(rawValue: String(parts[1])),
@@ -42,6 +46,12 @@ enum UnenteredLosses {
     // MARK: While the writer hangs, or the disk refuses
 
     private static let inFlightName = "records-in-flight"
+
+    struct InFlight {
+        var records: RecordsInFlight
+        var from: Stamp
+        var to: Stamp
+    }
 
     /// A line a stream: its number, the newest that was committed, how many came since, both clocks of from and to.
     static func keep(
@@ -65,18 +75,52 @@ enum UnenteredLosses {
         in directory: String,
         bootID: String,
         _ streams: StreamList
-    ) -> [(records: RecordsInFlight, from: Stamp, to: Stamp)] {
-        read(directory, bootID, inFlightName).compactMap { line in
+    ) -> [InFlight] {
+        inFlight(read(directory, bootID, inFlightName), streams)
+    }
+
+    private static func inFlight(_ lines: [String], _ streams: StreamList) -> [InFlight] {
+        lines.compactMap { line in
             let numbers = line.split(separator: " ").compactMap { Int64($0) }
             guard numbers.count == 7, let number = Int(exactly: numbers[0]),
                 let stream = streams[number: number]?.stream, numbers[2] > 0
             else { return nil }
             let records = RecordsInFlight(stream: stream, after: numbers[1], count: numbers[2])
-            return (records, stamp(numbers[3...4]), stamp(numbers[5...6]))
+            let (from, to) = (stamp(numbers[3...4]), stamp(numbers[5...6]))
+            return InFlight(records: records, from: from, to: to)
         }
     }
 
     static func removeInFlight(in directory: String) { unlink("\(directory)/\(inFlightName)") }
+
+    // MARK: Over a start of the board
+
+    /// What a gateway of another boot left behind.
+    struct LeftBehind {
+        var path: String
+        var bootID: String
+        var losses: [Loss] = []
+        var inFlight: [InFlight] = []
+    }
+
+    /// Files of other boots, `losses-not-entered.BOOT` and `records-in-flight.BOOT`.
+    ///
+    /// The runtime directory ends with its boot: on a card, waypost-keep takes them over (deploy/card).
+    static func ofOtherBoots(in directory: String, _ streams: StreamList) -> [LeftBehind] {
+        names(inFolder: directory).sorted().compactMap { file in
+            let path = "\(directory)/\(file)"
+            let lines = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
+            guard let bootID = lines.first else { return nil }
+            var left = LeftBehind(path: path, bootID: bootID)
+            switch file {
+            case "\(fileName).\(bootID)": left.losses = losses(Array(lines.dropFirst()), streams)
+            case "\(inFlightName).\(bootID)":
+                left.inFlight = inFlight(Array(lines.dropFirst()), streams)
+            default: return nil
+            }
+            return left
+        }
+    }
 
     private static func stamp(_ numbers: ArraySlice<Int64>) -> Stamp {
         let (boot, wall) = (numbers.first ?? 0, numbers.last ?? 0)

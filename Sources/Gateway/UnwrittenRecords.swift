@@ -1,4 +1,5 @@
 // What would end with the program while the disk takes nothing: kept for the next start, which enters it.
+internal import Glibc
 internal import Host
 internal import Queue
 internal import Streams
@@ -22,14 +23,28 @@ struct UnwrittenRecords: Sendable {
 
     /// Enters what the run before this one could not write.
     func enter() {
+        enterOfOtherBoots()
         let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
         let inFlight = UnenteredLosses.inFlight(in: directory, bootID: bootID, queue.streams)
         guard !found.isEmpty || !inFlight.isEmpty else { return }
         for loss in found { queue.note(loss) }
-        for lost in inFlight { queue.note(lost: lost.records, from: lost.from, to: lost.to) }
+        for loss in inFlight.compactMap(lost) { queue.note(loss) }
         // Where the disk still refuses they go on waiting there, and in memory.
         let isEntered = (try? queue.flushed()) != nil
         keep(isEntered ? [] : queue.newLosses)
+    }
+
+    /// Where the disk still refuses, the next start tries again.
+    private func enterOfOtherBoots() {
+        for left in UnenteredLosses.ofOtherBoots(in: directory, queue.streams) {
+            let losses = left.losses + left.inFlight.compactMap(lost)
+            guard (try? queue.enter(losses, ofBoot: left.bootID)) != nil else { return }
+            unlink(left.path)
+        }
+    }
+
+    private func lost(_ left: UnenteredLosses.InFlight) -> Loss? {
+        queue.lost(of: left.records, from: left.from, to: left.to)
     }
 
     /// At each health tick: while the writer hangs or the disk refuses, a crash may come.

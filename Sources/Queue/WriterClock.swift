@@ -50,6 +50,13 @@ extension Writer {
     /// The newest moment of this boot whose right wall time is known.
     package func clockAnchor() -> ClockMap.Anchor? { clockMap.anchor(of: boot) }
 
+    /// The row of a boot; one that there is none of, nor a moment, where this database does not know it.
+    func boot(named id: String) throws -> Int64 {
+        let rows = try connection.prepare("SELECT id FROM boots WHERE boot_id=?")
+        try rows.bind(id, at: 1)
+        return try rows.step() ? rows.required(0) : 0
+    }
+
     /// Forgets boots that no record and no loss refers to any more, and what was noted long before the oldest.
     ///
     /// Rows and boots ascend together, so the first row of each table tells the oldest boot it needs.

@@ -20,7 +20,7 @@ class KeepTests(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for name in ("data/log", "run", "proc"):
+        for name in ("data/log", "run/waypost", "proc", "boot/firmware"):
             (self.folder / name).mkdir(parents=True)
         self.mount("rw")
         self.warnings = self.folder / "data/log/warnings"
@@ -29,13 +29,13 @@ class KeepTests(unittest.TestCase):
         (self.folder / "proc/mounts").write_text(f"none / ext4 ro,noatime 0 0\n/dev/mmcblk0p4 /data ext4 {options},noatime 0 0\n")
         (self.folder / "proc/uptime").write_text(f"{uptime}.05 100.00\n")
 
-    def keep(self, journal, commands=""):
+    def keep(self, journal, commands="", when=""):
         """The exit status, with this journal since the boot."""
         (self.folder / "journal").write_text(journal)
         script = SCRIPT.read_text()
-        for name in ("data", "run", "proc"):
+        for name in ("data", "run", "proc", "boot"):
             script = script.replace(f"/{name}/", f"{self.folder}/{name}/")
-        return subprocess.run(["dash", "-c", JOURNAL + commands + script], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
+        return subprocess.run(["dash", "-c", JOURNAL + commands + script, "keep", *when.split()], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
                               stderr=subprocess.DEVNULL).returncode
 
     def test_data_partition_that_became_read_only_is_checked_by_a_start_each_hour(self):
@@ -45,6 +45,28 @@ class KeepTests(unittest.TestCase):
             self.mount(options, uptime)
             self.keep("a\n", script)
             self.assertEqual(started.exists(), is_started)
+
+    def test_losses_that_the_data_partition_did_not_take_go_over_the_start(self):
+        run, card = self.folder / "run/waypost", self.folder / "boot/firmware/waypost-lost"
+        losses = {"losses-not-entered": "b\n1 dropped 2\n", "records-in-flight": "b\n1 0 3\n", "losses-not-entered.a": "a\n1 dropped 7\n"}
+        for name, text in losses.items():
+            (run / name).write_text(text)
+        (run / "status.json").write_text("{}")
+        self.assertEqual(self.keep("", when="last"), 0)
+        self.assertFalse(card.exists())
+        self.mount("ro")
+        self.assertEqual(self.keep("", when="last"), 0)
+        for file in run.iterdir():
+            file.unlink()
+        run.rmdir()
+        self.mount("rw")
+        for _ in range(2):
+            self.assertEqual(self.keep("", when="first"), 0)
+            self.assertFalse(card.exists())
+            taken = {file.name: file.read_text() for file in run.iterdir()}
+            self.assertEqual(taken, {
+                "losses-not-entered.b": "b\n1 dropped 2\n", "records-in-flight.b": "b\n1 0 3\n",
+                "losses-not-entered.a": "a\n1 dropped 7\n"})
 
     def test_each_warning_is_kept_once(self):
         self.assertEqual(self.keep("a\n"), 0)

@@ -35,6 +35,55 @@ import Testing
         #expect(try queue.integer(lost, Int64(Stream.events.number)) == 1)
     }
 
+    /// The disk refused until the board was started anew: what was lost is dated by the boot that lost it.
+    @Test func lossesOfABootBefore_areDatedByThatBoot() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 9_000_000_000),
+                wall: WallTime(milliseconds: 1_900_000_000_000)
+            )
+        )
+        let (first, second) = (WallTime(milliseconds: 1_800_000_000_000), clock.wall())
+        func queue(_ boot: String, anchoredAt wall: WallTime) throws -> Queue {
+            var settings = QueueSettings(path: folder.path + "/q", bootID: boot, appVersion: "t")
+            settings.isTurnedByHand = true
+            let queue = try Queue(settings: settings)
+            let stamp = Stamp(boot: BootInstant(nanoseconds: 5_000_000_000), wall: wall)
+            queue.accept(Event(.started, source: "gateway", stamp: stamp))
+            try queue.perform { try $0.noteClock(stamp, synced: true) }
+            return queue
+        }
+        _ = try queue("before", anchoredAt: first).close()
+        let after = try queue("after", anchoredAt: second)
+        // That boot's clock stood at 1970 when it lost them, 1 s before and 3 s behind the moment that is known.
+        let number = Stream.events.number
+        for (name, line) in [
+            ("losses-not-entered", "\(number) dropped 2 4000000000 7 4000000000 7"),
+            ("records-in-flight", "\(number) 1 5 6000000000 7 8000000000 7"),
+            ("records-in-flight.new", "\(number) 1 90 6000000000 7 8000000000 7"),
+        ] {
+            let file = name.hasSuffix(".new") ? name : name + ".before"
+            let path = "\(folder.path)/\(file)"
+            try "before\n\(line)\n".write(toFile: path, atomically: true, encoding: .utf8)
+        }
+        let unwritten = UnwrittenRecords(
+            after,
+            clock: clock,
+            directory: folder.path,
+            bootID: "after"
+        )
+        unwritten.enter()
+        unwritten.enter()
+        let entry = try #require(try after.flushed().losses().first { $0.kind == .dropped })
+        // The first event of the second boot is number 2: one of the five landed, as far as numbers tell.
+        #expect(entry.records == 6)
+        #expect(entry.from == first + .seconds(-1))
+        #expect(entry.to == first + .seconds(3))
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(left.filter { $0.contains("before") }.isEmpty)
+    }
+
     /// The disk is slow, and does not hang: the writer has been heard of just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()

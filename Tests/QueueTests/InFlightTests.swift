@@ -43,11 +43,11 @@ import Testing
         // Of seven after the fifth three were committed all the same; of two after the sixth both were.
         for (after, count): (Int64, Int64) in [(5, 7), (6, 2)] {
             let records = RecordsInFlight(stream: .beacons, after: after, count: count)
-            queue.note(lost: records, from: stamp, to: stamp)
+            _ = queue.lost(of: records, from: stamp, to: stamp).map(queue.note)
         }
         // Its numbers do not reach the twentieth: another database has been taken since, and nobody knows.
         let others = RecordsInFlight(stream: .beacons, after: 20, count: 7)
-        queue.note(lost: others, from: stamp, to: stamp)
+        _ = queue.lost(of: others, from: stamp, to: stamp).map(queue.note)
         #expect(try lost(queue) == [.beacons: 4])
         queue.close()
     }
