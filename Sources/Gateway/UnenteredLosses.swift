@@ -107,19 +107,23 @@ enum UnenteredLosses {
     ///
     /// The runtime directory ends with its boot: on a card, waypost-keep takes them over (deploy/card).
     static func ofOtherBoots(in directory: String, _ streams: StreamList) -> [LeftBehind] {
-        names(inFolder: directory).sorted().compactMap { file in
-            let path = "\(directory)/\(file)"
-            let lines = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
-            guard let bootID = lines.first else { return nil }
-            var left = LeftBehind(path: path, bootID: bootID)
-            switch file {
-            case "\(fileName).\(bootID)": left.losses = losses(Array(lines.dropFirst()), streams)
-            case "\(inFlightName).\(bootID)":
-                left.inFlight = inFlight(Array(lines.dropFirst()), streams)
-            default: return nil
-            }
-            return left
+        names(inFolder: directory).sorted().compactMap { leftBehind(directory, $0, streams) }
+    }
+
+    private static func leftBehind(
+        _ directory: String,
+        _ file: String,
+        _ streams: StreamList
+    ) -> LeftBehind? {
+        let path = "\(directory)/\(file)"
+        let lines = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
+        guard let bootID = lines.first else { return nil }
+        let rest = Array(lines.dropFirst())
+        if file == "\(fileName).\(bootID)" {
+            return LeftBehind(path: path, bootID: bootID, losses: losses(rest, streams))
         }
+        guard file == "\(inFlightName).\(bootID)" else { return nil }
+        return LeftBehind(path: path, bootID: bootID, inFlight: inFlight(rest, streams))
     }
 
     private static func stamp(_ numbers: ArraySlice<Int64>) -> Stamp {

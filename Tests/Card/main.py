@@ -25,7 +25,7 @@ from server import Receiver as Server
 
 USER = "anna"
 CARD_SIZE = 8 << 30
-LOCATION, AUDIO, BEACONS = 1, 2, 3
+LOCATION, AUDIO, BEACONS, EVENTS = 1, 2, 3, 4
 # A boot takes a minute or two; a PC that does other things at the same time must not fail it.
 BOOT_LIMIT, DATA_LIMIT = 1200, 900
 # What a console has between the words.
@@ -105,6 +105,11 @@ class Bench:
 
     def received(self):
         return records.received(self.server.data)
+
+    def lost(self):
+        """What events tell of records that no disk took."""
+        details = [event["detail"] for event in self.received().get(EVENTS, []) if event.get("detail")]
+        return [detail for detail in details if detail.get("kind") == "dropped"]
 
     def delivers(self):
         """Waits until all three sources arrive and `status` is healthy."""
@@ -205,7 +210,25 @@ def whole_run(bench, cuts):
     same_id, _ = records.twice(places)
     holes = rows[-1] - len(set(rows))
     bench.say(f"{len(places)} places arrived, {same_id} twice, {holes} missing; the same device as before")
+    survives_read_only(bench)
     return good and not same_id and not holes
+
+
+def survives_read_only(bench):
+    """An error makes the data partition read-only: what is lost then is told by the next start, which repairs it."""
+    options = "findmnt -no OPTIONS /data | cut -d, -f1"
+    bench.say("an error of the card")
+    bench.shell.run("echo 1 | sudo tee /sys/fs/ext4/mmcblk0p4/trigger_fs_error >/dev/null")
+    bench.wait("/data read-only", lambda: bench.shell.run(options).strip() == "ro", 60)
+    bench.wait("a note of what is lost", lambda: bench.shell.run(
+        "ls /run/waypost | grep -E '^(losses-not-entered|records-in-flight)'", check=False).stdout, DATA_LIMIT)
+    # The script would do it after an hour.
+    bench.shell.run("sudo systemctl poweroff", check=False)
+    bench.wait("the end", lambda: not bench.board.is_running, BOOT_LIMIT)
+    bench.boot()
+    bench.wait("the event of the losses", bench.lost, DATA_LIMIT)
+    told = ", ".join(f"{lost['records']} of {lost['stream']} ({lost['from']} to {lost['to']})" for lost in bench.lost())
+    bench.say(f"/data is {bench.shell.run(options).strip()} again; told as lost: {told}")
 
 
 def raspi(arguments, folder):
