@@ -148,6 +148,11 @@ package struct CardImport {
             outcome.imported = fresh.values.map(\.name).sorted()
         }
         let left = try overwrite(card, fresh, isImported: errors.isEmpty)
+        if medium == .card {
+            try journal.noteLeft(
+                card.contents.filter { _, content in left.contains { $0.file == content.name } }
+            )
+        }
         let told = errors + notes + left
         let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
         outcome.problems = try report.tell(
@@ -162,6 +167,7 @@ package struct CardImport {
     private func fresh(_ card: CardFolder, _ journal: ImportJournal) -> [CardFile: CardContent] {
         let seen = journal.seen
         return card.contents.filter { file, content in
+            if medium == .card, journal.isLeft(file, content) { return false }
             guard medium == .stick, file == .configuration else {
                 return seen[file.rawValue] != content.digest || !places.has(file)
             }

@@ -50,11 +50,38 @@ struct ImportJournal {
             try files.write("\(gathering)/\(file.rawValue)", content.text, mode: 0o600)
             if noting(file) { seen[file.rawValue] = content.digest }
         }
-        let lines = seen.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }
-        try files.write("\(gathering)/\(Self.seenName)", lines.joined(), mode: 0o600)
+        try files.write("\(gathering)/\(Self.seenName)", Self.text(seen), mode: 0o600)
         try files.sync(gathering)
         try files.rename(gathering, to: pending)
     }
+
+    private static func text(_ seen: [String: String]) -> String {
+        seen.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+    }
+
+    // MARK: What stays on a card
+
+    private static let left = "left:"
+
+    /// Secrets that the device has and could not overwrite on the card.
+    func noteLeft(_ contents: [CardFile: CardContent]) throws {
+        let before = seen
+        var seen = before.filter { !$0.key.hasPrefix(Self.left) }
+        for (file, content) in contents { seen[Self.left + file.rawValue] = content.digest }
+        guard seen != before else { return }
+        try files.replace("\(places.journal)/\(Self.seenName)", Self.text(seen), mode: 0o600)
+    }
+
+    /// Whether a secret of a card is one that was left there: what a stick has brought since is newer.
+    ///
+    /// Without any secret of its own the device takes it again.
+    func isLeft(_ file: CardFile, _ content: CardContent) -> Bool {
+        // A code takes the token away, and waits for another one.
+        let stored = file == .token ? CardFile.code : file
+        return seen[Self.left + file.rawValue] == content.digest && places.has(stored)
+    }
+
+    // MARK: Into force
 
     /// Puts what was committed into its places; does nothing where nothing was.
     func finish() throws {

@@ -145,6 +145,35 @@ import Upload
         #expect(device.text("card/Waypost.Token.TXT")?.contains("device-token-1") == false)
     }
 
+    /// Its token stays there: that is nothing new at the next boot, whatever a stick brought since.
+    @Test(arguments: ["waypost.token", "waypost.code"])
+    func cardThatTakesNoWrites_undoesNoStick(_ secret: String) throws {
+        let device = try Device(card: "good-notepad")
+        var files = StepFiles()
+        let card = device.card
+        files.onOpen = { path in
+            if path.hasPrefix(card) { throw SystemError("open", on: path, code: EROFS) }
+        }
+        try device.start(.card, from: nil, files)
+        let stick = TemporaryFolder("waypost")
+        try stick.write(Self.configuration("stick"), to: "waypost/waypost.toml")
+        try stick.write("of-the-stick\n", to: "waypost/\(secret)")
+        #expect(try device.start(.stick, from: stick.path).imported.count == 2)
+        let (state, code) = (device.state, device.text("etc/import/waypost.code"))
+        #expect([state[1], code].contains { $0?.hasPrefix("of-the-stick") == true })
+        for _ in 0..<2 {
+            #expect(try device.start(.card, from: nil, files).imported == [])
+            #expect(device.state == state && device.text("etc/import/waypost.code") == code)
+        }
+        // Once it is overwritten there, the same token is what a person put on the card again.
+        try device.start()
+        #expect(device.state == state && device.text("etc/import/waypost.code") == code)
+        try device.put(Self.configuration("card"), "WAYPOST.TOML.txt")
+        try device.put("device-token-1\n", "Waypost.Token.TXT")
+        #expect(try device.start().imported.count == 2)
+        #expect(device.state[1]?.hasPrefix("device-token-1\n") == true)
+    }
+
     /// A card without its data partition, for once: what would be taken into memory is there at the next boot, too.
     @Test func deviceThatKeepsNothing_takesNothing() throws {
         let device = try Device(card: "good-notepad")
