@@ -224,6 +224,26 @@ private final class Machine: Sendable {
         #expect(eventually { running.collector.sightings.count == 1 })
     }
 
+    /// What comes of the same beacon first is whole: it must not be read behind what was begun.
+    @Test func reportThatTheControllerLeavesHalf_isNoPartOfTheNext() throws {
+        let machine = try Machine(.h4)
+        let running = try run(machine)
+        defer { end(running, machine) }
+        let half = Array(Sample.ruuvi.prefix(9))
+        machine.current?.say(Event.extended(Event.extendedReport(half, from: 1, status: 1)))
+        machine.current?.say(report)
+        #expect(eventually { running.collector.sightings.count == 1 })
+        machine.current?.end()
+        let opened = machine.opened.count
+        #expect(eventually { machine.opened.count > opened })
+        #expect(eventually { running.board.loadedDetail == "passive scan, legacy" })
+        machine.current?.say(Event.extended(Event.extendedReport(Sample.ruuvi, from: 1)))
+        #expect(eventually { running.collector.sightings.count == 2 })
+        running.stop()
+        #expect(running.collector.sightings.last?.telemetry.byKey["temperature_c"] == 2430)
+        #expect(running.losses.records == 1)
+    }
+
     @Test func adapterSwitchedOff_isSaid_andItIsOpenedAgain() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)

@@ -138,6 +138,12 @@ struct ReportParser {
         fragments[key] = gathered
     }
 
+    /// Gives up what has begun, as lost: its ends would have come over a link that is no more; how many there were.
+    mutating func giveUpAll() -> Int {
+        defer { fragments.removeAll() }
+        return fragments.values.count { !$0.isGivenUp }
+    }
+
     private mutating func giveUpOld() {
         for (key, gathered) in fragments where now - gathered.begunAt >= Self.fragmentAge {
             fragments[key] = nil

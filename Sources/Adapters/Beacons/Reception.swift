@@ -70,8 +70,12 @@ struct Reception {
         }
     }
 
-    /// A new link counts from zero.
-    mutating func begin() { linkLosses = 0 }
+    /// A new link counts from zero, and ends no report that another one has begun.
+    mutating func begin() {
+        linkLosses = 0
+        let begun = parser.giveUpAll()
+        if begun > 0 { miss(begun, at: clock.stamp()) }
+    }
 
     /// Tells board and ledger what is owed, at most once a second.
     mutating func update(_ link: (any HCILink)?, _ now: BootInstant) {
