@@ -109,6 +109,27 @@ import Testing
         try expectIndexed(receiver, records: 3000)
     }
 
+    /// As `index rebuild` leaves it that was killed; one that is under way is not helped.
+    @Test func indexThatIsLeftHalfRead_isReadToItsEnd_withTheNextBatch() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a", "b"]) == 200)
+        #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
+        try expectIndexed(receiver, records: 3)
+        let tables = ["files", "latest", "events", "states", "slots"]
+        let emptied = tables.map { "DELETE FROM \($0); " }.joined()
+        try change(receiver, emptied + "PRAGMA application_id=1")
+        let whole = "PRAGMA application_id", name = ".receiver-index.sqlite"
+        try RebuildLock.hold(in: receiver.folder) { () throws -> Void in
+            #expect(try receiver.send(device: "d2", ids: ["d"]) == 200)
+            let files = "SELECT device, records FROM files"
+            #expect(try eventually { try receiver.sql(files, in: name) == "[('d2', 2)]\n" })
+            #expect(try receiver.sql(whole, in: name) == "[(1,)]\n")
+        }
+        #expect(try receiver.send(device: "d2", ids: ["e"]) == 200)
+        try expectIndexed(receiver, records: 5)
+        #expect(try eventually { try receiver.sql(whole, in: name) == "[(0,)]\n" })
+    }
+
     @Test func fileThatIsMovedAway_keepsItsRows_andOneInItsPlaceIsReadFromItsBeginning() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a", "b"]) == 200)

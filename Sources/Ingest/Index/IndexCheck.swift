@@ -23,13 +23,15 @@ package enum IndexCheck {
 
     /// Reads all files into a new index; how many of them, and their records.
     package static func rebuild(directory: String) throws -> (files: Int, records: Int64) {
-        let writer = try IndexWriter(FleetIndex.open(in: directory), directory: directory)
-        try writer.clear()
-        var files = try ArchiveFiles.all(in: directory)
-        let count = files.count
-        while !files.isEmpty { files = try writer.follow(files) }
-        try writer.noteWhole()
-        return (count, try writer.records())
+        try RebuildLock.hold(in: directory) {
+            let writer = try IndexWriter(FleetIndex.open(in: directory), directory: directory)
+            try writer.clear()
+            var files = try ArchiveFiles.all(in: directory)
+            let count = files.count
+            while !files.isEmpty { files = try writer.follow(files) }
+            try writer.noteWhole()
+            return (count, try writer.records())
+        }
     }
 
     /// Reads each file as far as the index has, and compares what comes of it; nil where there is no index.

@@ -77,7 +77,9 @@ final class IndexFollower: Sendable {
     }
 
     private func takeNotes(_ writer: IndexWriter) throws -> [ArchiveFile] {
-        if let files = grown.take() { return files }
+        // A rebuild that was killed has left it half read.
+        let isLeft = try !isBehind && !writer.isWhole() && !RebuildLock.isHeld(in: directory)
+        if let files = grown.take(), !isLeft { return files }
         catchingUp.store(true, ordering: .relaxed)
         let known = try writer.lengths()
         return try ArchiveFiles.all(in: directory).filter { known[$0.path] != $0.length }

@@ -33,6 +33,8 @@ final class IndexWriter {
 
     func clear() throws { try FleetIndex.clear(database) }
 
+    func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
+
     func noteWhole() throws { try FleetIndex.noteWhole(database) }
 
     /// Reads on in these files, as many bytes as one transaction takes; those that have more to be read.
