@@ -206,6 +206,10 @@ private final class FloodingController: Sendable {
         defer { flood.end() }
         let adapter = try RunningAdapter(settings(flood.port))
         #expect(eventually { (adapter.board.state.value?.records ?? 0) > 4 })
+        // A thread that never says a word would be taken for one that hangs.
+        adapter.life.asked()
+        let asked = SystemClock().now()
+        #expect(eventually { adapter.life.word.since > asked })
         adapter.raise()
         let isFinished = eventually { adapter.isFinished }
         #expect(isFinished)

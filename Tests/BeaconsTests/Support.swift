@@ -115,6 +115,8 @@ final class Collector: Sendable {
 
 /// An adapter on its own thread, stopped and joined by `stop`.
 final class RunningAdapter: Sendable {
+    /// What its thread says of itself.
+    var life: LifeSign { signal.life }
     let collector = Collector()
     let board = Publisher<SourceReport>()
     let adapter: BeaconAdapter

@@ -101,8 +101,9 @@ struct BeaconSession {
 
     /// Takes all events that are there.
     private mutating func hear(_ radio: any Radio) throws {
-        // A controller that never pauses must not keep a stop or the board waiting.
-        while !stop.isRaised, let event = try radio.link.receive() {
+        // A controller that never pauses must not keep a stop or the board waiting, nor make this thread one that hangs.
+        while !stop.isRaised, let event = try stop.life.during("recv", { try radio.link.receive() })
+        {
             let now = clock.now()
             if reception.take(event) {
                 retry.succeeded()
