@@ -101,10 +101,14 @@ struct BeaconSession {
 
     /// Takes all events that are there.
     private mutating func hear(_ radio: any Radio) throws {
+        var saidAt = clock.now()
         // A controller that never pauses must not keep a stop or the board waiting, nor make this thread one that hangs.
-        while !stop.isRaised, let event = try stop.life.during("recv", { try radio.link.receive() })
-        {
+        while !stop.isRaised, let event = try radio.link.receive() {
             let now = clock.now()
+            if now - saidAt >= .seconds(1) {
+                stop.life.returns()
+                saidAt = now
+            }
             if reception.take(event) {
                 retry.succeeded()
                 if recovery.heard(at: now) { reception.meter.working(detail(radio, now), now: now) }
