@@ -23,8 +23,10 @@ extension Writer {
     }
 
     /// The id of a record, as the server was told; empty where its database does not tell any more.
+    ///
+    /// What ids are made of goes with the records: to ask for one that is gone would read as damage.
     func id(_ partition: Partition, _ sequence: Int64) throws -> String {
-        guard partition.isLive else { return "" }
+        guard try capture(of: sequence, in: partition) != nil else { return "" }
         return try RecordIDs(connection, partition.stream, sequence...sequence).id(sequence)
     }
 

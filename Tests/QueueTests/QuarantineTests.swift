@@ -108,6 +108,24 @@ import Testing
         queue.close()
     }
 
+    @Test func whatGaveWayBeforeItsEventWasWritten_isNoDamage() throws {
+        let folder = TemporaryFolder()
+        var queue = try folder.queue()
+        for number in 0..<10 { queue.accept(testSighting(number)) }
+        queue.close()
+        // From here on ids are made of another start's random number.
+        queue = try folder.queue()
+        queue.accept(testSighting(10))
+        let batches = try quarantine(queue, .beacons, [10])
+        // The disk is full, so it gives way at once: before the sync that set it aside ends, and tells of it.
+        #expect(try queue.perform { try $0.evictQuarantined() })
+        try queue.perform { try $0.noteQuarantined(batches, message: "HTTP 422: bad") }
+        #expect(try figures(queue, .beacons) == [11, 1, 0, 10])
+        #expect(queue.leavings == 0)
+        try checkSum(folder, queue)
+        queue.close()
+    }
+
     @Test func dropOfSound_keepsWhatItsNeighboursNeed() throws {
         let folder = TemporaryFolder()
         let queue = try folder.queue()
