@@ -69,6 +69,29 @@ enum DatabaseFile {
         _ streams: [DeclaredStream],
         _ numbers: [String: Int]
     ) throws -> Opened {
+        let isNew = !settings.disk.exists(settings.path)
+        do {
+            return try openChecked(settings, streams, numbers)
+        } catch {
+            if isNew { dropEmpty(settings) }
+            throw error
+        }
+    }
+
+    /// A full disk takes the file of a new database, and no byte of it.
+    ///
+    /// The next try would take it for what a power cut left, and set it aside: one more each second.
+    private static func dropEmpty(_ settings: QueueSettings) {
+        let (disk, path) = (settings.disk, settings.path)
+        guard disk.size(path) == 0, !disk.exists(path + "-wal") else { return }
+        disk.remove(path)
+    }
+
+    private static func openChecked(
+        _ settings: QueueSettings,
+        _ streams: [DeclaredStream],
+        _ numbers: [String: Int]
+    ) throws -> Opened {
         let writer = try Writer(settings, user: streams, numbers: numbers)
         let check =
             settings.isTurnedByHand

@@ -1,0 +1,87 @@
+import Host
+import SimulatedDisk
+import Testing
+
+@testable import Queue
+@testable import Simulation
+@testable import Streams
+
+/// A disk without room for a new database: at the first start, or after one was set aside.
+@Suite struct FullAtStartTests {
+    private let clock = ManualClock(
+        Stamp(
+            boot: BootInstant(nanoseconds: 5_000_000_000),
+            wall: WallTime(milliseconds: 1_790_000_000_000)
+        )
+    )
+
+    private func queue(_ disk: SimulatedDisk) throws -> Queue {
+        var settings = QueueSettings(path: "/state/queue.sqlite", bootID: "boot", appVersion: "1")
+        settings.disk = DiskAdapter(disk: disk)
+        settings.clock = clock
+        settings.isTurnedByHand = true
+        settings.reserveBytes = 4096
+        return try Queue(settings: settings)
+    }
+
+    /// So many tries, one after the other.
+    private func wait(_ queue: Queue, tries: Int) {
+        for _ in 0..<tries {
+            clock.advance(by: .seconds(10))
+            queue.turn()
+        }
+    }
+
+    private func setAside(_ disk: SimulatedDisk) -> [String] {
+        disk.names(in: "/state").filter { $0.contains("corrupt") }
+    }
+
+    /// What a try leaves of a database that it could not make is no damaged one.
+    @Test(arguments: [0, 600, 1100, 3000, 20_000, 60_000])
+    func triesOfAFullDisk_leaveNoDatabasesBehind(room: Int64) throws {
+        let disk = SimulatedDisk(seed: 1)
+        disk.capacity = disk.usedBytes + room
+        let queue = try queue(disk)
+        queue.accept(Event(.sourceLost, source: "a", stamp: clock.stamp()))
+        wait(queue, tries: 5)
+        #expect(setAside(disk).isEmpty)
+        disk.capacity = nil
+        wait(queue, tries: 2)
+        try queue.flushed()
+        #expect(queue.newest(.events) == 1)
+        #expect(setAside(disk).isEmpty)
+        queue.close()
+    }
+
+    @Test func triesOfADiskThatRefuses_leaveNoDatabasesBehind() throws {
+        let disk = SimulatedDisk(seed: 1)
+        disk.fail(.syncs)
+        let queue = try queue(disk)
+        wait(queue, tries: 5)
+        disk.clearFaults()
+        queue.accept(Event(.sourceLost, source: "a", stamp: clock.stamp()))
+        wait(queue, tries: 2)
+        try queue.flushed()
+        #expect(queue.newest(.events) == 1)
+        #expect(setAside(disk).isEmpty)
+        queue.close()
+    }
+
+    @Test func damageOnAFullDisk_setsOneDatabaseAside() throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        queue.accept(Event(.sourceLost, source: "a", stamp: clock.stamp()))
+        try queue.flushed()
+        // There is room for the mark of the one that goes, and for no more.
+        disk.capacity = disk.usedBytes + 1024
+        queue.reportDamage("for the test", generation: queue.generation)
+        wait(queue, tries: 5)
+        disk.capacity = nil
+        wait(queue, tries: 2)
+        try queue.flushed()
+        while queue.turnMaintenance() {}
+        #expect(setAside(disk).count { !$0.hasSuffix("-mark") && !$0.hasSuffix("-wal") } == 1)
+        #expect(queue.pending(.events)?.database == 1)
+        queue.close()
+    }
+}
