@@ -91,7 +91,8 @@ struct Quota {
         while true {
             let now = try measure(writer)
             // As for the goal of pending records: half of the database is the most that is given.
-            let stage = now.reusableBytes < now.fileBytes / 2 ? Stage.pending : .quarantined
+            let pending = isOwnLimit ? Stage.pending : .older
+            let stage = now.reusableBytes < now.fileBytes / 2 ? pending : .quarantined
             guard now.reusableBytes < goal, try evict(writer, upTo: stage) else { break }
             freed = true
         }
@@ -106,12 +107,14 @@ struct Quota {
         case uploaded
         case quarantined
         case pending
+        /// What waits in a database that was set aside, before that: its file gives room to the disk, none to this one.
+        case older
     }
 
     /// How far down the order the room demands to go now; nil when there is enough.
     private func stageNeeded(_ room: StorageRoom) -> Stage? {
+        if room.free < pendingGoal(room) { return .older }
         if room.used > limits.file - limits.file / 50 { return .pending }
-        if room.free < pendingGoal(room) { return .pending }
         if room.free < limits.criticalFree { return .quarantined }
         return room.free < limits.warnFree ? .uploaded : nil
     }
@@ -134,8 +137,9 @@ struct Quota {
         }
         guard stage.rawValue >= Stage.quarantined.rawValue else { return false }
         var hasEvicted = try writer.evictQuarantined()
-        if !hasEvicted, stage == .pending {
-            hasEvicted = try writer.evictOlder() || writer.evictPending()
+        if !hasEvicted, stage == .older { hasEvicted = try writer.evictOlder() }
+        if !hasEvicted, stage.rawValue >= Stage.pending.rawValue {
+            hasEvicted = try writer.evictPending()
         }
         guard hasEvicted else { return false }
         try writer.commit()

@@ -11,9 +11,15 @@ import Testing
 
 @Suite struct OlderDatabaseFaultsTests {
     /// Ten sightings in a database that was set aside, of which nothing is adopted yet; turned by hand.
-    private func queue(_ folder: TemporaryFolder) throws -> Queue {
+    private func queue(
+        _ folder: TemporaryFolder,
+        limits: StorageLimits = StorageLimits(),
+        free: (@Sendable () -> Int64)? = nil
+    ) throws -> Queue {
         var settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
         settings.isTurnedByHand = true
+        settings.limits = limits
+        if let free { settings.freeSpace = { _ in free() } }
         let queue = try Queue(settings: settings)
         for number in 0..<10 { queue.accept(testSighting(number)) }
         try queue.flushed()
@@ -59,6 +65,29 @@ import Testing
         #expect(try lost(queue) == 0)
         #expect(queue.generation == 3)
         #expect(queue.statistics().first { $0.stream == .beacons }?.pending == 10)
+        queue.close()
+    }
+
+    /// The live one is as large as it may be: to give up what waits in the older one would make no room in it.
+    @Test func ownLimit_costsTheOlderOneNothing_aFullDiskDoes() throws {
+        let folder = TemporaryFolder()
+        let isFull = Mutex(false)
+        let free: @Sendable () -> Int64 = { isFull.withLock { $0 ? 0 : 1_000_000_000 } }
+        let queue = try queue(folder, limits: StorageLimits(maxSize: 4_000_000), free: free)
+        replace(queue)
+        maintain(queue)
+        for round in 0..<20 {
+            record(queue, segments: 30, bytes: 20_000, from: round * 30)
+            queue.turn()
+        }
+        #expect(try queue.losses().map(\.stream) == [.audio])
+        #expect(queue.pending(.beacons)?.database == 1)
+        isFull.withLock { $0 = true }
+        for _ in 0..<20 {
+            queue.checkStorage()
+            queue.turn()
+        }
+        #expect(try lost(queue) == 10)
         queue.close()
     }
 
