@@ -177,6 +177,22 @@ import Upload
         }
     }
 
+    /// A proxy before it refused compressed bodies for a while, or the server is another one now.
+    @Test func serverThatChangesItsMind_getsWhatItTakesNow() throws {
+        let taken = Locked<String?>(nil)
+        let bench = try Bench(.gzip) { Self.only(taken.value, accepting: nil)($0) }
+        defer { bench.finish() }
+        bench.add(50)
+        #expect(try bench.sync())
+        taken.update { $0 = "gzip" }
+        bench.add(50)
+        // The refused body is tried again by the next sync, as it was compressed at first.
+        #expect(try !bench.sync())
+        #expect(try bench.sync())
+        #expect(bench.encodings == ["gzip", "-", "-", "gzip"])
+        #expect(try bench.location()?.uploaded == 100)
+    }
+
     @Test(arguments: [
         (Compression.zstd, "gzip" as String?, "gzip" as String?, ["zstd", "gzip", "gzip"]),
         (.zstd, "gzip", "identity;q=0.5, GZIP;q=1.0", ["zstd", "gzip", "gzip"]),

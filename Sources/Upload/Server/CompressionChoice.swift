@@ -1,22 +1,28 @@
 // Which compression a server takes: the one configured until it answers 415.
 package import Requests
 
-/// The compression in use; a server's refusal is remembered as long as this value lives.
+/// The compression in use; a server's refusal is remembered as long as this value lives, or until it refuses all.
 package struct CompressionChoice: Sendable {
     package private(set) var current: Compression
-    /// What the server has refused; it is never tried again.
+    private let configured: Compression
+    /// What the server has refused; it is not tried again while it takes anything else.
     private var refused: Set<Compression> = []
 
     package init(_ configured: Compression) {
         current = configured
+        self.configured = configured
     }
 
     /// After a 415: changes to an encoding that the server names, else to none.
     ///
     /// `accepting` is the answer's `Accept-Encoding` (RFC 9110, section 12.5.3), empty without one. False
-    /// when bodies were not compressed: then compression is not what the server refuses.
+    /// when bodies were not compressed: then compression is not what the server refuses, or it has changed its mind,
+    /// and the next try begins with the one configured.
     package mutating func fallBack(accepting: String) -> Bool {
-        guard current != .none else { return false }
+        guard current != .none else {
+            self = Self(configured)
+            return false
+        }
         refused.insert(current)
         let named = Self.named(accepting)
         // The smaller one first; `none` needs no naming.
