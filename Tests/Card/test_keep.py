@@ -22,12 +22,13 @@ class KeepTests(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         for name in ("data/log", "run/waypost", "proc", "boot/firmware"):
             (self.folder / name).mkdir(parents=True)
-        self.mount("rw")
+        self.board()
         self.warnings = self.folder / "data/log/warnings"
 
-    def mount(self, options, uptime=10):
-        (self.folder / "proc/mounts").write_text(f"none / ext4 ro,noatime 0 0\n/dev/mmcblk0p4 /data ext4 {options},noatime 0 0\n")
+    def board(self, uptime=10, error=None):
+        """`error`: what the kernel says to each write to the data partition."""
         (self.folder / "proc/uptime").write_text(f"{uptime}.05 100.00\n")
+        self.touch = f"touch() {{ echo \"touch: cannot touch '$1': {error}\" >&2; return 1; }}\n" if error else ""
 
     def keep(self, journal, commands="", when=""):
         """The exit status, with this journal since the boot."""
@@ -35,16 +36,19 @@ class KeepTests(unittest.TestCase):
         script = SCRIPT.read_text()
         for name in ("data", "run", "proc", "boot"):
             script = script.replace(f"/{name}/", f"{self.folder}/{name}/")
-        return subprocess.run(["dash", "-c", JOURNAL + commands + script, "keep", *when.split()], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
+        return subprocess.run(["dash", "-c", JOURNAL + self.touch + commands + script, "keep", *when.split()], env={"PATH": "/usr/bin:/bin", "folder": str(self.folder)},
                               stderr=subprocess.DEVNULL).returncode
 
-    def test_data_partition_that_became_read_only_is_checked_by_a_start_each_hour(self):
+    def test_data_partition_after_an_error_is_checked_by_another_start(self):
         started = self.folder / "started"
-        script = f"systemctl() {{ touch {started}; }}\n"
-        for options, uptime, is_started in (("rw", 9000, False), ("ro", 3599, False), ("ro", 3600, True)):
-            self.mount(options, uptime)
+        script = f"systemctl() {{ : >{started}; }}\n"
+        for error, uptime, is_started in (
+                (None, 9000, False), ("No space left on device", 9000, False), ("Input/output error", 599, False),
+                ("Input/output error", 600, True), ("Read-only file system", 600, True)):
+            started.unlink(missing_ok=True)
+            self.board(uptime, error)
             self.keep("a\n", script)
-            self.assertEqual(started.exists(), is_started)
+            self.assertEqual(started.exists(), is_started, (error, uptime))
 
     def test_losses_that_the_data_partition_did_not_take_go_over_the_start(self):
         run, card = self.folder / "run/waypost", self.folder / "boot/firmware/waypost-lost"
@@ -54,12 +58,12 @@ class KeepTests(unittest.TestCase):
         (run / "status.json").write_text("{}")
         self.assertEqual(self.keep("", when="last"), 0)
         self.assertFalse(card.exists())
-        self.mount("ro")
+        self.board(error="Input/output error")
         self.assertEqual(self.keep("", when="last"), 0)
         for file in run.iterdir():
             file.unlink()
         run.rmdir()
-        self.mount("rw")
+        self.board()
         for _ in range(2):
             self.assertEqual(self.keep("", when="first"), 0)
             self.assertFalse(card.exists())
