@@ -115,15 +115,18 @@ enum UnenteredLosses {
         _ file: String,
         _ streams: StreamList
     ) -> LeftBehind? {
-        let path = "\(directory)/\(file)"
-        let lines = (SmallText.read(path) ?? "").split(separator: "\n").map { String($0) }
-        guard let bootID = lines.first else { return nil }
-        let rest = Array(lines.dropFirst())
-        if file == "\(fileName).\(bootID)" {
-            return LeftBehind(path: path, bootID: bootID, losses: losses(rest, streams))
+        guard let dot = file.firstIndex(of: ".") else { return nil }
+        let (name, bootID) = (file[..<dot], String(file[file.index(after: dot)...]))
+        guard name == fileName || name == inFlightName else { return nil }
+        let lines = read(directory, bootID, file)
+        guard !lines.isEmpty else { return nil }
+        var left = LeftBehind(path: "\(directory)/\(file)", bootID: bootID)
+        if name == fileName {
+            left.losses = losses(lines, streams)
+        } else {
+            left.inFlight = inFlight(lines, streams)
         }
-        guard file == "\(inFlightName).\(bootID)" else { return nil }
-        return LeftBehind(path: path, bootID: bootID, inFlight: inFlight(rest, streams))
+        return left
     }
 
     private static func stamp(_ numbers: ArraySlice<Int64>) -> Stamp {

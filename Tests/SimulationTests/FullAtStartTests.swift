@@ -36,6 +36,15 @@ import Testing
         disk.names(in: "/state").filter { $0.contains("corrupt") }
     }
 
+    /// The disk takes it all now, and nothing of what was tried before is left.
+    private func expectFirstEvent(_ queue: Queue, _ disk: SimulatedDisk) throws {
+        wait(queue, tries: 2)
+        try queue.flushed()
+        #expect(queue.newest(.events) == 1)
+        #expect(setAside(disk).isEmpty)
+        queue.close()
+    }
+
     /// What a try leaves of a database that it could not make is no damaged one.
     @Test(arguments: [0, 600, 1100, 3000, 20_000, 60_000])
     func triesOfAFullDisk_leaveNoDatabasesBehind(room: Int64) throws {
@@ -46,11 +55,7 @@ import Testing
         wait(queue, tries: 5)
         #expect(setAside(disk).isEmpty)
         disk.capacity = nil
-        wait(queue, tries: 2)
-        try queue.flushed()
-        #expect(queue.newest(.events) == 1)
-        #expect(setAside(disk).isEmpty)
-        queue.close()
+        try expectFirstEvent(queue, disk)
     }
 
     @Test func triesOfADiskThatRefuses_leaveNoDatabasesBehind() throws {
@@ -60,11 +65,7 @@ import Testing
         wait(queue, tries: 5)
         disk.clearFaults()
         queue.accept(Event(.sourceLost, source: "a", stamp: clock.stamp()))
-        wait(queue, tries: 2)
-        try queue.flushed()
-        #expect(queue.newest(.events) == 1)
-        #expect(setAside(disk).isEmpty)
-        queue.close()
+        try expectFirstEvent(queue, disk)
     }
 
     @Test func damageOnAFullDisk_setsOneDatabaseAside() throws {

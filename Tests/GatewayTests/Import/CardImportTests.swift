@@ -124,16 +124,20 @@ import Upload
         #expect(try CardImport("/proc", into: places).run().problems == [])
     }
 
+    /// Nothing on `card` can be opened to be written.
+    private func files(thatRefuse card: String, _ code: Int32) -> StepFiles {
+        var files = StepFiles()
+        files.onOpen = { path in
+            if path.hasPrefix(card) { throw SystemError("open", on: path, code: code) }
+        }
+        return files
+    }
+
     /// Read-only, or so full that not even a file in place of another fits.
     @Test(arguments: [EROFS, ENOSPC])
     func cardThatTakesNoWrites_isToldByStatus_andUsedAllTheSame(_ code: Int32) throws {
         let device = try Device(card: "good-notepad")
-        var files = StepFiles()
-        let card = device.card
-        files.onOpen = { path in
-            if path.hasPrefix(card) { throw SystemError("open", on: path, code: code) }
-        }
-        let outcome = try device.start(.card, from: nil, files)
+        let outcome = try device.start(.card, from: nil, files(thatRefuse: device.card, code))
         #expect(outcome.imported.count == 2)
         #expect(device.state[1]?.hasPrefix("device-token-1\n# for https://") == true)
         let problem = try #require(outcome.problems.first { $0.file.contains("oken") })
@@ -149,12 +153,8 @@ import Upload
     @Test(arguments: ["waypost.token", "waypost.code"])
     func cardThatTakesNoWrites_undoesNoStick(_ secret: String) throws {
         let device = try Device(card: "good-notepad")
-        var files = StepFiles()
-        let card = device.card
-        files.onOpen = { path in
-            if path.hasPrefix(card) { throw SystemError("open", on: path, code: EROFS) }
-        }
-        try device.start(.card, from: nil, files)
+        let refusing = files(thatRefuse: device.card, EROFS)
+        try device.start(.card, from: nil, refusing)
         let stick = TemporaryFolder("waypost")
         try stick.write(Self.configuration("stick"), to: "waypost/waypost.toml")
         try stick.write("of-the-stick\n", to: "waypost/\(secret)")
@@ -162,7 +162,7 @@ import Upload
         let (state, code) = (device.state, device.text("etc/import/waypost.code"))
         #expect([state[1], code].contains { $0?.hasPrefix("of-the-stick") == true })
         for _ in 0..<2 {
-            #expect(try device.start(.card, from: nil, files).imported == [])
+            #expect(try device.start(.card, from: nil, refusing).imported == [])
             #expect(device.state == state && device.text("etc/import/waypost.code") == code)
         }
         // Once it is overwritten there, the same token is what a person put on the card again.
