@@ -14,6 +14,9 @@ let withoutRegex = SwiftSetting.unsafeFlags([
     "-Xfrontend", "-disable-implicit-string-processing-module-import",
 ])
 
+/// What a person or a reload asks for, and never each record: small before fast.
+let small = SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))
+
 /// A C library: a module map and a shim header under Sources/C, and the Debian package it comes in.
 func system(_ name: String, _ pkgConfig: String? = nil, debian: String? = nil) -> Target {
     .systemLibrary(
@@ -24,12 +27,17 @@ func system(_ name: String, _ pkgConfig: String? = nil, debian: String? = nil) -
     )
 }
 
-func module(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+func module(
+    _ name: String,
+    _ dependencies: [Target.Dependency],
+    path: String? = nil,
+    small isSmall: Bool = false
+) -> Target {
     .target(
         name: name,
         dependencies: dependencies,
         path: "Sources/\(path ?? name)",
-        swiftSettings: strict + [withoutRegex]
+        swiftSettings: strict + [withoutRegex] + (isSmall ? [small] : [])
     )
 }
 
@@ -128,8 +136,8 @@ let package = Package(
         .target(name: "CBaseline", dependencies: ["CSQLite", "CAAC"], path: "Sources/C/CBaseline"),
 
         module("Host", ["CLinux"]),
-        module("Board", ["Host"]),
-        module("Configuration", ["Host", "CTOML"]),
+        module("Board", ["Host"], small: true),
+        module("Configuration", ["Host", "CTOML"], small: true),
         module("SQLite", ["CSQLite"]),
         module("Streams", ["Host"]),
         module(
@@ -144,7 +152,8 @@ let package = Package(
         module(
             "Location",
             ["Host", "Board", "Configuration", "Queue", "Streams", "CGPSD"],
-            path: "Adapters/Location"
+            path: "Adapters/Location",
+            small: true
         ),
         module(
             "Audio",
@@ -155,7 +164,11 @@ let package = Package(
             path: "Adapters/Audio"
         ),
         module("Containers", ["COgg"]),
-        module("Requests", ["Host", "Board", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"]),
+        module(
+            "Requests",
+            ["Host", "Board", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
+            small: true
+        ),
         module(
             "Upload",
             [
@@ -168,7 +181,8 @@ let package = Package(
             [
                 "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Location",
                 "Audio", "Upload", "Requests", "Containers", "CLinux",
-            ]
+            ],
+            small: true
         ),
         module(
             "Ingest",
@@ -185,7 +199,7 @@ let package = Package(
                 "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: strict
+            swiftSettings: strict + [small]
         ),
         .executableTarget(
             name: "waypost-receiver",
