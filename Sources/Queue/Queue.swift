@@ -267,6 +267,9 @@ package final class Queue: Sendable {
     /// Whether this boot's clock has been synced since it started.
     package var clockIsSynced: Bool { core.books.memory.bootIsSynced }
 
+    /// The newest entry of the clock map that put older ones right.
+    package var clockCorrection: Int64 { core.books.memory.clockMap.correction }
+
     /// The right time at a moment of this boot; nil as long as nobody has vouched for one.
     ///
     /// A receiver's time sets no clock, and whoever set the clock by hand may have been wrong.

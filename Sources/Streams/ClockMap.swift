@@ -66,6 +66,11 @@ package struct ClockMap: Sendable {
     /// An anchor is kept at least this often (ms), because `tolerance` grows with the distance from the anchor.
     package static let spacing: Int64 = 6 * 3_600_000
 
+    /// An anchor that is contradicted sooner (ms) was wrong from the first.
+    ///
+    /// `pruneClockMap` keeps what is known of as long before the oldest record: so what it forgets changes no date.
+    private static let trial: Int64 = 3_600_000
+
     /// How far a right clock may be from what an anchor says `distance` ms later: 1 s and 200 ppm of it.
     package static func tolerance(_ distance: Int64) -> UInt64 { 1000 + distance.magnitude / 5000 }
 
@@ -75,6 +80,8 @@ package struct ClockMap: Sendable {
     package private(set) var newest: Int64 = 0
     /// The newest entry, if it is no news: the next one may replace it.
     package private(set) var idle: Entry?
+    /// The newest entry that put others right; 0 where there is none.
+    package private(set) var correction: Int64 = 0
 
     package init() {}
 
@@ -86,10 +93,35 @@ package struct ClockMap: Sendable {
             return
         }
         idle = nil
-        anchors[entry.boot, default: []].insert(
-            Anchor(boottime: entry.boottime, wall: entry.wall, source: entry.source),
-            at: index
-        )
+        let anchor = Anchor(boottime: entry.boottime, wall: entry.wall, source: entry.source)
+        if putRight(entry.boot, before: index, by: anchor) {
+            correction = max(correction, entry.id)
+        }
+        anchors[entry.boot, default: []].insert(anchor, at: index)
+    }
+
+    /// Has the anchors just before `index` say what a newer one says, if it shows that they were wrong from the first.
+    ///
+    /// A router often gives a time before it has one itself, a receiver before it knows the leap seconds. What stood
+    /// for an hour stays: then the newer one may be the wrong one.
+    private mutating func putRight(
+        _ boot: Int64,
+        before index: Int,
+        by anchor: Anchor
+    ) -> Bool {
+        guard index > 0, var known = anchors[boot], anchor.corrects(known[index - 1]) else {
+            return false
+        }
+        // Those that agree stand and fall together.
+        var first = index - 1
+        while first > 0, known[first].agrees(with: known[first - 1]) { first -= 1 }
+        guard anchor.boottime &- known[first].boottime < Self.trial else { return false }
+        for place in first..<index {
+            known[place].wall = anchor.wall(at: known[place].boottime)
+            known[place].source = anchor.source
+        }
+        anchors[boot] = known
+        return true
     }
 
     /// True for the first entry of a boot, for one that contradicts the entry before, and for one long after it.
@@ -130,4 +162,19 @@ package struct ClockMap: Sendable {
 
     /// How many anchors are kept in memory.
     package var count: Int { anchors.values.reduce(0) { $0 + $1.count } }
+}
+
+extension ClockMap.Anchor {
+    fileprivate func agrees(with older: Self) -> Bool {
+        older.deviation(of: wall, at: boottime) <= ClockMap.tolerance(boottime &- older.boottime)
+    }
+
+    /// Whether the one before cannot be right if this one is.
+    ///
+    /// A receiver's word undoes no NTP client's. It undoes a receiver's only backwards: a board whose clocks stood still
+    /// in its sleep finds itself late, and was right before.
+    fileprivate func corrects(_ older: Self) -> Bool {
+        guard !agrees(with: older) else { return false }
+        return source != .gpsd || older.source == .gpsd && wall < older.wall(at: boottime)
+    }
 }

@@ -145,6 +145,12 @@ final class QueueSide {
 
     var clockIsSynced: Bool { queue.clockIsSynced }
 
+    /// Whether more is known of the time than when a batch was frozen: nothing, or what was wrong.
+    func isDatedBetter(_ batch: Batch) -> Bool {
+        !batch.synced && clockIsSynced
+            || batch.clockMap >= 0 && batch.clockMap < queue.clockCorrection
+    }
+
     /// nil as long as nobody knows it.
     func rightTime(at stamp: Stamp) -> WallTime? { queue.rightTime(at: stamp) }
 

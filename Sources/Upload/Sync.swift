@@ -196,8 +196,8 @@ package final class Sync {
 
     private func send(_ due: DueBatch) throws -> AfterBatch {
         let batch = due.batch
-        // It was frozen before anybody knew the time, and can still be dated right.
-        if !batch.synced, side.clockIsSynced, unsent.remove(batch.key) != nil {
+        // It was frozen before anybody knew the right time, and can still be dated by it.
+        if side.isDatedBetter(batch), unsent.remove(batch.key) != nil {
             try side.release(batch)
             return .goOn
         }

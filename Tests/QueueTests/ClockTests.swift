@@ -197,17 +197,96 @@ import Testing
         try Self.note(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(1, to: queue, clock)
-        // The network is back and says that the clock was half a minute slow.
-        clock.advance(by: .seconds(60))
+        // The network is back after two days and says that the clock was half a minute slow.
+        clock.advance(by: .seconds(2 * 86_400))
         clock.stepWall(to: clock.wall() + .seconds(30))
         try Self.note(queue, clock.stamp(), synced: true)
         clock.advance(by: .seconds(60))
         Self.add(2, to: queue, clock)
         #expect(
             try Self.dates(queue) == [
-                Dated(Self.now + .seconds(60), .synced), Dated(Self.now + .seconds(210), .synced),
+                Dated(Self.now + .seconds(60), .synced),
+                Dated(Self.now + .seconds(2 * 86_400 + 150), .synced),
             ]
         )
+        queue.close()
+    }
+
+    // MARK: A first word that was wrong
+
+    /// A router that gives a time before it has one: the records of the first minutes wait when it is put right.
+    @Test(arguments: [-86_400 * 7, -30, 30, 86_400 * 400], [ClockSource.kernel, .gpsd])
+    func wrongFirstWord_isPutRight_forAllThatWaits(error: Int, by first: ClockSource) throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(WallTime(milliseconds: 5000))
+        let queue = try folder.queue(clock: clock)
+        Self.add(1, to: queue, clock)
+        clock.advance(by: .seconds(60))
+        let wrong = Stamp(boot: clock.now(), wall: Self.now + .seconds(60 + error))
+        // A receiver sets no clock.
+        if first == .kernel { clock.stepWall(to: wrong.wall) }
+        try Self.note(queue, wrong, synced: true, by: first)
+        clock.advance(by: .seconds(300))
+        Self.add(2, to: queue, clock)
+        let before = try queue.flushed().pending(.location)?.clockMap ?? -1
+        let frozen = try Self.dates(queue, through: before)
+        #expect(frozen[1].wall == Self.now + .seconds(360 + error))
+        clock.stepWall(to: Self.now + .seconds(360))
+        try Self.note(queue, clock.stamp(), synced: true)
+        clock.advance(by: .seconds(1))
+        Self.add(3, to: queue, clock)
+        let right = [
+            Dated(Self.now, .corrected), Dated(Self.now + .seconds(360), .corrected),
+            Dated(Self.now + .seconds(361), .synced),
+        ]
+        #expect(try Self.dates(queue) == right)
+        // What a server may have comes out as it was.
+        #expect(try Self.dates(queue, through: before).prefix(2) == frozen[...])
+        queue.close()
+        let reopened = try folder.queue(clock: clock)
+        #expect(try Self.dates(reopened) == right)
+        reopened.close()
+    }
+
+    /// The router was right for a day, was restarted, and gives its firmware's date for two minutes.
+    @Test func wordThatStoodForADay_stays_andTheWrongOneAfterItIsPutRight() throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(Self.now)
+        let queue = try folder.queue(clock: clock)
+        try Self.note(queue, clock.stamp(), synced: true)
+        clock.advance(by: .seconds(86_400))
+        Self.add(1, to: queue, clock)
+        clock.advance(by: .seconds(1))
+        clock.stepWall(to: Self.now + .seconds(-3600))
+        try Self.note(queue, clock.stamp(), synced: true)
+        clock.advance(by: .seconds(60))
+        Self.add(2, to: queue, clock)
+        #expect(try Self.dates(queue).first == Dated(Self.now + .seconds(86_400), .synced))
+        clock.advance(by: .seconds(60))
+        clock.stepWall(to: Self.now + .seconds(86_521))
+        try Self.note(queue, clock.stamp(), synced: true)
+        #expect(
+            try Self.dates(queue) == [
+                Dated(Self.now + .seconds(86_400), .synced),
+                Dated(Self.now + .seconds(86_461), .corrected),
+            ]
+        )
+        queue.close()
+    }
+
+    /// Leap seconds that a receiver learns go back; a board that slept with its clocks standing still goes forward.
+    @Test(arguments: [(-18, true), (7200, false)])
+    func receiver_putsItselfRight_backwardsOnly(seconds: Int, isPutRight: Bool) throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(WallTime(milliseconds: 0))
+        let queue = try folder.queue(clock: clock)
+        Self.add(1, to: queue, clock)
+        try Self.note(queue, Stamp(boot: clock.now(), wall: Self.now), synced: true, by: .gpsd)
+        clock.advance(by: .seconds(600))
+        let later = Stamp(boot: clock.now(), wall: Self.now + .seconds(600 + seconds))
+        try Self.note(queue, later, synced: true, by: .gpsd)
+        let first = isPutRight ? Self.now + .seconds(seconds) : Self.now
+        #expect(try Self.dates(queue) == [Dated(first, .corrected)])
         queue.close()
     }
 

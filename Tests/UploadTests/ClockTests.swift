@@ -169,6 +169,30 @@ import Upload
         #expect(server.requests.count == 1)
     }
 
+    /// The first word of the boot was wrong, and nothing of the batch has left the board.
+    @Test func batchOfWhichNothingWasSent_isDatedAnew_whenTheFirstWordIsPutRight() throws {
+        let port = freePort()
+        let clock = Self.clock(Self.now + .seconds(-86_400), boot: 200)
+        let bench = try UploadBench(
+            endpoint: "http://127.0.0.1:\(port)/api/ingest",
+            clock: clock,
+            change: { $0.upload.interval = .seconds(86_400) }
+        ) { _ in .ok }
+        defer { bench.finish() }
+        try bench.note(clock.stamp(), synced: true)
+        bench.add(clock.stamp())
+        #expect(try !bench.sync())
+        clock.advance(by: .seconds(30))
+        clock.stepWall(to: Self.now)
+        try bench.note(clock.stamp(), synced: true)
+        let server = try FaultyServer(port: port) { _ in .ok }
+        defer { server.close() }
+        #expect(try bench.sync())
+        let sent = try Sent(#require(server.requests.first))
+        #expect(sent.records == ["2026-11-21T04:29:37.000Z corrected"])
+        #expect(server.requests.count == 1)
+    }
+
     /// Half of it may be with the server: it has to come out the same.
     @Test func batchOfWhichAByteWasSent_keepsItsDates() throws {
         let isBusy = Locked(true)
