@@ -13,6 +13,8 @@ package struct ClockState: Sendable, Equatable {
     package var isSynced: Bool
     /// Seconds that the clock was stepped by since the start, all steps together.
     package var steppedSeconds: Double
+    /// Who tells another time than the one that is believed.
+    package var contradiction: ClockContradiction?
 }
 
 /// Notes both clocks in the queue at the start, at each step, when the clock gets synced and every ten minutes.
@@ -30,6 +32,7 @@ final class ClockWatch: Sendable {
     private let queue: Queue
     private let clock: any HostClock
     private let vouches: @Sendable (_ stepped: WallTime?) -> Bool
+    private let contradicted: @Sendable (ClockContradiction) -> Void
     private let known: StateBox<Known>
     private let wakeup: Wakeup
 
@@ -46,16 +49,20 @@ final class ClockWatch: Sendable {
         var generation: Int
         /// A receiver's time that is to be noted, and the boot time it was right at.
         var receiver: Stamp?
+        var dispute = ClockDispute()
     }
 
+    /// `contradicted` is told of a contradiction when its event is made.
     init(
         queue: Queue,
         clock: any HostClock,
         vouches: @escaping @Sendable (_ stepped: WallTime?) -> Bool =
-            ClockEvidence.systemVouches(stepped:)
+            ClockEvidence.systemVouches(stepped:),
+        contradicted: @escaping @Sendable (ClockContradiction) -> Void = { _ in }
     ) throws {
         self.queue = queue
         self.clock = clock
+        self.contradicted = contradicted
         self.vouches = vouches
         wakeup = try Wakeup()
         let isVouchedFor = vouches(nil)
@@ -64,8 +71,10 @@ final class ClockWatch: Sendable {
         let generation = queue.generation
         // If the disk refuses, the note is written later.
         let noted = try? queue.perform { writer in
+            let before = writer.clockAnchor()
             try writer.noteClock(stamp, synced: isSynced)
-            return (isSynced: writer.clockSyncedThisBoot(), anchor: writer.clockAnchor())
+            let isKnown = writer.clockSyncedThisBoot()
+            return (isSynced: isKnown, anchor: writer.clockAnchor(), before: before)
         }
         known = StateBox(
             Known(
@@ -77,6 +86,7 @@ final class ClockWatch: Sendable {
                 generation: generation
             )
         )
+        if isSynced { compare(stamp, by: .kernel, with: noted?.before) }
         board.loaded(current)
     }
 
@@ -91,7 +101,8 @@ final class ClockWatch: Sendable {
     /// A receiver's time, and the boot time it was right at; never blocks.
     func receiver(said stamp: Stamp) {
         let wantsLook = known.update { known in
-            guard !known.wasVouchedFor, known.isNews(stamp, Self.leapSeconds) else { return false }
+            if known.wasVouchedFor { return known.judge(stamp, Self.leapSeconds) }
+            guard known.isNews(stamp, Self.leapSeconds) else { return false }
             known.receiver = stamp
             // While the disk refuses, the next check is soon enough.
             return known.notedAt != nil
@@ -152,8 +163,50 @@ final class ClockWatch: Sendable {
         if step != nil || isDue || isVouchedFor && !wasVouchedFor {
             note(stamp, synced: isVouchedFor, by: .kernel)
         }
-        guard let receiver = known.update({ $0.takeReceiver() }), !isVouchedFor else { return }
-        note(receiver, synced: true, by: .gpsd)
+        known.update { $0.settle(at: stamp.boot) }
+        guard let receiver = known.update({ $0.takeReceiver() }) else { return }
+        guard isVouchedFor else { return note(receiver, synced: true, by: .gpsd) }
+        if known.update({ $0.isOff(receiver, Self.leapSeconds) }) {
+            tell(
+                ClockContradiction(
+                    believed: .kernel,
+                    time: stamp.wall,
+                    other: .gpsd,
+                    otherTime: receiver.wall(at: stamp.boot)
+                ),
+                at: stamp
+            )
+        }
+    }
+
+    /// Tells when a time that is noted contradicts the one before it in this boot.
+    private func compare(_ stamp: Stamp, by source: ClockSource, with anchor: ClockMap.Anchor?) {
+        guard let anchor else { return }
+        let boottime = stamp.boot.milliseconds
+        let limit = Self.leapSeconds + ClockMap.tolerance(boottime &- anchor.boottime)
+        guard anchor.deviation(of: stamp.wall.milliseconds, at: boottime) > limit else { return }
+        tell(
+            ClockContradiction(
+                believed: source,
+                time: stamp.wall,
+                other: anchor.source ?? .kernel,
+                otherTime: anchor.stamp.wall(at: stamp.boot)
+            ),
+            at: clock.steadyStamp()
+        )
+    }
+
+    private func tell(_ contradiction: ClockContradiction, at now: Stamp) {
+        let isNews = known.update { known in
+            let isNews = known.dispute.note(contradiction, at: now.boot)
+            known.state.contradiction = known.dispute.contradiction
+            return isNews
+        }
+        guard isNews else { return }
+        queue.accept(
+            Event(.clockSynced, source: "clock", detail: contradiction.detail, stamp: now)
+        )
+        contradicted(contradiction)
     }
 
     /// Writes an entry; one that could not be written is written at the next look.
@@ -166,6 +219,7 @@ final class ClockWatch: Sendable {
         if isFirst { tellSync(stamp, by: source) }
         let generation = queue.generation
         let before = known.value.anchor
+        if synced { compare(stamp, by: source, with: before) }
         // In an array: no anchor is an answer, too, and no error.
         let written = try? queue.perform { writer in
             // A new database, in place of a damaged one, lacks the anchor that this boot's dates are based on.
@@ -189,12 +243,14 @@ final class ClockWatch: Sendable {
         var detail: [(key: String, value: EventValue)] = []
         let now = clock.steadyStamp()
         switch source {
-        case .kernel: detail = [("by", .text("ntp"))]
+        case .kernel: detail = [("by", .text(source.shortName))]
         case .gpsd:
             let offset =
                 (right.wall.milliseconds &- now.wall.milliseconds)
                 &+ (now.boot - right.boot).milliseconds
-            detail = [("by", .text("gpsd")), ("offset_s", .number(Double(offset) / 1000))]
+            detail = [
+                ("by", .text(source.shortName)), ("offset_s", .number(Double(offset) / 1000)),
+            ]
         }
         queue.accept(Event(.clockSynced, source: "clock", detail: detail, stamp: now))
     }
@@ -224,6 +280,32 @@ extension ClockWatch.Known {
             return deviation > leapSeconds + ClockMap.tolerance(distance)
         }
         return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
+    }
+
+    /// Whether a receiver tells another time than the clock, which the kernel vouches for.
+    fileprivate func isOff(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        let right = seen.wall(at: stamp.boot)
+        return (stamp.wall.milliseconds &- right.milliseconds).magnitude > leapSeconds
+    }
+
+    /// Takes a receiver's time while the kernel vouches for the clock; true when it is to be looked at.
+    fileprivate mutating func judge(_ stamp: Stamp, _ leapSeconds: UInt64) -> Bool {
+        guard isOff(stamp, leapSeconds) else {
+            dispute.ends()
+            return state.contradiction != nil
+        }
+        guard !dispute.isAbout(.kernel, .gpsd) else {
+            dispute.goesOn(at: stamp.boot)
+            return false
+        }
+        receiver = stamp
+        return true
+    }
+
+    /// What is over, or was not seen for long, stands no more.
+    fileprivate mutating func settle(at now: BootInstant) {
+        dispute.check(at: now)
+        state.contradiction = dispute.contradiction
     }
 
     fileprivate mutating func takeReceiver() -> Stamp? {

@@ -73,7 +73,15 @@ package final class Gateway: Sendable {
         queue = try Self.queue(settings, bootID, clock)
         board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
         budget = DayBudget(queue, clock: clock)
-        clockWatch = try ClockWatch(queue: queue, clock: clock)
+        let (log, errors) = (settings.log, board.errors)
+        clockWatch = try ClockWatch(
+            queue: queue,
+            clock: clock,
+            contradicted: { contradiction in
+                errors.add(Failure(contradiction.summary), at: clock.now())
+                log.warning("clock", ["why": contradiction.message])
+            }
+        )
         started = clock.now()
         unwritten = UnwrittenRecords(
             queue,

@@ -65,6 +65,9 @@ enum HealthRules {
         if report.clock.state == "unsynced" {
             degraded.append("clock not synced since this boot")
         }
+        if let contradiction = report.clock.contradiction {
+            degraded.append("clock: \(contradiction)")
+        }
         let state: StatusReport.Health =
             !critical.isEmpty ? .critical : degraded.isEmpty ? .healthy : .degraded
         return (state, critical + degraded)

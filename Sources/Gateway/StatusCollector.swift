@@ -74,7 +74,8 @@ struct StatusCollector: Sendable {
         return StatusReport.ClockFigures(
             state: state.isSynced ? "synced" : "unsynced",
             bootId: bootID,
-            offsetS: rounded(state.steppedSeconds, 1000)
+            offsetS: rounded(state.steppedSeconds, 1000),
+            contradiction: state.contradiction?.message
         )
     }
 

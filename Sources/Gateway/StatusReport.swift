@@ -52,6 +52,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var state: String
         package var bootId: String = ""
         package var offsetS: Double = 0
+        /// Who tells another time than the one that is believed; absent where nobody does.
+        package var contradiction: String?
     }
 
     package struct Source: Codable, Sendable, Equatable {

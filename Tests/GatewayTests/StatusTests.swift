@@ -117,6 +117,24 @@ import Testing
         #expect(StatusReport(json: Array("{}".utf8)) == nil)
     }
 
+    @Test func contradictedClock_isDegraded_withBothTimes() {
+        let plain = String(decoding: report().json, as: UTF8.self)
+        #expect(!plain.contains("contradiction"))
+        let state = ClockContradiction(
+            believed: .gpsd,
+            time: Self.now,
+            other: .kernel,
+            otherTime: Self.now + .seconds(-7200)
+        )
+        let contradicted = report { $0.clock.contradiction = state.message }
+        #expect(contradicted.state == .degraded)
+        let reason = contradicted.reasons.first ?? ""
+        #expect(
+            reason.hasPrefix("clock: the receiver behind gpsd says \(Self.now.rfc3339), NTP says")
+        )
+        #expect(reason.contains(state.otherTime.rfc3339))
+    }
+
     /// Not a batch failed, but the uploader itself: nothing of any stream says so.
     @Test func uploaderThatCannotWork_isToldWithItsReason() throws {
         let folder = TemporaryFolder()

@@ -10,6 +10,17 @@ struct ClockCheck {
     var findings: [Finding] {
         let who = client ?? "no NTP client known here"
         let wall = clock.wall()
+        if let contradiction = input.report?.clock.contradiction {
+            return [
+                .warn(
+                    "clock",
+                    contradiction,
+                    next:
+                        "compare the time server (`timedatectl timesync-status`, `chronyc sources`) with "
+                        + "`gpspipe -w -n 10`"
+                )
+            ]
+        }
         if isVouchedFor, wall >= .release { return [.ok("clock", "synced (\(who))")] }
         if input.report?.clock.state == "synced" {
             return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
