@@ -93,6 +93,25 @@ extension HeardBeacons {
         #expect(heard.keeps(identity(-2), at: at(1600)) == true)
         #expect(heard.keeps(identity(-1), at: at(1700)) == false)
     }
+
+    /// Phones that change their addresses pass by all day; a sensor in the street sends each measurement for minutes.
+    @Test func sensor_isNotForgotten_forTheSakeOfAddressesThatComeOnce() {
+        var heard = HeardBeacons(rate: 4)
+        var telemetry = Telemetry()
+        telemetry.add(.temperature, scaled: 2150)
+        let sensor = identity(1)
+        func take(_ heard: inout HeardBeacons, _ time: Int64) -> SightingVerdict {
+            heard.take(sensor, .sequence(7), telemetry, at: at(time))
+        }
+        #expect(take(&heard, 0) == .kept(.new))
+        for passer in 0..<10_000 {
+            let other = identity(2, address: UInt64(1000 + passer))
+            var phone = other
+            (phone.kind, phone.beaconID) = (.manufacturer, "")
+            _ = heard.take(phone, at: at(1 + Int64(passer)))
+        }
+        #expect(take(&heard, 11_000) == .kept(.repeated))
+    }
 }
 
 @Suite struct MeasurementTests {

@@ -17,6 +17,9 @@ enum SightingVerdict: Equatable {
 /// taken up to a fifth early, so that a beacon that sends about as often as wanted is not halved.
 struct HeardBeacons {
     /// Beacons remembered; with more, the half that was not heard for longest is forgotten.
+    ///
+    /// Those without a measurement go first, most of a crowd's addresses come once. A sensor that is forgotten has its
+    /// measurement kept twice.
     static let limit = 4096
     /// More than any beacon sends (one each 20 ms): a rate that leaves nothing out, as a fast replay needs.
     static let everything = 1000.0
@@ -127,7 +130,13 @@ struct HeardBeacons {
     }
 
     private mutating func forgetHalf() {
-        let middle = heard.values.map(\.newest).sorted()[heard.count / 2]
-        heard = heard.filter { $0.value.newest > middle }
+        let passers = heard.values.filter { $0.measurement == nil }.map(\.newest)
+        // For fewer of them the table would have to be gone through too often.
+        let isCrowd = passers.count >= Self.limit / 8
+        let moments = (isCrowd ? passers : heard.values.map(\.newest)).sorted()
+        let middle = moments[moments.count / 2]
+        heard = heard.filter { _, beacon in
+            beacon.newest > middle || isCrowd && beacon.measurement != nil
+        }
     }
 }
