@@ -148,6 +148,37 @@ import Testing
         #expect(source.told.contains("has lost"))
     }
 
+    /// gpsd has opened it again, and it says nothing yet: to plug it in again would not help.
+    @Test func lostReceiver_thatGpsdHasAgain_isNotSaidToBeLost() {
+        let source = Source()
+        func take(_ line: String) {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { return }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        source.report()
+        take(#"{"class":"DEVICE","path":"/dev/x","activated":0}"#)
+        #expect(source.told.contains("has lost the receiver /dev/x"))
+        // As it answers a client that asks again: not open, and then open.
+        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":0}]}"#)
+        #expect(source.told.contains("has lost the receiver /dev/x"))
+        let opened = #""activated":"2026-11-21T13:26:16.470Z""#
+        take(#"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x",\#(opened)}]}"#)
+        #expect(source.told == "receiver found, no report yet")
+    }
+
+    /// gpsd was told of a path where nothing is plugged in.
+    @Test func receiverThatNeverWas_isNotSaidToBeLost() {
+        let source = Source()
+        for line in [
+            #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/ttyACM0"}]}"#,
+            #"{"class":"DEVICE","path":"/dev/ttyACM0","activated":0}"#,
+        ] {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { continue }
+            source.session.take(report, from: "", at: source.clock.stamp())
+        }
+        #expect(source.told.contains("cannot open the receiver /dev/ttyACM0: is it plugged in?"))
+    }
+
     /// A plug that shook is back before gpsd can open the receiver, and gpsd says nothing more of it.
     @Test func lostReceiver_isAskedFor_fiveTimes() {
         let source = Source()

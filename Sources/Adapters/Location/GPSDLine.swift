@@ -22,13 +22,22 @@ enum GPSDLine {
     /// A DEVICE or DEVICES object; nil for any other line.
     static func receivers(_ line: [UInt8]) -> GPSReport? {
         guard isWhole(line) else { return nil }
-        if line.starts(with: receivers) { return .receivers(texts(of: "path", in: line[...])) }
+        if line.starts(with: receivers) {
+            let all = texts(of: "path", in: line[...])
+            return .receivers(all, open: all.filter { isOpen($0, in: line) })
+        }
         guard line.starts(with: receiver), let path = texts(of: "path", in: line[...]).first else {
             return nil
         }
-        // gpsd gives the time when it opened the receiver, and 0 once it has closed it.
-        let opened = Array("\"activated\":\"".utf8)
-        return .receiver(path: path, isActive: index(of: opened, in: line[...]) != nil)
+        return .receiver(path: path, isActive: isOpen(path, in: line))
+    }
+
+    /// gpsd gives the time when it opened the receiver, and 0 or nothing once it has closed it.
+    private static func isOpen(_ path: String, in line: [UInt8]) -> Bool {
+        let fields = Array("\"path\":\"\(path)\"".utf8)
+        guard let start = index(of: fields, in: line[...]) else { return false }
+        let object = line[start...].prefix { $0 != UInt8(ascii: "}") }
+        return index(of: Array("\"activated\":\"".utf8), in: object) != nil
     }
 
     private static func isWhole(_ line: [UInt8]) -> Bool {

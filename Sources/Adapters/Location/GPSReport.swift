@@ -7,8 +7,8 @@ enum GPSReport: Equatable {
     case position(Position)
     /// A SKY object: satellites used in the solution.
     case sky(used: Int)
-    /// A DEVICES object: the receivers that gpsd knows, open or not.
-    case receivers([String])
+    /// A DEVICES object: the receivers that gpsd knows, and those of them that it has open.
+    case receivers([String], open: [String])
     /// A DEVICE object: a receiver that gpsd has opened, or lost.
     case receiver(path: String, isActive: Bool)
     case other

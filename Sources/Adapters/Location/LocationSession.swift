@@ -39,8 +39,9 @@ struct LocationSession {
     private var meter: SourceMeter
     private var limit: FixLimit
     private var receivers: Receivers
-    /// The one that is told of.
+    /// The one that is told of, and whether gpsd ever had it open.
     private var receiver = ""
+    private var wasThere = false
     private(set) var trouble: Trouble?
     private var failure: Failure?
     /// Why the last fix was not kept, and since when there was none.
@@ -174,15 +175,21 @@ struct LocationSession {
         switch report {
         case .position(let position): take(position, from: device, at: stamp)
         case .sky(let used): receivers.take(sky: used, from: device, at: stamp.boot)
-        case .receivers(let paths): take(receivers: paths, stamp.boot)
+        case .receivers(let paths, let open): take(receivers: paths, open: open, stamp.boot)
         case .receiver(let path, let isActive): take(receiver: path, isActive, stamp.boot)
         case .other: break
         }
     }
 
-    private mutating func take(receivers paths: [String], _ now: BootInstant) {
+    private mutating func take(receivers paths: [String], open: [String], _ now: BootInstant) {
         guard let first = paths.first else { return missReceiver("has no receiver: plug one in") }
-        if !paths.contains(receiver) { receiver = first }
+        // gpsd has opened it again, and says so to nobody but who asks.
+        if trouble == .noReceiver, let path = open.first {
+            (receiver, wasThere) = (path, true)
+            return tell("receiver found, no report yet", now)
+        }
+        if !paths.contains(receiver) { (receiver, wasThere) = (first, false) }
+        wasThere = wasThere || open.contains(receiver)
         if trouble == nil || trouble == .connection { tell("waiting for the receiver", now) }
     }
 
@@ -191,7 +198,7 @@ struct LocationSession {
         if trouble == .noReceiver { mustAsk = true }
         // A second one is no news while the first is followed.
         guard receivers.followed == nil else { return }
-        receiver = path
+        (receiver, wasThere) = (path, true)
         if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
     }
 
@@ -200,10 +207,14 @@ struct LocationSession {
         guard receiver.isEmpty || path == receiver else { return }
         if let other = receivers.followed {
             // Its next report tells of it.
-            receiver = other
+            (receiver, wasThere) = (other, true)
             return
         }
-        missReceiver("has lost the receiver \(path): plug it in again")
+        missReceiver(
+            wasThere
+                ? "has lost the receiver \(path): plug it in again"
+                : "cannot open the receiver \(path): is it plugged in?"
+        )
         if askAt == nil { planToAsk(now) }
     }
 
@@ -233,7 +244,7 @@ struct LocationSession {
         if let time { onTime(time) }
         if let epoch { keep(epoch, stamp.boot) }
         guard device == receivers.followed else { return }
-        if !device.isEmpty { receiver = device }
+        if !device.isEmpty { (receiver, wasThere) = (device, true) }
         describe(position, stamp.boot)
     }
 
