@@ -272,6 +272,25 @@ import Testing
         #expect(second >= 10 && (second - 10) % 9 <= 1)
     }
 
+    /// Each return to it costs the sound of the other: one fault is proof enough.
+    @Test func preferredDeviceThatStillFails_isLeftAtItsFirstFault() throws {
+        let source = try Source(Microphone())
+        let other = try Microphone()
+        let names = [source.microphone.device(), other.device()]
+        source.microphone.become(.stalled)
+        try source.run(names) {
+            #expect(eventually { source.recorder.all.runs.last?.device == names[1] })
+            #expect(source.hears(12))
+            let before = source.count
+            try source.plugIn()
+            #expect(eventually { source.count > before })
+            #expect(eventually { source.runs == 2 })
+            #expect(source.count == before + 1)
+        }
+        let gap = try #require(source.recorder.all.events.last { $0.kind == .gap })
+        #expect(Double(lostFrames(gap)) / 16_000 < 6)
+    }
+
     @Test func pluggedInAgain_itIsFoundWithoutPolling() throws {
         let source = try Source(Microphone())
         try source.run([source.microphone.device()]) {

@@ -56,6 +56,30 @@ import Testing
         #expect(recovery.treatsSilence(of: 0, at: start + .seconds(3605)))
     }
 
+    /// A preferred device that is there and says nothing must not cost the sound of the other again and again.
+    @Test(arguments: [CaptureFault.stalled, .silent, .failed("EIO")])
+    func returnsInVain_areOneFaultEach_andComeLessOften(fault: CaptureFault) {
+        var recovery = CaptureRecovery(devices: 2)
+        var now = start
+        var pauses: [Duration] = []
+        for _ in 0..<6 {
+            pauses.append(recovery.returnPause)
+            recovery.returns(to: 0, at: now)
+            expect(.next) { recovery.step(after: fault, of: 0, at: now + .seconds(5)) }
+            #expect(recovery.treatsSilence(of: 0, at: now + .seconds(6)) == (fault != .silent))
+            now = now + .seconds(20_000)
+        }
+        #expect(pauses.map { $0 / .seconds(60) } == [10, 20, 40, 80, 160, 160])
+        // The other device fails, and it is its turn for once: that is no proof that it works.
+        expect(.restart) { recovery.step(after: .stalled, of: 0, at: now) }
+        #expect(recovery.returnPause == .seconds(9600))
+        now = now + .seconds(60)
+        // It works again: a fault of a day later is one like any other.
+        recovery.returns(to: 0, at: now)
+        expect(.restart) { recovery.step(after: fault, of: 0, at: now + .seconds(86_400)) }
+        #expect(recovery.returnPause == .seconds(600))
+    }
+
     @Test func silenceOfAllDevices_endsOnTheFirst() {
         var recovery = CaptureRecovery(devices: 2)
         var steps: [CaptureRecovery.Step] = []

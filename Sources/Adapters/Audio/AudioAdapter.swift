@@ -16,8 +16,6 @@ package final class AudioAdapter: Sendable {
     /// For some minutes at a pace that finds it soon after it works again, then less often.
     private static let brokenSteps: [Duration] =
         [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
-    /// A better device that says nothing when it comes back (no card of its own) is tried so often.
-    private static let returnPause = Duration.seconds(600)
 
     private let settings: AudioSettings
     private let sink: SoundSink
@@ -107,6 +105,7 @@ package final class AudioAdapter: Sendable {
             case .better(let index):
                 state.first = index
                 return nil
+                state.recovery.returns(to: index, at: clock.now())
             case .fault(let cause, let hasDelivered):
                 let fault = hasDelivered ? cause : cause.atStart
                 let step = climb(fault, pcm.device, &state)
@@ -301,15 +300,15 @@ package final class AudioAdapter: Sendable {
 
     /// A device that comes before the open one in the list and can be opened again.
     ///
-    /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or ten
-    /// minutes have passed.
+    /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or some time
+    /// has passed: a device may come back without a word (no card of its own).
     private func betterDevice(
         _ state: inout State,
         _ now: BootInstant,
         _ life: LifeSign
     ) -> Int? {
         guard state.index > 0,
-            state.arrivals.haveCome() || now - state.lookedAt >= Self.returnPause
+            state.arrivals.haveCome() || now - state.lookedAt >= state.recovery.returnPause
         else { return nil }
         state.lookedAt = now
         return (0..<state.index).first { index in

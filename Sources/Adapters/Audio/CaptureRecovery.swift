@@ -36,6 +36,10 @@ struct CaptureRecovery {
     private var stage = 0
     private var lastFault: BootInstant?
     private var silentUntil: [Int: BootInstant] = [:]
+    /// A device that was returned to from one that worked, and since when.
+    private var trial: (device: Int, since: BootInstant)?
+    /// How often in a row that came to nothing.
+    private var vainReturns = 0
 
     init(devices: Int) {
         self.devices = devices
@@ -44,6 +48,32 @@ struct CaptureRecovery {
     /// Whether silence of a device is to be treated as a fault now.
     func treatsSilence(of device: Int, at now: BootInstant) -> Bool {
         silentUntil[device].map { now >= $0 } ?? true
+    }
+
+    /// How long a device stays when a better one gives no sign of its own: each look at that costs some seconds of
+    /// sound, so they come less often where they come to nothing.
+    var returnPause: Duration { .seconds(600 << min(vainReturns, 4)) }
+
+    /// A better device is opened in place of one that works.
+    mutating func returns(to device: Int, at now: BootInstant) {
+        trial = (device, now)
+        vainReturns += 1
+    }
+
+    /// Whether a device is on trial, and fails it.
+    private mutating func failsTrial(
+        _ device: Int,
+        _ fault: CaptureFault,
+        at now: BootInstant
+    ) -> Bool {
+        guard let trial, trial.device == device else { return false }
+        self.trial = nil
+        guard now - trial.since < Self.proof else {
+            vainReturns = 0
+            return false
+        }
+        if fault == .silent { silentUntil[device] = now + Self.silencePause }
+        return true
     }
 
     /// The next step after a fault of device number `device`.
@@ -55,6 +85,11 @@ struct CaptureRecovery {
         // If that fails, the others get their turn.
         case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break
+        }
+        // Another one worked: nothing is to be tried twice at its cost.
+        if failsTrial(device, fault, at: now) {
+            stage = 0
+            return .next
         }
         stage += 1
         // The last thing that can be done about silence is being done.
