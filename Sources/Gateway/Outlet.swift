@@ -98,7 +98,7 @@ final class Outlet: Sendable {
 
     /// A source of sound's way into the queue.
     var soundSink: SoundSink {
-        SoundSink(
+        var sink = SoundSink(
             newRunID: { self.queue.newRunID() },
             begin: { self.begin($0) },
             accept: { segment in self.pass(false) { self.queue.accept(segment) } },
@@ -106,5 +106,7 @@ final class Outlet: Sendable {
             end: { self.end(run: $0) },
             event: { event in self.pass { _ = self.queue.accept(event) } }
         )
+        sink.lost = { loss in self.pass { self.queue.note(loss) } }
+        return sink
     }
 }

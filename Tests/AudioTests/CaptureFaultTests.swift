@@ -291,6 +291,24 @@ import Testing
         #expect(Double(lostFrames(gap)) / 16_000 < 6)
     }
 
+    /// A cable that breaks for a moment each second: what a person reads is bounded, what the ledger has is all of it.
+    @Test func gapAfterGap_isAnEventForTheFirstOnes() throws {
+        let source = try Source(Microphone())
+        try source.run([source.microphone.device()]) {
+            for count in 1...20 {
+                #expect(source.hears(1))
+                source.microphone.overrun(Int64(count))
+                #expect(eventually { source.runs == count + 1 })
+            }
+        }
+        let all = source.recorder.all
+        let told = all.events.compactMap(\.loss)
+        #expect(told.count == 12)
+        #expect(all.losses.count == 8)
+        #expect(all.losses.allSatisfy { $0.stream == .audio && $0.kind == .gap && $0.records == 1 })
+        #expect(zip(all.losses, all.losses.dropFirst()).allSatisfy { $0.to.boot <= $1.from.boot })
+    }
+
     @Test func pluggedInAgain_itIsFoundWithoutPolling() throws {
         let source = try Source(Microphone())
         try source.run([source.microphone.device()]) {

@@ -31,6 +31,8 @@ final class Recorder: Sendable {
         var refused: Segment?
         var ended: [Int64] = []
         var events: [Event] = []
+        /// What no event of its own tells of.
+        var losses: [Loss] = []
     }
 
     private let content = Mutex(Content())
@@ -49,7 +51,7 @@ final class Recorder: Sendable {
     var all: Content { content.withLock { $0 } }
 
     var sink: SoundSink {
-        SoundSink(
+        var sink = SoundSink(
             newRunID: { self.content.withLock { Int64($0.runs.count + 1) } },
             begin: { run in self.content.withLock { $0.runs.append(run) } },
             accept: { segment in
@@ -67,6 +69,8 @@ final class Recorder: Sendable {
             end: { run in self.content.withLock { $0.ended.append(run) } },
             event: { event in self.content.withLock { $0.events.append(event) } }
         )
+        sink.lost = { loss in self.content.withLock { $0.losses.append(loss) } }
+        return sink
     }
 }
 

@@ -54,6 +54,7 @@ package final class AudioAdapter: Sendable {
         var isFaulty = false
         /// Where the last run ended, and why.
         var lastEnd: (stamp: Stamp, reason: String)?
+        var gaps = GapEvents()
         var absent = Retry(AudioAdapter.absentSteps)
         var broken = Retry(AudioAdapter.brokenSteps)
     }
@@ -104,8 +105,8 @@ package final class AudioAdapter: Sendable {
             case .stopped: return nil
             case .better(let index):
                 state.first = index
-                return nil
                 state.recovery.returns(to: index, at: clock.now())
+                return nil
             case .fault(let cause, let hasDelivered):
                 let fault = hasDelivered ? cause : cause.atStart
                 let step = climb(fault, pcm.device, &state)
@@ -322,7 +323,9 @@ package final class AudioAdapter: Sendable {
         guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
         state.lastEnd = nil
         let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
-        sink.event(gap)
+        if state.gaps.isToBeTold(at: start.boot) { return sink.event(gap) }
+        // The queue tells of what no event has told of, gathered.
+        if let loss = gap.loss { sink.lost(loss) }
     }
 
     private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {

@@ -15,6 +15,8 @@ package struct SoundSink: Sendable {
     /// When the sound ended that was recorded before this start of the source; nil where there is none.
     package var lastEnd: @Sendable () -> Stamp? = { nil }
     package var event: @Sendable (Event) -> Void
+    /// What no event of its own tells of.
+    package var lost: @Sendable (Loss) -> Void = { _ in }
 
     package init(
         newRunID: @escaping @Sendable () -> Int64,
@@ -41,5 +43,6 @@ package struct SoundSink: Sendable {
             end: { queue.end(run: $0) },
             event: { queue.accept($0) }
         )
+        lost = { queue.note($0) }
     }
 }
