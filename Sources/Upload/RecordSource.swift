@@ -57,6 +57,21 @@ package final class RecordSource {
         }
     }
 
+    /// Calls `body` with the beginning and the length of each record's JSON until it returns false.
+    func forEachLength(
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
+        _ body: (_ sequence: Int64, _ beginning: [UInt8], _ length: Int) throws -> Bool
+    ) throws {
+        guard stream == .audio else {
+            return try forEach(stream, range) { try body($0, $1, $1.count) }
+        }
+        for sequence in range {
+            let record = try soundRecord(sequence)
+            guard try body(sequence, record.head, try record.rest()) else { return }
+        }
+    }
+
     /// How many records of a page to read: a small batch must not cost a whole page.
     private struct Enough: Error {}
 
@@ -134,6 +149,27 @@ package final class RecordSource {
             base64.finish(into: &text)
         }
         json.raw("\"")
+    }
+
+    /// The same JSON as from `forEach`, with the sound in it, without all of it in memory.
+    func soundRecord(_ sequence: Int64) throws -> SoundRecord {
+        guard let stored = try chunks(sequence...sequence).first else {
+            throw RecordMissing(stream: .audio, sequence: sequence, why: "it is not there")
+        }
+        var head = 0
+        json.clear()
+        RecordJSON.write(
+            stored.record,
+            id: try reader.ids(.audio, sequence...sequence).id(sequence),
+            at: moment(stored, stored.record.start),
+            to: &json
+        ) { json in
+            json.key("audio_data")
+            json.append([UInt8(ascii: "\"")])
+            head = json.bytes.count
+            json.raw("\"")
+        }
+        return SoundRecord(json.bytes, head: head, file: try soundFile(of: stored))
     }
 
     /// The playable file of a chunk, piece by piece.

@@ -38,8 +38,8 @@ final class BucketDestination: Destination {
         var size = Envelope.room
         var last = range.first
         var day: RecordDay?
-        try source.forEach(range.stream, range.first...range.last) { sequence, json in
-            size += json.count + 1
+        try source.forEachLength(range.stream, range.first...range.last) { sequence, json, length in
+            size += length + 1
             let ownDay = RecordDay(json)
             if sequence == range.first { day = ownDay }
             guard sequence == range.first || size <= limit && ownDay == day else { return false }

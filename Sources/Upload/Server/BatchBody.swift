@@ -67,8 +67,8 @@ package final class BatchBody {
         )
     }
 
-    /// Records in a piece; sound is large.
-    static func pageSize(_ stream: Stream) -> Int64 { stream == .audio ? 1 : 256 }
+    /// Records in a piece; of sound, each has pieces of its own.
+    static let pageSize: Int64 = 256
 
     /// The body as a request: from memory where it is small, produced twice where it is not.
     package func request() throws -> any RequestBody {
@@ -87,6 +87,8 @@ package final class BatchBody {
         private let records: ClosedRange<Int64>
         private var compressor: PieceCompressor
         private var position: Int64
+        /// The record of sound that goes on.
+        private var sound: SoundRecord?
         private var isStarted = false
         private var isDone = false
 
@@ -112,12 +114,26 @@ package final class BatchBody {
                 isStarted = true
                 return body.envelope.opening()
             }
+            if let piece = try sound?.next() { return piece }
+            sound = nil
             guard position <= records.upperBound else {
                 isDone = true
                 return body.envelope.closing(body.batch)
             }
-            let size = BatchBody.pageSize(body.batch.stream)
-            let page = position...min(records.upperBound, position + size - 1)
+            return body.batch.stream == .audio ? try nextSound() : try page()
+        }
+
+        /// What stands before the sound of the next record.
+        private mutating func nextSound() throws -> [UInt8] {
+            let record = try body.source.soundRecord(position)
+            let comma: [UInt8] = position > records.lowerBound ? [UInt8(ascii: ",")] : []
+            sound = record
+            position += 1
+            return comma + (try record.next() ?? [])
+        }
+
+        private mutating func page() throws -> [UInt8] {
+            let page = position...min(records.upperBound, position + BatchBody.pageSize - 1)
             position = page.upperBound + 1
             var bytes: [UInt8] = []
             try body.source.forEach(body.batch.stream, page) { sequence, json in

@@ -32,11 +32,34 @@ package final class BodyDraft {
         last = range.first
         source = try RecordSource(reader: reader, clockMap: range.clockMap)
         try keep(envelope.opening())
-        try fill(limit)
+        if range.stream == .audio { try fillWithSound(limit) } else { try fill(limit) }
+    }
+
+    /// The first record goes through in pieces, whatever its length; those of others wait until it is known that they fit.
+    private func fillWithSound(_ limit: Int) throws {
+        var size = Envelope.room
+        for sequence in range.first...range.last {
+            let record = try source.soundRecord(sequence)
+            var pieces: [[UInt8]] = []
+            size += 1
+            while var piece = try record.next() {
+                size += piece.count
+                guard sequence > range.first else {
+                    try keep(piece)
+                    continue
+                }
+                guard size <= limit else { return }
+                if pieces.isEmpty { piece.insert(UInt8(ascii: ","), at: 0) }
+                pieces.append(piece)
+            }
+            // In the same pieces as at each later try: the compressed bytes may depend on them.
+            for piece in pieces { try keep(piece) }
+            last = sequence
+        }
     }
 
     private func fill(_ limit: Int) throws {
-        let step = BatchBody.pageSize(range.stream)
+        let step = BatchBody.pageSize
         var size = Envelope.room
         var page: [UInt8] = []
         try source.forEach(range.stream, range.first...range.last) { sequence, json in
