@@ -149,6 +149,15 @@ import Upload
         #expect(device.text("card/Waypost.Token.TXT")?.contains("device-token-1") == false)
     }
 
+    /// raspi-config protects a boot partition so: with nothing wrong there is nothing to write, and nothing to tell.
+    @Test(.enabled(if: TemporaryMount.isAllowed))
+    func readOnlyCard_thatIsInOrder_isNoProblem() throws {
+        let device = try Device()
+        let card = try TemporaryMount("ro")
+        #expect(try device.start(.card, from: card.path) == ImportOutcome())
+        #expect(device.problems == [])
+    }
+
     /// Its token stays there: that is nothing new at the next boot, whatever a stick brought since.
     @Test(arguments: ["waypost.token", "waypost.code"])
     func cardThatTakesNoWrites_undoesNoStick(_ secret: String) throws {
