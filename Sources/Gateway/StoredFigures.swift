@@ -11,7 +11,7 @@ struct StoredFigures: Sendable {
     let setAside: [SetAside]
     let process: ProcessFigures
     /// What is wrong with the card or stick that was looked at last.
-    let cardProblems: [CardProblem]
+    let card: CardReport.Problems
     let databaseBytes: Int64
     let freeBytes: Int64
     /// nil where the state directory is on no disk.
@@ -30,7 +30,7 @@ struct StoredFigures: Sendable {
         losses = (try? queue.losses()) ?? []
         setAside = queue.setAside
         process = ProcessFigures()
-        cardProblems = CardReport.Problems.read(in: configuration.runtimeDirectory).all(at: now)
+        card = CardReport.Problems.read(in: configuration.runtimeDirectory)
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
         freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0

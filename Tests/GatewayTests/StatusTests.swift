@@ -163,6 +163,47 @@ import Testing
         #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
     }
 
+    /// It refused the device when the card was new, and has been told of it since: nobody has to go to the card for that.
+    @Test func serverThatHasTakenRecordsSince_isNoProblemOfTheCard() throws {
+        let folder = TemporaryFolder("etc", "run")
+        let queue = try Queue(
+            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
+        )
+        defer { queue.close() }
+        let clock = SystemClock()
+        var configuration = Configuration()
+        configuration.runtimeDirectory = folder.path + "/run"
+        let collector = StatusCollector(
+            board: GatewayBoard(),
+            queue: queue,
+            clock: clock,
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: configuration,
+            deviceID: "d",
+            version: "1",
+            bootID: "b",
+            started: clock.now(),
+            nextSync: { nil }
+        )
+        let places = ImportPlaces(
+            configuration: folder.path + "/etc/waypost.toml",
+            credentials: folder.path + "/credstore",
+            runtime: configuration.runtimeDirectory
+        )
+        let owner = ServiceOwner(stateDirectory: folder.path)
+        let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
+        _ = try CardReport(places: places, files: StepFiles(), owner: owner)
+            .tell(server: [problem], on: nil)
+        func isTold(after success: Stamp) -> Bool {
+            var upload = UploadReport()
+            upload.lastSuccessAt = success
+            collector.board.upload.loaded(upload)
+            return collector.report().reasons.contains { $0.contains("E002 no such token") }
+        }
+        #expect(isTold(after: clock.stamp().advanced(by: .seconds(-60))))
+        #expect(!isTold(after: clock.stamp()))
+    }
+
     /// A board without a clock starts in 1970, and uploads before anybody has told it the time.
     @Test func datesOfBeforeTheClockWasSet_areToldByTheClockAsItIs() throws {
         let folder = TemporaryFolder()

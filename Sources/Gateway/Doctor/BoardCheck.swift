@@ -18,7 +18,7 @@ struct BoardCheck {
     private var bootFiles: [Finding] {
         let part = "boot files"
         let told = CardReport.Problems.read(in: input.configuration.runtimeDirectory)
-        let problems = told.all(at: clock.now())
+        let problems = told.all(at: clock.now(), accepted: lastUpload)
         guard problems.isEmpty else {
             return problems.map { problem in
                 let place = problem.file.isEmpty ? "the card" : problem.file
@@ -40,6 +40,14 @@ struct BoardCheck {
             return [.warn(part, "\(names) on the card is open to whoever takes it", next: next)]
         }
         return [.ok(part, "nothing is wrong with what lies in \(Self.boot)")]
+    }
+
+    /// When the server last took something, on the clock that is never stepped.
+    private var lastUpload: BootInstant? {
+        let now = clock.stamp()
+        return input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }.map {
+            now.boot - .milliseconds(now.wall.milliseconds - $0.milliseconds)
+        }
     }
 
     private func lies(_ file: CardFile) -> Bool {

@@ -12,6 +12,8 @@ struct CardReport {
     struct Problems: Codable, Sendable, Equatable {
         var card: [CardProblem] = []
         var server: [CardProblem] = []
+        /// When the server was asked, in ms since the boot.
+        var asked: Int64?
         /// The looks at a card or a stick that have begun and not ended: when, in ms since the boot.
         var begun: [String: Int64]?
 
@@ -19,12 +21,16 @@ struct CardReport {
         fileprivate var found: [CardProblem] { card + server }
 
         /// All that `status` tells at a moment.
-        func all(at now: BootInstant) -> [CardProblem] {
+        ///
+        /// `accepted`: when the server last took something. A device that it refused before may have been made known to it
+        /// since; nobody asks again before the next boot.
+        func all(at now: BootInstant, accepted: BootInstant? = nil) -> [CardProblem] {
+            let isOver = accepted.map { $0.milliseconds >= asked ?? .max } ?? false
             let looks = begun ?? [:]
             let late = CardImport.Medium.allCases.filter { medium in
                 looks[medium.rawValue].map { now.milliseconds - $0 >= medium.patience } ?? false
             }
-            return found + late.map(\.notEnded)
+            return card + (isOver ? [] : server) + late.map(\.notEnded)
         }
 
         fileprivate var isEmpty: Bool { found.isEmpty && (begun ?? [:]).isEmpty }
@@ -63,7 +69,10 @@ struct CardReport {
     ) throws -> [CardProblem] {
         var problems = Problems.read(in: places.runtime)
         problems.card = new ?? problems.card
-        problems.server = server ?? problems.server
+        if let server {
+            problems.server = server
+            problems.asked = server.isEmpty ? nil : SystemClock().now().milliseconds
+        }
         if let ended { problems.begun?[ended.rawValue] = nil }
         if let card {
             do {
