@@ -1,4 +1,5 @@
 // The status report, its screen, and the control socket's commands.
+import Audio
 import Board
 import Foundation
 import Host
@@ -202,6 +203,23 @@ import Testing
         }
         #expect(isTold(after: clock.stamp().advanced(by: .seconds(-60))))
         #expect(!isTold(after: clock.stamp()))
+    }
+
+    /// The gateway holds the microphone, so the doctor cannot listen: what the gateway hears may be nothing.
+    @Test(arguments: [("16 kHz mono, -20 dBFS", "ok"), ("only digital silence from hw:0", "fail")])
+    func microphoneOfTheGateway_isWhatItHears(detail: String, state: String) throws {
+        let folder = TemporaryFolder()
+        var configuration = Configuration()
+        configuration.runtimeDirectory = folder.path
+        configuration.audio.devices = ["waypost_no_such_device"]
+        var input = DoctorInput(configuration, environment: [:], version: "t", root: folder.path)
+        input.report = report {
+            $0.sources["audio"] = $0.sources["beacons"]
+            $0.sources["audio"]?.detail = detail
+        }
+        let finding = try #require(SoundCheck(input: input, onLevel: { _ in }).findings.first)
+        #expect(finding.state.rawValue == state)
+        #expect(finding.what.contains(detail))
     }
 
     /// A board without a clock starts in 1970, and uploads before anybody has told it the time.

@@ -31,7 +31,7 @@ struct SoundCheck {
             return .fail(
                 "sound",
                 "\(level.device): only digital silence",
-                next: "unmute it: `alsamixer`, F4 for capture; or the microphone is dead"
+                next: Self.unmute
             )
         }
         if level.peak >= -0.1 {
@@ -49,11 +49,13 @@ struct SoundCheck {
         guard let source = input.report?.sources["audio"], source.state == "loaded" else {
             return nil
         }
-        return .ok(
-            "sound",
-            "\(source.device) is held by the gateway, which hears: \(source.detail)"
-        )
+        let what = "\(source.device) is held by the gateway, which hears: \(source.detail)"
+        return source.detail.hasPrefix("only digital silence")
+            ? .fail("sound", what, next: Self.unmute) : .ok("sound", what)
     }
+
+    private static let unmute =
+        "unmute it: `alsamixer`, F4 for capture; or the microphone is dead"
 
     private func without(_ failure: Failure) -> Finding {
         let here = SoundCards().devices().map(\.name)
