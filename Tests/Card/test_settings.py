@@ -137,6 +137,12 @@ device = "/dev/ttyS1; reboot"
         self.assertIn("line 2", settings.errors[0])
         self.assertEqual(self.read(custom_toml=b"\xff\xfe[\x00").errors, ["custom.toml: not UTF-8 from byte 0 on"])
 
+    def test_a_file_that_a_card_pulled_out_too_early_left_empty_is_told(self):
+        for content in ("", "\r\n"):
+            settings = self.read(custom_toml=content)
+            self.assertEqual(settings.values, {})
+            self.assertEqual(settings.errors, ["custom.toml: is empty: save it again, and eject the card before you pull it out"])
+
     def test_wireless_contradictions(self):
         for text, words in (('password = "12345678"', "without wlan.ssid"), ('ssid = "x"\npassword = "short"', "8 to 63"),
                             ('ssid = "x"\npassword = "12345678"\npassword_encrypted = true', "64 hexadecimal"),

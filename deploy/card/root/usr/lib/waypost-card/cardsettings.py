@@ -83,13 +83,17 @@ def read(paths):
 def read_file(path, settings):
     try:
         # With BOM and CRLF, as editors on Windows write it.
-        tables = tomllib.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        tables = tomllib.loads(text)
     except UnicodeDecodeError as error:
         settings.errors.append(f"{path.name}: not UTF-8 from byte {error.start} on")
         return
     except tomllib.TOMLDecodeError as error:
         settings.errors.append(f"{path.name}: {error}")
         return
+    if not text.strip():
+        # Taken for settings, it would undo those that are made: the receiver's device, the keys.
+        settings.errors.append(f"{path.name}: is empty: save it again, and eject the card before you pull it out")
     if not str(tables.get("config_version", 1)).startswith("1"):
         settings.errors.append(f"{path.name}: config_version must be 1")
     for table, content in tables.items():
