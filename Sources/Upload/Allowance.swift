@@ -14,8 +14,8 @@ final class Allowance {
 
     private let limit: Int64?
     private let quiet: QuietHours?
-    /// A request has one chunk of sound at most, so halves of a batch would cost no less.
-    private let chunksGoAlone: Bool
+    /// A batch is never halved: a bucket may have it already, and would not know its records in another object.
+    private let batchesStayWhole: Bool
     private let budget: DayBudget
     private let side: QueueSide
     private let clock: any HostClock
@@ -40,7 +40,7 @@ final class Allowance {
         random: @escaping () -> Double
     ) {
         (limit, quiet) = (settings.dailyBudget, settings.quiet)
-        chunksGoAlone = settings.destination == .s3
+        batchesStayWhole = settings.destination == .s3
         (self.budget, self.side, self.clock, self.random) = (budget, side, clock, random)
         let open = (settings.quiet?.open ?? .days(1)) / 2
         spread = min(settings.interval, .seconds(300), open)
@@ -128,10 +128,10 @@ final class Allowance {
     /// Bytes that went outside of batches.
     func spend(_ traffic: Traffic) { if limit != nil { budget.spend(traffic) } }
 
-    /// A held batch that no day has room for, and that has halves.
+    /// A held batch that no day has room for, and whose halves may find some.
     func neverFits(_ batch: Batch) -> Bool {
-        guard let limit, let known = dear[batch.stream], batch.records > 1 else { return false }
-        let isSound = share(batch.stream) == .sound && !chunksGoAlone
+        guard let limit, let known = dear[batch.stream], !isOnePiece(batch) else { return false }
+        let isSound = share(batch.stream) == .sound
         return known.cost > (isSound ? budget.soundOfDay(of: limit) : limit)
     }
 
@@ -144,10 +144,12 @@ final class Allowance {
         return fits
     }
 
-    /// One record that is longer than a whole budget would wait for ever.
+    /// What is longer than a whole budget, and has no halves, would wait for ever.
     private func goesBeside(_ batch: Batch, _ cost: Int64, _ limit: Int64) -> Bool {
-        batch.records == 1 && cost > limit
+        isOnePiece(batch) && cost > limit
     }
+
+    private func isOnePiece(_ batch: Batch) -> Bool { batchesStayWhole || batch.records == 1 }
 
     private func room(of limit: Int64, _ share: BudgetDay.Share) -> Int64 {
         budget.room(of: limit, share, tail: quiet?.tail ?? .zero)

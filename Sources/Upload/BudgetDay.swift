@@ -24,7 +24,7 @@ struct BudgetDay: Codable, Sendable, Equatable {
         /// Events, readings, places: every stream but sound.
         case small
         case sound
-        /// One record that is longer than a whole budget, once a day: it would wait for ever.
+        /// One record, or a bucket's batch, that is longer than a whole budget, once a day: it would wait for ever.
         case beside
     }
 

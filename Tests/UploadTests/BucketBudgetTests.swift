@@ -1,0 +1,113 @@
+// A budget of bytes a day before a bucket: what is stored there is not stored once more, in another way.
+import Configuration
+import Foundation
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct BucketBudgetTests {
+    /// An object for each chunk: those that the day has room for are stored, and not once more later.
+    @Test func bucket_storesWhatFits_andGoesOnThere() throws {
+        let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
+        let bucket = BucketSettings(region: "us-east-1")
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+            // The batch is frozen whole, and waits.
+            _ in .hangUp
+        }
+        bench.addSound(6)
+        _ = bench.sync.perform(.tick)
+        bench.finish()
+        let then = try BudgetBench(.budget(200_000), bucket: bucket, temporary: bench.temporary) {
+            _ in stored
+        }
+        defer { then.finish() }
+        _ = then.sync.perform(.tick)
+        let first = then.server.requests.map(\.path)
+        #expect((1...3).contains(first.count))
+        #expect(try then.pending(.audio) == 6)
+        _ = then.sync.perform(.tick)
+        #expect(then.server.requests.count == first.count)
+        then.pass(hours: 24)
+        for _ in 1...12 where try then.pending(.audio) > 0 {
+            _ = then.sync.perform(.tick)
+            then.pass(hours: 12)
+        }
+        let paths = then.server.requests.map(\.path)
+        #expect(paths.count == 7 && Set(paths).count == 7)
+    }
+
+    /// A batch of sound that was frozen in vain, before there was a budget.
+    private func bucketAfterOutage(budget: Int64, chunks: Int) throws -> BudgetBench {
+        let stored = Behaviour.answer(status: 200, body: "", headers: ["ETag: \"a\""])
+        let bucket = BucketSettings(region: "us-east-1")
+        let bench = try BudgetBench(UploadSettings { $0.clockPatience = .zero }, bucket: bucket) {
+            _ in .hangUp
+        }
+        bench.addSound(chunks)
+        _ = bench.sync.perform(.tick)
+        bench.finish()
+        let settings = UploadSettings.budget(budget) { $0.destination = .s3 }
+        return try BudgetBench(settings, bucket: bucket, temporary: bench.temporary) { _ in stored }
+    }
+
+    /// They have to stand alone for it.
+    @Test func bucket_storesChunksLongerThanABudget_oneADay() throws {
+        let then = try bucketAfterOutage(budget: 30_000, chunks: 2)
+        defer { then.finish() }
+        for _ in 1...36 {
+            then.pass(hours: 2)
+            _ = then.sync.perform(.tick)
+        }
+        #expect(try then.pending(.audio) == 0)
+    }
+
+    /// Halves of a batch have the same chunks, and each is an object: to halve it would store them once more.
+    @Test func bucket_storesEachChunkOnce_howeverLittleTheOthersLeave() throws {
+        let then = try bucketAfterOutage(budget: 200_000, chunks: 6)
+        defer { then.finish() }
+        // A busy day, after which the others are expected to need nearly all of each.
+        then.pass(hours: 24)
+        addFixes(1180, to: then.queue)
+        for _ in 1...72 where try then.pending(.audio) > 0 {
+            _ = then.sync.perform(.tick)
+            then.pass(hours: 1)
+        }
+        #expect(try then.pending(.audio) == 0)
+        let sound = then.server.requests.map(\.path).filter { $0.contains("audio") }
+        #expect(sound.count == 7 && Set(sound).count == 7)
+    }
+
+    /// The store has kept the object, its answer was lost, and by the next try no day has room for all of it.
+    @Test func bucket_hasEachRecordOnce_thoughTheBudgetWasLowered() throws {
+        let isLost = Locked(true)
+        let settings = UploadSettings {
+            $0.clockPatience = .zero
+            $0.destination = .s3
+        }
+        let bucket = BucketSettings(region: "us-east-1")
+        let bench = try BudgetBench(settings, bucket: bucket) { _ in
+            isLost.value
+                ? .hangUp : .answer(status: 200, body: "", headers: ["ETag: \"a\""])
+        }
+        defer { bench.finish() }
+        addFixes(900, to: bench.queue)
+        _ = bench.sync.perform(.tick)
+        isLost.update { $0 = false }
+        try bench.reload(.budget(50_000) { $0.destination = .s3 })
+        for _ in 1...12 where try bench.pending(.location) > 0 {
+            _ = bench.sync.perform(.tick)
+            bench.pass(hours: 12)
+        }
+        #expect(try bench.pending(.location) == 0)
+        // What comes under the same name takes the place of what was there.
+        let objects = Dictionary(
+            bench.server.requests.map { ($0.path, $0.body) },
+            uniquingKeysWith: { $1 }
+        )
+        let lines = objects.values.reduce(0) { $0 + $1.split(separator: 10).count }
+        #expect(lines == 900)
+    }
+}
