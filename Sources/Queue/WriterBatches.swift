@@ -145,8 +145,13 @@ extension Writer {
         )
     }
 
-    /// The number of the batch that was frozen last.
-    package var newestBatch: Int64 { memory.numbers.batches - 1 }
+    /// The keys of all batches that wait for their verdict.
+    package func readyKeys() throws -> Set<String> {
+        let rows = try connection.prepare("SELECT uuid FROM batches WHERE state=0")
+        var keys: Set<String> = []
+        while try rows.step() { keys.insert(rows.text(0)) }
+        return keys
+    }
 
     /// Batches in quarantine, oldest first.
     package func quarantined() throws -> [Batch] { try batches("WHERE state=2 ORDER BY id") }

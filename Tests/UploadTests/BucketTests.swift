@@ -230,6 +230,52 @@ import Testing
         #expect(next.contains("stream%3Dpositions/") && next.hasSuffix(".ndjson.zst"))
     }
 
+    /// During an outage of weeks the configuration may change often, and another device id be set.
+    @Test func objectKeepsItsName_howeverOftenTheConfigurationChanges() throws {
+        let isLost = Locked(true)
+        let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { bench.finish() }
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !bench.sync())
+        for change in 1...12 {
+            bench.end()
+            bench.settings.streamNames[.location] = "places\(change)"
+            bench.settings.destination.deviceID = "device-\(change)"
+            try bench.start()
+            #expect(try !bench.sync())
+        }
+        isLost.update { $0 = false }
+        #expect(try bench.sync())
+        #expect(Set(server.requests.map(\.path)).count == 1)
+    }
+
+    /// In the database that takes the place of a damaged one batches are counted from one again.
+    @Test func newBatchHasTheNewName_thoughTheDatabaseWasReplaced() throws {
+        let server = try FaultyServer { _ in .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
+        defer { bench.finish() }
+        for _ in 1...30 {
+            try bench.add(1, from: "2026-11-21T12:00:00.000Z")
+            #expect(try bench.sync())
+        }
+        bench.end()
+        bench.settings.streamNames[.location] = "positions"
+        try bench.start()
+        #expect(try bench.sync())
+        let before = bench.queue.generation
+        bench.queue.reportDamage("a test", generation: before)
+        try waitUntil("another database") { bench.queue.generation > before }
+        try bench.add(1, from: "2026-11-21T13:00:00.000Z")
+        try waitUntil("all is sent") { try bench.sync() }
+        let last = server.requests.last {
+            String(decoding: $0.body, as: UTF8.self).contains("T13:00:00")
+        }
+        #expect(last?.path.contains("stream%3Dpositions/") == true, "\(last?.path ?? "none")")
+    }
+
     @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
         let isBusy = Locked(true)
         let server = try FaultyServer { _ in

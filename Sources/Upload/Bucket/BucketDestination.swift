@@ -60,10 +60,11 @@ final class BucketDestination: Destination {
     ) throws -> Delivery {
         let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
         let date = try source.time(batch.stream, batch.first) ?? batch.sentAt
+        let names = names?.of(batch)
         let folder = BucketFolder(
-            stream: names?.of(batch).streams["\(batch.stream)"] ?? settings.name(of: batch.stream),
+            stream: names?.streams["\(batch.stream)"] ?? settings.name(of: batch.stream),
             date: date,
-            device: settings.deviceID
+            device: names?.device ?? settings.deviceID
         )
         var delivery = Delivery()
         for chunk in try soundToStore(batch, source) {

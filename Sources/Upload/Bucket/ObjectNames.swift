@@ -11,13 +11,14 @@ struct ObjectNames {
     /// What the configuration has to do with a name.
     struct Names: Codable, Equatable {
         var compression: String
+        var device: String
         /// Of streams, on the wire, by their own.
         var streams: [String: String]
     }
 
     private struct Past: Codable, Equatable {
-        /// The last batch that was frozen under these.
-        var through: Int64
+        /// Of batches that were frozen under these and wait; their numbers are others in the next database.
+        var keys: Set<String>
         var names: Names
     }
 
@@ -25,11 +26,21 @@ struct ObjectNames {
         /// Oldest first.
         var past: [Past] = []
         var now: Names
+
+        /// `waiting`: the keys of all batches that are frozen.
+        mutating func change(to names: Names, _ waiting: Set<String>) {
+            let older = past.reduce(into: Set<String>()) { $0.formUnion($1.keys) }
+            past.append(Past(keys: waiting.subtracting(older), names: now))
+            now = names
+        }
+
+        mutating func forget(allBut waiting: Set<String>) {
+            for index in past.indices { past[index].keys.formIntersection(waiting) }
+            past.removeAll { $0.keys.isEmpty }
+        }
     }
 
     private static let memo = "objects"
-    /// Nothing that still waits was frozen so many changes ago.
-    private static let mostPast = 8
 
     private let known: Known
 
@@ -37,11 +48,12 @@ struct ObjectNames {
     init(_ settings: DestinationSettings, _ queue: Queue) throws {
         let now = Names(settings, queue.streams.streams)
         var known = Self.read(queue.remembered(Self.memo)) ?? Known(now: now)
-        if known.now != now {
-            let last = try queue.perform { $0.newestBatch }
-            known.past.append(Past(through: last, names: known.now))
-            known.past = known.past.suffix(Self.mostPast)
-            known.now = now
+        if known.now != now || !known.past.isEmpty {
+            let waiting = try queue.perform { try $0.readyKeys() }
+            if known.now != now { known.change(to: now, waiting) }
+            // What waits in a database that was set aside is not known before it is read.
+            let isRead = !queue.setAside.contains { $0.waiting == nil }
+            if isRead { known.forget(allBut: waiting) }
         }
         queue.remember(Self.memo, String(decoding: encodedJSON(known), as: UTF8.self))
         self.known = known
@@ -52,13 +64,14 @@ struct ObjectNames {
     }
 
     func of(_ batch: Batch) -> Names {
-        known.past.first { batch.id <= $0.through }?.names ?? known.now
+        known.past.first { $0.keys.contains(batch.key) }?.names ?? known.now
     }
 }
 
 extension ObjectNames.Names {
     fileprivate init(_ settings: DestinationSettings, _ streams: [Stream]) {
         compression = settings.compression.rawValue
+        device = settings.deviceID
         let named = streams.map { ("\($0)", settings.name(of: $0)) }
         self.streams = Dictionary(named, uniquingKeysWith: { first, _ in first })
     }
