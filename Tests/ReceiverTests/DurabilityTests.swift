@@ -68,6 +68,53 @@ import Testing
         #expect(Set(clients.statuses.value.keys).isSubset(of: [0, 200, 500]))
     }
 
+    /// A commit that was told as failed is whole in the journal, where the next start finds it.
+    @Test func commitThatFailedAsItWasSynced_isWholeOrNotThere_afterADeath() throws {
+        let temporary = TemporaryFolder("data")
+        let disk = try FailingDisk(in: temporary)
+        let receiver = try ReceiverProcess(
+            environment: disk.environment,
+            in: temporary.path + "/data"
+        )
+        #expect(try postFourDays(receiver, "a")?.status == 200)
+        try disk.failSyncs(EIO)
+        #expect(try postFourDays(receiver, "b")?.status == 500)
+        receiver.kill()
+        try disk.failSyncs(0)
+        try receiver.start()
+        #expect(try postFourDays(receiver, "b")?.status == 200)
+        try disk.failSyncs(EIO)
+        #expect(try postFourDays(receiver, "c")?.status == 500)
+        #expect(try postFourDays(receiver, "d")?.status == 500)
+        try disk.failSyncs(0)
+        // What comes next lies where the failed one lay, in the files, too.
+        #expect(try postFourDays(receiver, "e")?.body.contains(#""duplicates":0"#) == true)
+        receiver.kill()
+        try receiver.start()
+        #expect(try postFourDays(receiver, "c")?.body.contains(#""duplicates":0"#) == true)
+        let all = ["a", "b", "c", "e"].flatMap { id in (1...4).map { id + "\($0)" } }
+        #expect(try receiver.ids("places").sorted() == all)
+    }
+
+    /// With so many files they are synced all at once, which the failing disk does not see: it fails the journal alone.
+    private func postFourDays(
+        _ receiver: ReceiverProcess,
+        _ id: String
+    ) throws -> RawClient.Answer? {
+        let client = try RawClient(receiver)
+        let records = (1...4).map {
+            #"{"id":"\#(id)\#($0)","timestamp":"2026-11-0\#($0)T04:30:07.123Z"}"#
+        }
+        let body = Array(
+            """
+            {"stream_name":"places","device_id":"d1","data":[\(records.joined(separator: ","))],
+            "batch_metadata":{"total_records":4,"app_version":"1.0"}}
+            """.utf8
+        )
+        client.send(Array(RawRequest.head(length: body.count).utf8) + body)
+        return client.answer()
+    }
+
     @Test(.enabled(if: TemporaryMount.isAllowed, "needs the right to mount a file system"))
     func startOnAFullDisk_answers_andStoresWhenThereIsRoom() throws {
         let disk = try TemporaryMount("size=32m")
@@ -197,8 +244,13 @@ struct FailingDisk {
     }
 
     /// Every write fails so from now on; 0: none does.
-    func fail(_ code: Int32) throws {
-        try control.seek(toOffset: 0)
+    func fail(_ code: Int32) throws { try set(code, at: 0) }
+
+    /// Every wait for what was written.
+    func failSyncs(_ code: Int32) throws { try set(code, at: 8) }
+
+    private func set(_ code: Int32, at place: UInt64) throws {
+        try control.seek(toOffset: place)
         try control.write(contentsOf: withUnsafeBytes(of: Int64(code)) { Data($0) })
     }
 }

@@ -23,6 +23,8 @@ package final class Archive: @unchecked Sendable {
     private let place: DirectoryLock
     /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
     private let noteStored: @Sendable ([String: Int64]) -> Void
+    /// What a commit wrote that failed, and may be on the disk all the same: a start would find it in the journal.
+    private var unsure: BatchFiles?
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
@@ -95,6 +97,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     private func commit(_ group: [WaitingBatch]) throws {
+        try settleCommit()
         let files = BatchFiles(in: folders, lengths: try settleLengths(group))
         try index.execute("BEGIN IMMEDIATE")
         var receipts: [Receipt] = []
@@ -115,12 +118,12 @@ package final class Archive: @unchecked Sendable {
             try files.finish()
             for (file, length) in files.lengths { try note(length, of: file) }
             try count(new)
-            try index.execute("COMMIT")
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
             files.undo()
             throw error
         }
+        try commit(files)
         for (one, receipt) in zip(group, receipts) { one.result = .success(receipt) }
         totalsLock.withLock {
             total.records += new.records
@@ -128,6 +131,28 @@ package final class Archive: @unchecked Sendable {
         }
         noteStored(files.lengths)
         reserve.make()
+    }
+
+    /// Ends a transaction whose files are on the disk.
+    ///
+    /// A commit that failed as it was synced lies whole in the journal. Without its files a start would find less than was
+    /// committed: they stay until another commit takes its place there.
+    private func commit(_ files: BatchFiles) throws {
+        do {
+            try index.execute("COMMIT")
+        } catch {
+            unsure = files
+            if !index.isAutocommit { try index.execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Has a commit that changes nothing take the place of one that failed, and then takes its files back.
+    private func settleCommit() throws {
+        guard let files = unsure else { return }
+        try index.execute("UPDATE totals SET records=records")
+        files.undo()
+        unsure = nil
     }
 
     private func receipt(of key: String) throws -> Receipt? {

@@ -64,7 +64,9 @@ final class BatchFiles {
     /// Takes back what was written, as far as the disk lets it; a start does the rest.
     func undo() {
         for (folder, file) in files where file.written > 0 {
-            truncate("\(directory)/\(ArchiveFile.path(in: folder))", Int(file.start))
+            let path = "\(directory)/\(ArchiveFile.path(in: folder))"
+            // A person may have emptied it meanwhile.
+            if fileSize(path) ?? 0 > file.start { truncate(path, Int(file.start)) }
         }
         for path in sounds { unlink(path) }
         // What was to be synced has not been.
