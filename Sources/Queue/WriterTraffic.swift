@@ -20,13 +20,13 @@ extension Writer {
     /// Rows that a clock which was never right can leave at most.
     private static let trafficRows: Int64 = 32
 
-    /// Adds bytes to a day.
+    /// Adds bytes to a day, or takes some back.
     func note(_ day: DayTraffic) throws {
         try begin()
         try connection.run(
             """
-            INSERT INTO traffic VALUES (?1,?2,?3) ON CONFLICT(day) DO UPDATE SET
-            sent=sent+excluded.sent, received=received+excluded.received
+            INSERT INTO traffic VALUES (?1,max(0,?2),max(0,?3)) ON CONFLICT(day) DO UPDATE SET
+            sent=max(0,sent+?2), received=max(0,received+?3)
             """,
             day.day,
             day.traffic.sent,
@@ -34,9 +34,9 @@ extension Writer {
         )
     }
 
-    /// Adds bytes to the day it is.
+    /// Adds bytes to the day it is; below zero, takes them back.
     package func note(_ traffic: Traffic) throws {
-        guard traffic.total > 0 else { return }
+        guard traffic != Traffic() else { return }
         let today = clock.wall().utcDay
         try note(DayTraffic(day: today, traffic: traffic))
         // A clock that nobody vouched for may show any day: it deletes none.

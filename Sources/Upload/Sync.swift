@@ -309,6 +309,12 @@ package final class Sync {
         allowance.spend(more)
     }
 
+    /// Another uploader takes over: what was entered before a request and did not go is taken back.
+    func finish() {
+        guard traffic != Traffic(), (try? side.note(traffic)) != nil else { return }
+        traffic = Traffic()
+    }
+
     /// Enters bytes on the wire, at most twice a minute: each time is a commit.
     private func note(atOnce: Bool) {
         let now = clock.now()

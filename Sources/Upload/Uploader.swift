@@ -95,6 +95,8 @@ package final class Uploader: Sendable {
             guard result.left == 0, let heartbeat, sync.hasRoom else { continue }
             sync.add(heartbeat.beat(at: clock.now(), until: stop))
         }
+        stop.life.rests()
+        sync.finish()
     }
 
     /// Ends its connections to others, from any thread: whoever asked for a sync is told that there is none, now and

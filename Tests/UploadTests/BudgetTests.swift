@@ -4,6 +4,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
+import Requests
 import Streams
 import Support
 import Testing
@@ -204,6 +205,31 @@ import Testing
         #expect(after.server.requests.isEmpty)
         let today = try after.queue.traffic().first?.traffic.total ?? 0
         #expect(today >= Int64(bench.server.requests[0].body.count))
+    }
+
+    /// A large request is entered before it begins; where nothing of it went, that is taken back at the uploader's end.
+    @Test func bytesOfToday_areThoseThatWent_howeverOftenAReloadComes() throws {
+        let bench = try BudgetBench(.budget(400_000))
+        defer { bench.finish() }
+        bench.addSound(4)
+        var nowhere = bench.destination
+        nowhere.transport.endpoint = "http://127.0.0.1:1/api/ingest"
+        let (queue, destination) = (bench.queue, nowhere)
+        for _ in 1...3 {
+            let uploader = Uploader(settings: .budget(400_000), queue: queue, board: Publisher()) {
+                try destination.open(queue)
+            }
+            let stop = try StopSignal()
+            let thread = try OwnThread("uploader") { uploader.run(until: stop) }
+            let isOver = Locked(false)
+            uploader.sync { _ in isOver.update { $0 = true } }
+            try waitUntil("the sync ends") { isOver.value }
+            uploader.stop()
+            stop.raise()
+            thread.join()
+        }
+        #expect(try bench.pending(.audio) == 4)
+        #expect(try queue.traffic().reduce(0) { $0 + $1.traffic.total } < 1000)
     }
 
     @Test func clockThatIsSetBack_givesNothingTwice() throws {
