@@ -59,6 +59,8 @@ struct EnrolledSink: IntakeSink {
 
     var putBytes: Int { queue.putBytes }
 
+    func refusal(of stream: String) -> String? { queue.refusal(of: stream) }
+
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
         if let why = whyNot() { return done(Failure(why)) }
         queue.put(records, done: done)

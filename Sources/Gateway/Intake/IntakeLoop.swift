@@ -155,6 +155,10 @@ final class IntakeLoop {
         do throws(IntakeRefusal) {
             guard case .whole(let bytes) = line else { throw streams.tooLong }
             let record = try streams.record(of: bytes, clock)
+            // Here, for a batch is kept or refused with all that is in it.
+            if let why = server.sink.refusal(of: record.stream) {
+                throw IntakeRefusal("not kept: \(why)")
+            }
             recordBytes += record.members.count
             records.append(record)
             owners.append(owner)

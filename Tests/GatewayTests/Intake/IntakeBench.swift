@@ -47,6 +47,8 @@ final class FakeSink: IntakeSink {
         held?.done(nil)
     }
 
+    func refusal(of stream: String) -> String? { nil }
+
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
         let isOver = state.withLock { state in
             state.batches.append(records.count)

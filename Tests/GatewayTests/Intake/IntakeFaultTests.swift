@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Host
+import Queue
 import Streams
 import Support
 import Testing
@@ -189,6 +190,33 @@ import Testing
         try waitUntil("the reload") {
             try peer.ask(String(Self.line(1).dropLast()))?.contains("not declared") == true
         }
+    }
+
+    /// A device has numbers for so many streams in its life.
+    @Test func streamThatIsOneTooMany_isRefusedForGood_andAlone() throws {
+        let temporary = TemporaryFolder()
+        var settings = QueueSettings(
+            path: temporary.path + "/queue.sqlite",
+            bootID: "boot",
+            appVersion: "test"
+        )
+        settings.userStreams = (1...961).map { DeclaredStream(name: "s\($0)", wire: "s\($0)") }
+        let queue = try Queue(settings: settings)
+        defer { queue.close() }
+        let server = try IntakeServer(
+            path: temporary.path + "/intake",
+            streams: [IntakeBench.stream("s1"), IntakeBench.stream("s961")],
+            sink: queue,
+            clock: SystemClock()
+        )
+        let thread = try StoppableThread("intake") { server.run(until: $0) }
+        defer { thread.stop() }
+        let peer = try IntakePeer(temporary.path + "/intake")
+        try peer.send([1, 961, 1].map { Self.line(1, stream: "s\($0)") }.joined())
+        let answers = try peer.answers(3)
+        #expect([answers[0], answers[2]] == [Self.accepted, Self.accepted])
+        let refusal = answers[1] ?? ""
+        #expect(refusal.contains("960 streams") && !refusal.contains("later"), "\(refusal)")
     }
 
     @Test func intake_isThereWhileStreamsAreDeclared() throws {
