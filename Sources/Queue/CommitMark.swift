@@ -51,15 +51,35 @@ struct CommitMark: Sendable, Equatable {
     }
 
     /// Reads what `text` wrote; nil for anything else.
+    ///
+    /// A bit that the disk changed is in one of its two lines. A mark of an earlier version is one line without a sum.
     init?(_ text: String) {
-        let words = text.split(separator: " ").dropLast()
-        guard text.hasSuffix(" end\n"), words.count >= 3, let run = Int64(words[0]),
+        let lines = text.split(separator: "\n").map { String($0) }
+        if let sound = lines.compactMap(Self.checked).first {
+            self.init(line: sound)
+        } else {
+            guard lines.count == 1, text.hasSuffix("\n") else { return nil }
+            self.init(line: lines[0])
+        }
+    }
+
+    /// A line without its sum; nil where that is another one, or there is none.
+    private static func checked(_ line: String) -> String? {
+        let words = line.split(separator: " ")
+        guard words.count > 1, let sum = words.last.flatMap({ Int64($0) }) else { return nil }
+        let rest = words.dropLast().joined(separator: " ")
+        return Checksum.of(Array(rest.utf8)) == sum ? rest : nil
+    }
+
+    private init?(line: String) {
+        let words = line.split(separator: " ")
+        guard words.count >= 4, words.last == "end", let run = Int64(words[0]),
             let first = Int64(words[1]),
             let end = Int64(words[2]), first <= end
         else { return nil }
         self.run = run
         tail = first..<end
-        for word in words.dropFirst(3) {
+        for word in words.dropFirst(3).dropLast() {
             let parts = word.split(separator: "=")
             guard parts.count == 2, let number = Int64(parts[1]) else { return nil }
             next[String(parts[0])] = number
@@ -69,11 +89,14 @@ struct CommitMark: Sendable, Equatable {
         next = next.filter { !$0.key.contains(text: Self.ledger) }
     }
 
+    /// One line with its sum, twice; with two ends of lines between, one of which may change, too.
     var text: String {
         var sums = next
         if let entered { sums.merge(entered.merging([Self.ledger: 0]) { $1 }) { $1 } }
         let streams = sums.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
-        return (["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams)
-            .joined(separator: " ") + " end\n"
+        let words = ["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams + ["end"]
+        let line = words.joined(separator: " ")
+        let checked = "\(line) \(Checksum.of(Array(line.utf8)))\n"
+        return "\(checked)\n\(checked)"
     }
 }

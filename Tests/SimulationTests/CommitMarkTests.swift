@@ -1,3 +1,4 @@
+import Foundation
 import Host
 import SimulatedDisk
 import Testing
@@ -65,6 +66,45 @@ import Testing
                 found += (0..<9).filter { text.contains("source \($0) ") }
             }
             return found
+        }
+    }
+
+    /// A card changes a bit of it: of what was accepted nothing is lost, and nothing twice.
+    @Test(arguments: 0..<8)
+    func markWithAChangedBit_saysWhatItSaid(bit: UInt8) throws {
+        let disk = SimulatedDisk(seed: 1)
+        let queue = try queue(disk)
+        accept(queue, 0..<3)
+        try queue.flushed()
+        accept(queue, 3..<5)
+        disk.fail(.syncs)
+        #expect(throws: (any Error).self) { try queue.flushed() }
+        disk.clearFaults()
+        queue.reportDamage("for the test", generation: queue.generation)
+        queue.turn()
+        try queue.flushed()
+        let files = DiskAdapter(disk: disk)
+        let name = try #require(files.names(in: "/state").first { $0.hasSuffix("-mark") })
+        var mark = try files.read("/state/\(name)", at: 0, count: 1 << 20)
+        let text = String(decoding: mark, as: UTF8.self)
+        let number = try #require(text.range(of: "events="))
+        mark[text.utf8.distance(from: text.startIndex, to: number.upperBound)] ^= 1 << bit
+        try files.write("/state/\(name)", mark)
+        while queue.turnMaintenance() {}
+        #expect(try events(queue).sorted() == [0, 1, 2, 3, 4])
+        #expect(try queue.losses().isEmpty)
+    }
+
+    @Test func eachBitOfAMark_mayBeChanged() throws {
+        let before = "3 4 6 /=0 location/evicted=2 location=5 sightings=7 end\n"
+        let mark = try #require(CommitMark(before))
+        let bytes = Array(mark.text.utf8)
+        for place in bytes.indices {
+            for bit in 0..<8 {
+                var changed = bytes
+                changed[place] ^= 1 << bit
+                #expect(CommitMark(String(decoding: changed, as: UTF8.self)) == mark, "\(place)")
+            }
         }
     }
 

@@ -271,9 +271,12 @@ private struct Mark {
         guard let size = disk.size(path + "-mark"),
             let bytes = try? disk.read(path + "-mark", at: 0, count: Int(size))
         else { return nil }
-        let words = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+        // Two lines that say the same, each with its sum at its end.
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.firstIndex(of: "\n") else { return nil }
+        let words = text[..<end].split(separator: " ").dropLast()
         let numbers = words.prefix(3).compactMap { Int64($0) }
-        guard words.last == "end\n", numbers.count == 3, numbers[1] <= numbers[2] else {
+        guard words.last == "end", numbers.count == 3, numbers[1] <= numbers[2] else {
             return nil
         }
         (run, tail) = (numbers[0], numbers[1]..<numbers[2])
