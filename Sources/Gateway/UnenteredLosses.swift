@@ -98,6 +98,7 @@ enum UnenteredLosses {
     /// What a gateway of another boot left behind.
     struct LeftBehind {
         var path: String
+        var name: String
         var bootID: String
         var losses: [Loss] = []
         var inFlight: [InFlight] = []
@@ -120,7 +121,7 @@ enum UnenteredLosses {
         guard name == fileName || name == inFlightName else { return nil }
         let lines = read(directory, bootID, file)
         guard !lines.isEmpty else { return nil }
-        var left = LeftBehind(path: "\(directory)/\(file)", bootID: bootID)
+        var left = LeftBehind(path: "\(directory)/\(file)", name: file, bootID: bootID)
         if name == fileName {
             left.losses = losses(lines, streams)
         } else {

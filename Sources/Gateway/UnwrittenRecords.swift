@@ -36,11 +36,14 @@ struct UnwrittenRecords: Sendable {
 
     /// Where the disk still refuses, the next start tries again.
     private func enterOfOtherBoots() {
-        for left in UnenteredLosses.ofOtherBoots(in: directory, queue.streams) {
-            let losses = left.losses + left.inFlight.compactMap(lost)
-            guard (try? queue.enter(losses, ofBoot: left.bootID)) != nil else { return }
-            unlink(left.path)
+        let left = UnenteredLosses.ofOtherBoots(in: directory, queue.streams)
+        let notes = left.map {
+            let losses = $0.losses + $0.inFlight.compactMap(lost)
+            return LossNote(name: $0.name, bootID: $0.bootID, losses: losses)
         }
+        // At once: what is accepted later must not be taken for what was in flight.
+        guard !notes.isEmpty, (try? queue.enter(notes)) != nil else { return }
+        for note in left { unlink(note.path) }
     }
 
     private func lost(_ left: UnenteredLosses.InFlight) -> Loss? {

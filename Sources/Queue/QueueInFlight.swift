@@ -33,13 +33,39 @@ extension Queue {
         return Loss(.dropped, records.stream, records: all.records - landed, from: from, to: to)
     }
 
-    /// Enters what a boot before this one lost, dated by what is known of that boot.
+    /// Enters what boots before this one lost, dated by what is known of these; nothing of a note that was entered before.
     ///
     /// It is on the disk when this returns; nothing of it when it throws.
-    package func enter(_ losses: [Loss], ofBoot bootID: String) throws {
-        try perform { writer in
-            let boot = try writer.boot(named: bootID)
-            for loss in losses { try writer.note(loss, fromBoot: boot, toBoot: boot) }
+    package func enter(_ notes: [LossNote]) throws {
+        let names = try perform { writer in
+            var names = (try writer.memos()[Self.enteredNotes] ?? "").split(separator: " ")
+                .map { String($0) }
+            for note in notes where !names.contains(note.name) {
+                let boot = try writer.boot(named: note.bootID)
+                for loss in note.losses { try writer.note(loss, fromBoot: boot, toBoot: boot) }
+                names.append(note.name)
+            }
+            let text = names.suffix(Self.mostNotes).joined(separator: " ")
+            // In the same transaction: a power cut may bring the notes back.
+            try writer.note(memos: [Self.enteredNotes: text])
+            return text
         }
+        remember(Self.enteredNotes, names)
+    }
+
+    private static let enteredNotes = "entered_notes"
+    /// Nothing brings older ones back.
+    private static let mostNotes = 32
+}
+
+/// What a boot lost and could not enter.
+package struct LossNote: Sendable {
+    /// Of this note alone, without blanks.
+    package var name: String
+    package var bootID: String
+    package var losses: [Loss]
+
+    package init(name: String, bootID: String, losses: [Loss]) {
+        (self.name, self.bootID, self.losses) = (name, bootID, losses)
     }
 }

@@ -84,6 +84,26 @@ import Testing
         #expect(left.filter { $0.contains("before") }.isEmpty)
     }
 
+    /// The power goes before the copy on the card is removed: the next start finds it again.
+    @Test func lossesOfABootBefore_areEnteredOnce_howeverOftenTheyAreFound() throws {
+        let folder = TemporaryFolder()
+        for boot in ["b", "c"] {
+            var settings = QueueSettings(path: folder.path + "/q", bootID: boot, appVersion: "t")
+            settings.isTurnedByHand = true
+            let queue = try Queue(settings: settings)
+            for _ in 1...2 {
+                let line = "\(Stream.events.number) dropped 2 4000000000 7 4000000000 7"
+                let path = "\(folder.path)/losses-not-entered.a"
+                try "a\n\(line)\n".write(toFile: path, atomically: true, encoding: .utf8)
+                UnwrittenRecords(queue, clock: SystemClock(), directory: folder.path, bootID: boot)
+                    .enter()
+                #expect(!FileManager.default.fileExists(atPath: path))
+            }
+            #expect(try queue.flushed().losses().map(\.records) == [2])
+            _ = queue.close()
+        }
+    }
+
     /// The disk is slow, and does not hang: the writer has been heard of just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()
