@@ -53,11 +53,17 @@ package struct CardImport {
         do {
             return try run(ImportJournal(places: places, files: files, owner: owner), report)
         } catch let error as SystemError {
-            let what = "the device cannot store what it holds: \(error)"
-            let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
-            let problem = CardProblem(file: "", what, remedy)
-            return ImportOutcome(problems: try tell(report, [problem]))
+            let problem = Self.notStored("what it holds", error)
+            let card = medium == .card && isThere ? path : nil
+            let told = try report.tell(card: [problem], ended: medium, on: card)
+            return ImportOutcome(problems: told)
         }
+    }
+
+    /// The device's own disk is full, or read-only.
+    private static func notStored(_ what: String, _ error: SystemError) -> CardProblem {
+        let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
+        return CardProblem(file: "", "the device cannot store \(what): \(error)", remedy)
     }
 
     /// Tells in `status` alone, and that the look is over.
@@ -148,11 +154,7 @@ package struct CardImport {
             outcome.imported = fresh.values.map(\.name).sorted()
         }
         let left = try overwrite(card, fresh, isImported: errors.isEmpty)
-        if medium == .card {
-            try journal.noteLeft(
-                card.contents.filter { _, content in left.contains { $0.file == content.name } }
-            )
-        }
+        if medium == .card { errors += try noteLeft(left, of: card, journal) }
         let told = errors + notes + left
         let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
         outcome.problems = try report.tell(
@@ -162,6 +164,23 @@ package struct CardImport {
             on: card.path
         )
         return outcome
+    }
+
+    /// What cannot be noted is told beside the rest: what was imported is in force all the same.
+    private func noteLeft(
+        _ left: [CardProblem],
+        of card: CardFolder,
+        _ journal: ImportJournal
+    ) throws -> [CardProblem] {
+        let secrets = card.contents.filter { _, content in
+            left.contains { $0.file == content.name }
+        }
+        do {
+            try journal.noteLeft(secrets)
+            return []
+        } catch let error as SystemError {
+            return [Self.notStored("which secrets are left on it", error)]
+        }
     }
 
     private func fresh(_ card: CardFolder, _ journal: ImportJournal) -> [CardFile: CardContent] {

@@ -207,8 +207,29 @@ import Upload
         let outcome = try device.start(.card, from: nil, files)
         #expect(outcome.problems.first?.what.contains("No space left on device") == true)
         #expect(device.problems == outcome.problems)
+        #expect(device.errors?.contains("No space left on device") == true)
         #expect(device.state == [nil, nil])
         #expect(try device.start().imported == ["waypost.toml"])
+        #expect(device.errors == nil)
+    }
+
+    /// All of it is in force; then there is no room to note that the token is left on the card.
+    @Test func diskThatIsFullAtTheEnd_isToldBesideTheRest() throws {
+        let device = try Device(card: "good-notepad")
+        var files = StepFiles()
+        let (card, notes) = (device.card, Locked(0))
+        files.onOpen = { path in
+            if path.hasPrefix(card) { throw SystemError("open", on: path, code: EROFS) }
+            guard path.hasSuffix("/seen.new") else { return }
+            notes.update { $0 += 1 }
+            if notes.value == 2 { throw SystemError("open", on: path, code: ENOSPC) }
+        }
+        let outcome = try device.start(.card, from: nil, files)
+        #expect(outcome.imported.count == 2)
+        let told = outcome.problems.map(\.what)
+        #expect(told.contains { $0.contains("the device has it, but cannot overwrite it here") })
+        #expect(told.contains { $0.contains("No space left on device") })
+        #expect(device.problems == outcome.problems)
     }
 
     @Test func status_hasEachProblem_ofTheCard() throws {
