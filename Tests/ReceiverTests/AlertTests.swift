@@ -264,6 +264,37 @@ private let start: Int64 = 1_800_000_000_000
         #expect(outcome.status == 0)
     }
 
+    /// All devices of a site fall silent at once, and the one way to tell takes 25 s each time.
+    @Test func channelThatIsSlow_holdsTheOtherUpOnce() throws {
+        let (clock, quick) = (clock, Locked<[BootInstant]>([]))
+        let slow = Locked(0)
+        let isLate = Locked(false)
+        let desk = try AlertDesk(
+            directory: folder.path,
+            channels: [
+                AlertChannel(name: "slow") { _, _, _ in
+                    clock.advance(by: .seconds(25))
+                    slow.update { $0 += 1 }
+                },
+                AlertChannel(name: "quick") { _, _, _ in
+                    quick.update { $0.append(clock.now()) }
+                },
+            ],
+            clock: clock,
+            look: { _ in
+                ((0..<20).map { self.state("d\($0)", heard: 1, late: isLate.value) }, true)
+            },
+            log: { _ in }
+        )
+        _ = try desk.round(until: stop)
+        isLate.update { $0 = true }
+        clock.advance(by: .seconds(10))
+        let begun = clock.now()
+        while slow.value < 20 { _ = try desk.round(until: stop) }
+        #expect(quick.value.count == 20)
+        #expect(quick.value.allSatisfy { $0 - begun <= .seconds(25) })
+    }
+
     /// Told, and the disk does not take that it was: it is not told again, and holds up no other.
     @Test func bookThatForgetsNothing_tellsNothingTwice() throws {
         let devices = Locked(["d1", "d2", "d3"].map { state($0, heard: 0) })

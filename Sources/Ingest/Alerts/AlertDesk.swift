@@ -9,11 +9,13 @@ struct AlertChannel: Sendable {
     let tell: @Sendable (Alert, String, StopSignal) throws -> Void
 }
 
-/// Used by one thread; a round of it takes as long as the channels at most.
+/// Used by one thread; a round of it takes as long as the channels at most, one alert of a slow one each.
 final class AlertDesk {
     private struct Tries {
         var failures = 0
         var next: BootInstant?
+        /// What its last one took.
+        var took = Duration.zero
         /// Up to this number told, and not yet out of the book: not to be told again.
         var told: Int64 = 0
         /// To be told, and not in the book.
@@ -21,6 +23,8 @@ final class AlertDesk {
     }
 
     private static let pause = Duration.seconds(10)
+    /// What takes longer has the others have their turn.
+    private static let quick = Duration.seconds(1)
     /// Before the second try; twice as long before each further one, up to the longest.
     private static let firstWait = 15
     private static let longestWait = 900
@@ -51,7 +55,7 @@ final class AlertDesk {
         tries = Dictionary(channels.map { ($0.name, Tries()) }) { $1 }
     }
 
-    /// A look where one is due, and an alert by each channel that may try; how long until there is more to do.
+    /// A look where one is due, and alerts by each channel that may try; how long until there is more to do.
     func round(until stop: StopSignal) throws -> Duration {
         let now = clock.now()
         if nextLook.map({ now >= $0 }) ?? true {
@@ -59,8 +63,10 @@ final class AlertDesk {
             try lookAround(at: clock.wall().milliseconds)
         }
         var isMore = false
-        for channel in channels where !stop.isRaised {
-            isMore = try tell(by: channel, until: stop) || isMore
+        // Nobody waits for the same slow one more than once.
+        let byTime = channels.sorted { took($0) < took($1) }
+        for channel in byTime where !stop.isRaised {
+            isMore = try tellAll(by: channel, until: stop) || isMore
         }
         return isMore ? .zero : max(.zero, (nextLook ?? now) - clock.now())
     }
@@ -110,13 +116,27 @@ final class AlertDesk {
         }
     }
 
+    private func took(_ channel: AlertChannel) -> Duration {
+        tries[channel.name, default: Tries()].took
+    }
+
+    /// All that a quick channel has to tell, one of a slow one; whether there may be another one to be told at once.
+    private func tellAll(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
+        while try tell(by: channel, until: stop) {
+            guard !stop.isRaised, took(channel) < Self.quick else { return true }
+        }
+        return false
+    }
+
     /// Whether there may be another one to be told at once.
     private func tell(by channel: AlertChannel, until stop: StopSignal) throws -> Bool {
         let state = tries[channel.name, default: Tries()]
         guard state.next.map({ clock.now() >= $0 }) ?? true else { return false }
         if state.told > 0 { try removeTold(of: channel.name) }
         guard let (number, json) = try next(for: channel.name) else { return false }
+        let begun = clock.now()
         do {
+            defer { tries[channel.name]?.took = clock.now() - begun }
             try channel.tell(try Alert(json: json), json, stop)
         } catch {
             guard !stop.isRaised else { return false }
