@@ -112,6 +112,8 @@ package final class Uploader: Sendable {
     /// The destination, which is tried again until it can be opened; nil when stopped first.
     private func open(until stop: StopSignal) -> (Sync, Heartbeat?)? {
         while !stop.isRaised {
+            // It waits for the writer's thread, perhaps, which is watched itself.
+            stop.life.rests()
             do {
                 return try makeSync(stop)
             } catch {

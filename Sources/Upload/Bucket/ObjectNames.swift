@@ -44,17 +44,16 @@ struct ObjectNames {
 
     private let known: Known
 
-    /// Throws where the queue has to be asked, and its disk refuses.
+    /// Throws where the queue's disk refuses.
     init(_ settings: DestinationSettings, _ queue: Queue) throws {
         let now = Names(settings, queue.streams.streams)
+        // Before there is a database nothing is remembered: it is waited for.
+        let waiting = try queue.perform { try $0.readyKeys() }
         var known = Self.read(queue.remembered(Self.memo)) ?? Known(now: now)
-        if known.now != now || !known.past.isEmpty {
-            let waiting = try queue.perform { try $0.readyKeys() }
-            if known.now != now { known.change(to: now, waiting) }
-            // What waits in a database that was set aside is not known before it is read.
-            let isRead = !queue.setAside.contains { $0.waiting == nil }
-            if isRead { known.forget(allBut: waiting) }
-        }
+        if known.now != now { known.change(to: now, waiting) }
+        // What waits in a database that was set aside is not known before it is read.
+        let isRead = !queue.setAside.contains { $0.waiting == nil }
+        if isRead { known.forget(allBut: waiting) }
         queue.remember(Self.memo, String(decoding: encodedJSON(known), as: UTF8.self))
         self.known = known
     }

@@ -1,0 +1,123 @@
+// A bucket over restarts and other configurations: what it may have keeps its name, and is not sent again.
+import Board
+import Foundation
+import Host
+import Queue
+import Requests
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct BucketRestartTests {
+    private typealias Bench = BucketBench
+
+    /// The store has kept the object, its answer was lost, and by the next try the configuration says something else.
+    @Test func objectKeepsItsName_whateverIsConfiguredSince() throws {
+        let isLost = Locked(true)
+        let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { bench.finish() }
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !bench.sync())
+        bench.end()
+        bench.settings.compression = .zstd
+        bench.settings.streamNames[.location] = "positions"
+        try bench.start()
+        isLost.update { $0 = false }
+        try bench.add(5, from: "2026-11-21T13:00:00.000Z")
+        #expect(try bench.sync())
+        let requests = server.requests
+        #expect(requests.count == 3)
+        #expect(requests[0].path == requests[1].path)
+        #expect(requests[0].body == requests[1].body)
+        let next = requests.last?.path ?? ""
+        #expect(next.contains("stream%3Dpositions/") && next.hasSuffix(".ndjson.zst"))
+    }
+
+    /// During an outage of weeks the configuration may change often, and another device id be set.
+    @Test func objectKeepsItsName_howeverOftenTheConfigurationChanges() throws {
+        let isLost = Locked(true)
+        let server = try FaultyServer { _ in isLost.value ? .hangUp : .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .gzip)
+        defer { bench.finish() }
+        try bench.add(20, from: "2026-11-21T12:00:00.000Z")
+        #expect(try !bench.sync())
+        for change in 1...12 {
+            bench.end()
+            bench.settings.streamNames[.location] = "places\(change)"
+            bench.settings.destination.deviceID = "device-\(change)"
+            try bench.start()
+            #expect(try !bench.sync())
+        }
+        isLost.update { $0 = false }
+        #expect(try bench.sync())
+        #expect(Set(server.requests.map(\.path)).count == 1)
+    }
+
+    /// In the database that takes the place of a damaged one batches are counted from one again.
+    @Test func newBatchHasTheNewName_thoughTheDatabaseWasReplaced() throws {
+        let server = try FaultyServer { _ in .stored }
+        defer { server.close() }
+        let bench = try Bench(url: "http://127.0.0.1:\(server.port)/bucket", compression: .none)
+        defer { bench.finish() }
+        for _ in 1...30 {
+            try bench.add(1, from: "2026-11-21T12:00:00.000Z")
+            #expect(try bench.sync())
+        }
+        bench.end()
+        bench.settings.streamNames[.location] = "positions"
+        try bench.start()
+        #expect(try bench.sync())
+        let before = bench.queue.generation
+        bench.queue.reportDamage("a test", generation: before)
+        try waitUntil("another database") { bench.queue.generation > before }
+        try bench.add(1, from: "2026-11-21T13:00:00.000Z")
+        try waitUntil("all is sent") { try bench.sync() }
+        let last = server.requests.last {
+            String(decoding: $0.body, as: UTF8.self).contains("T13:00:00")
+        }
+        #expect(last?.path.contains("stream%3Dpositions/") == true, "\(last?.path ?? "none")")
+    }
+
+    /// The disk refuses at the start, and the configuration is another one since: nothing is known before there is a
+    /// database.
+    @Test func objectKeepsItsName_thoughTheDatabaseComesLate() throws {
+        let folder = TemporaryFolder("state")
+        let state = folder.path + "/state"
+        let clock = ManualClock(SystemClock().stamp())
+        var settings = QueueSettings(path: state + "/q", bootID: "boot", appVersion: "1")
+        settings.isTurnedByHand = true
+        settings.clock = clock
+        let before = try Queue(settings: settings)
+        _ = try ObjectNames(Self.destination(.gzip), before)
+        before.accept(Event(.started, source: "gateway", stamp: clock.stamp()))
+        try before.flushed()
+        let range = try #require(before.pending(.events))
+        let frozen = try before.perform { try $0.freeze(range, through: range.last) }
+        let batch = try #require(frozen)
+        before.close()
+        try FileManager.default.moveItem(atPath: state, toPath: state + "-away")
+        let after = try Queue(settings: settings)
+        defer { after.close() }
+        _ = try? ObjectNames(Self.destination(.zstd), after)
+        try FileManager.default.moveItem(atPath: state + "-away", toPath: state)
+        clock.advance(by: .seconds(60))
+        try after.flushed()
+        #expect(try ObjectNames(Self.destination(.zstd), after).of(batch).compression == "gzip")
+    }
+
+    private static func destination(_ compression: Compression) -> DestinationSettings {
+        DestinationSettings(
+            transport: TransportSettings(endpoint: "http://127.0.0.1:1/b", userAgent: "t"),
+            bucket: BucketSettings(region: "us-east-1"),
+            deviceID: "device-1",
+            streamNames: [:],
+            compression: compression,
+            token: { "id:secret" }
+        )
+    }
+}
