@@ -9,7 +9,7 @@ extension DestinationSettings {
     /// Throws if libcurl cannot be used, or what the queue's disk says.
     package func open(_ queue: Queue) throws -> any Destination {
         guard let bucket else { return try ServerDestination(self) }
-        return try BucketDestination(self, bucket, names: ObjectNames(self, queue))
+        return try BucketDestination(self, bucket, queue)
     }
 
     /// Asks the endpoint once whether it takes uploads of this device.

@@ -120,4 +120,44 @@ import Testing
             token: { "id:secret" }
         )
     }
+
+    /// The power goes each night: a long batch of sound does not begin anew each morning.
+    @Test func soundThatABucketHas_isNotSentAgain_afterARestart() throws {
+        let puts = Locked(0)
+        let server = try FaultyServer { _ in
+            puts.update { $0 += 1 }
+            return puts.value == 3 ? .answer(status: 503, body: "") : .stored
+        }
+        defer { server.close() }
+        let bucket = "http://127.0.0.1:\(server.port)/bucket"
+        let bench = try Bench(url: bucket, maxBatchBytes: 64 << 20)
+        defer { bench.finish() }
+        bench.addSound(.wav, chunks: 4, segmentBytes: 30_000)
+        #expect(try !bench.sync())
+        bench.end()
+        try bench.start()
+        #expect(try bench.sync())
+        // The third chunk twice, and what tells of all four.
+        #expect(server.requests.count == 6)
+        #expect(Set(server.requests.map(\.path)).count == 5)
+    }
+
+    @Test func soundThatABucketHas_isSentToAnotherOne() throws {
+        let puts = Locked(0)
+        let server = try FaultyServer { _ in
+            puts.update { $0 += 1 }
+            return puts.value == 3 ? .answer(status: 503, body: "") : .stored
+        }
+        defer { server.close() }
+        let place = "http://127.0.0.1:\(server.port)"
+        let bench = try Bench(url: place + "/bucket", maxBatchBytes: 64 << 20)
+        defer { bench.finish() }
+        bench.addSound(.wav, chunks: 4, segmentBytes: 30_000)
+        #expect(try !bench.sync())
+        bench.end()
+        bench.settings.transport.endpoint = place + "/another"
+        try bench.start()
+        #expect(try bench.sync())
+        #expect(server.requests.filter { $0.path.hasPrefix("/another/") }.count == 5)
+    }
 }

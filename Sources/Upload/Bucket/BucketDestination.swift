@@ -14,16 +14,17 @@ final class BucketDestination: Destination {
     private let line: Line
     /// `ID:SECRET`.
     private var keys = ""
-    /// The batch that is under way, and up to where its sound is stored: that need not go twice.
-    private var stored: (batch: String, through: Int64)?
+    /// What need not go twice.
+    private let stored: StoredSound
 
     init(
         _ settings: DestinationSettings,
         _ bucket: BucketSettings,
-        names: ObjectNames? = nil
+        _ queue: Queue? = nil
     ) throws {
         self.settings = settings
-        self.names = names
+        names = try queue.map { try ObjectNames(settings, $0) }
+        stored = StoredSound(settings.transport.endpoint, queue)
         region = bucket.region
         line = try Line(settings.transport)
     }
@@ -71,7 +72,7 @@ final class BucketDestination: Destination {
             let object = try Self.object(chunk, of: source, in: folder)
             put(object, &delivery, mayCost, until: stop)
             guard delivery.verdict == .accepted, !delivery.isHeld else { return delivery }
-            stored = (batch.key, chunk.sequence)
+            stored.note(batch, through: chunk.sequence)
         }
         put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
         return delivery
@@ -79,8 +80,7 @@ final class BucketDestination: Destination {
 
     private func soundToStore(_ batch: Batch, _ source: RecordSource) throws -> [Stored<Chunk>] {
         guard batch.stream == .audio else { return [] }
-        let known = stored.flatMap { $0.batch == batch.key ? $0.through : nil }
-        let first = known.map { $0 + 1 } ?? batch.first
+        let first = stored.through(batch).map { max(batch.first, $0 + 1) } ?? batch.first
         return first > batch.last ? [] : try source.chunks(first...batch.last)
     }
 
