@@ -80,23 +80,7 @@ package struct SystemDisk: QueueDisk {
     }
 
     package func writeAgain(_ path: String) throws {
-        let number = open(path, O_RDWR | O_CLOEXEC)
-        guard number >= 0 else {
-            if errno == ENOENT { return }
-            throw SQLiteError.refused(path)
-        }
-        let file = Descriptor(owning: number)
-        var (block, place) = ([UInt8](repeating: 0, count: 1 << 16), 0)
-        while true {
-            let got = pread(file.number, &block, block.count, place)
-            guard got != 0 else { break }
-            guard got > 0, pwrite(file.number, block, got, place) == got else {
-                if errno == ENOSPC { return }
-                throw SQLiteError.refused(path)
-            }
-            place += got
-        }
-        guard fsync(file.number) == 0 else { throw SQLiteError.refused(path) }
+        do { try Host.writeAgain(path) } catch { throw SQLiteError.refused(path) }
     }
 
     package func extend(_ path: String, to bytes: Int64) throws {

@@ -96,6 +96,29 @@ import Testing
         #expect(try receiver.ids("places").sorted() == all)
     }
 
+    /// A sync that failed may have given up some of it: that reads well, and is gone with the power.
+    @Test func journalThatIsFoundAtAStart_isWrittenOnceMore() throws {
+        let temporary = TemporaryFolder("data")
+        let disk = try FailingDisk(in: temporary)
+        let log = temporary.path + "/log"
+        let receiver = try ReceiverProcess(
+            environment: disk.environment.merging(["FIELDFAULTS_LOG": log]) { $1 },
+            in: temporary.path + "/data"
+        )
+        #expect(try post(receiver, ["a"])?.status == 200)
+        receiver.kill()
+        let journal = receiver.folder + "/.receiver.sqlite-wal"
+        let found = try FileManager.default.attributesOfItem(atPath: journal)
+        let (size, inode) = (found[.size] as? UInt64, found[.systemFileNumber] as? UInt64)
+        try FileManager.default.removeItem(atPath: log)
+        try receiver.start()
+        let changes = try FailingDisk.changes(in: log).filter { $0.inode == inode }
+        #expect(changes.first { $0.kind == "w" }?.offset == 0)
+        #expect(changes.filter { $0.kind == "w" }.reduce(0) { $0 + $1.length } >= size ?? .max)
+        #expect(changes.contains { $0.kind == "s" })
+        #expect(try receiver.ids("places") == ["a"])
+    }
+
     /// With so many files they are synced all at once, which the failing disk does not see: it fails the journal alone.
     private func postFourDays(
         _ receiver: ReceiverProcess,
@@ -241,6 +264,33 @@ struct FailingDisk {
             "LD_PRELOAD": library, "FIELDFAULTS_DIR": folder.path + "/data",
             "FIELDFAULTS_CONTROL": path,
         ]
+    }
+
+    struct Change {
+        var kind: Character
+        var inode: UInt64
+        var offset: UInt64
+        /// Bytes that were written.
+        var length: UInt64
+    }
+
+    /// What `FIELDFAULTS_LOG` has: 56 bytes a change, then its paths and its data (fieldfaults.c, `struct entry`).
+    static func changes(in log: String) throws -> [Change] {
+        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: log)))
+        func number(_ place: Int, _ count: Int) -> UInt64 {
+            bytes[place..<(place + count)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        var changes: [Change] = []
+        var place = 0
+        while place + 56 <= bytes.count {
+            let kind = Character(UnicodeScalar(bytes[place + 52]))
+            let (inode, offset) = (number(place + 8, 8), number(place + 16, 8))
+            let (length, paths) = (number(place + 24, 8), number(place + 48, 4))
+            let data = kind == "w" ? Int(length) : 0
+            changes.append(Change(kind: kind, inode: inode, offset: offset, length: UInt64(data)))
+            place += 56 + Int(paths & 0xFFFF) + Int(paths >> 16) + data
+        }
+        return changes
     }
 
     /// Every write fails so from now on; 0: none does.

@@ -40,6 +40,8 @@ package final class Archive: @unchecked Sendable {
                 "\(directory) has records but no \(database): restore it, or choose another --data"
             )
         }
+        // What a sync that failed has left in it reads well until the power goes.
+        try writeAgain(database + "-wal")
         do {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
