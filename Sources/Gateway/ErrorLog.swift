@@ -27,7 +27,7 @@ final class ErrorLog: Sendable {
 
     var memory: Memory { content.value }
 
-    /// Newest first, dated by the clock as it is now: at a start it may have been years wrong.
+    /// Newest first, dated by what is known of the time now: at a start the clock may have been years wrong.
     func recent(at now: Stamp) -> [StatusReport.RecentError] {
         memory.entries.reversed().map {
             StatusReport.RecentError(

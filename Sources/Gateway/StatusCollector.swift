@@ -52,7 +52,7 @@ struct StatusCollector: Sendable {
             storage: storageFigures(stored, statistics),
             disk: stored?.wear.map(StatusReport.DiskFigures.init),
             losses: losses(stored),
-            recentErrors: board.errors.recent(at: clock.stamp()),
+            recentErrors: board.errors.recent(at: rightNow),
             errorTotals: board.errors.totals
         )
         board.past.add(to: &report)
@@ -221,6 +221,12 @@ struct StatusCollector: Sendable {
     private func bytesToday(_ stored: StoredFigures?) -> Int64 {
         let today = clock.wall().utcDay
         return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
+    }
+
+    /// Now, as records are dated: a receiver tells the time long before anybody sets the clock, if ever.
+    private var rightNow: Stamp {
+        let now = clock.stamp()
+        return Stamp(boot: now.boot, wall: queue.rightTime(at: now) ?? now.wall)
     }
 
     /// A moment of before, on the wall clock as it is now.

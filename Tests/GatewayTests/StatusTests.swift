@@ -225,33 +225,10 @@ import Testing
     /// A board without a clock starts in 1970, and uploads before anybody has told it the time.
     @Test func datesOfBeforeTheClockWasSet_areToldByTheClockAsItIs() throws {
         let folder = TemporaryFolder()
-        let clock = ManualClock(
-            Stamp(
-                boot: BootInstant(nanoseconds: 5_000_000_000),
-                wall: WallTime(milliseconds: 5000)
-            )
-        )
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: folder.path + "/q",
-                bootID: "b",
-                clock: clock,
-                appVersion: "t"
-            )
-        )
+        let clock = Self.clockAtItsStart
+        let queue = try Self.queue(folder, clock)
         defer { queue.close() }
-        let collector = StatusCollector(
-            board: GatewayBoard(),
-            queue: queue,
-            clock: clock,
-            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
-            configuration: Configuration(),
-            deviceID: "d",
-            version: "1",
-            bootID: "b",
-            started: clock.now(),
-            nextSync: { nil }
-        )
+        let collector = Self.collector(queue, clock)
         let then = clock.stamp()
         var source = SourceReport(device: "gpsd")
         source.lastRecordAt = then
@@ -273,6 +250,56 @@ import Testing
             stream.lastError?.at,
         ]
         #expect(dates == Array(repeating: Self.now.rfc3339, count: 6))
+    }
+
+    /// A receiver gives the time long before anybody sets the clock, and errors are kept over restarts with their dates.
+    @Test func errors_areDatedByTheReceiver_whileTheClockIsWrong() throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clockAtItsStart
+        let queue = try Self.queue(folder, clock)
+        defer { queue.close() }
+        let collector = Self.collector(queue, clock)
+        collector.board.errors.add(Failure("no such Bluetooth adapter"), at: clock.now())
+        let right = Stamp(boot: clock.now(), wall: Self.now)
+        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        clock.advance(by: .seconds(60))
+        #expect(collector.report().recentErrors.map(\.at) == [Self.now.rfc3339])
+    }
+
+    /// A board without a clock, 5 s after its start.
+    private static var clockAtItsStart: ManualClock {
+        ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 5_000_000_000),
+                wall: WallTime(milliseconds: 5000)
+            )
+        )
+    }
+
+    private static func queue(_ folder: TemporaryFolder, _ clock: ManualClock) throws -> Queue {
+        try Queue(
+            settings: QueueSettings(
+                path: folder.path + "/q",
+                bootID: "b",
+                clock: clock,
+                appVersion: "t"
+            )
+        )
+    }
+
+    private static func collector(_ queue: Queue, _ clock: ManualClock) -> StatusCollector {
+        StatusCollector(
+            board: GatewayBoard(),
+            queue: queue,
+            clock: clock,
+            clockState: { ClockState(isSynced: true, steppedSeconds: 0) },
+            configuration: Configuration(),
+            deviceID: "d",
+            version: "1",
+            bootID: "b",
+            started: clock.now(),
+            nextSync: { nil }
+        )
     }
 
     @Test func health_isWhatTheContractSays() {
