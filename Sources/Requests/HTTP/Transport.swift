@@ -44,12 +44,14 @@ package struct Transport: ~Copyable {
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     ///
-    /// `isFresh`: over a new connection to an address that DNS was asked for just now.
+    /// `isFresh`: over a new connection to an address that DNS was asked for just now. `meanwhile` is called, until it
+    /// returns false, when some of the body is under way and the network or the server would be waited for.
     package borrowing func post(
         _ body: any RequestBody,
         headers: [String],
         to url: String? = nil,
         isFresh: Bool = false,
+        meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
         // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
@@ -58,6 +60,7 @@ package struct Transport: ~Copyable {
             headers: headers + ["Expect:"],
             to: url ?? settings.endpoint,
             isFresh: isFresh,
+            meanwhile: meanwhile,
             until: stop
         )
     }
@@ -99,6 +102,7 @@ package struct Transport: ~Copyable {
         isGet: Bool = false,
         isFresh: Bool = false,
         limit: Duration? = nil,
+        meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
         var list: UnsafeMutablePointer<curl_slist>?
@@ -118,7 +122,9 @@ package struct Transport: ~Copyable {
         signing?.apply(to: easy)
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
-        let result = withExtendedLifetime(exchange) { perform(exchange, until: stop) }
+        let result = withExtendedLifetime(exchange) {
+            perform(exchange, meanwhile: meanwhile, until: stop)
+        }
         stop.life.rests()
         meter.add(traffic())
         guard let result else { return .stopped }
@@ -179,14 +185,24 @@ package struct Transport: ~Copyable {
     }
 
     /// Drives the request; nil when stopped.
-    private func perform(_ exchange: ExchangeContext, until stop: StopSignal) -> CURLcode? {
+    private func perform(
+        _ exchange: ExchangeContext,
+        meanwhile: () -> Bool,
+        until stop: StopSignal
+    ) -> CURLcode? {
         var running: Int32 = 1
+        var hasTime = true
         var watch = ProgressWatch(limit: settings.patience, now: SystemClock().now())
         while true {
             stop.life.during("curl_multi_perform") { _ = curl_multi_perform(multi, &running) }
             if running == 0 { break }
             if stop.isRaised { return nil }
             guard goesOn(&watch, exchange) else { return CURLE_OPERATION_TIMEDOUT }
+            if hasTime, exchange.given > 0 {
+                stop.life.rests()
+                hasTime = meanwhile()
+                continue
+            }
             var waiting = curl_waitfd()
             waiting.fd = stop.descriptor
             waiting.events = Int16(CURL_WAIT_POLLIN)

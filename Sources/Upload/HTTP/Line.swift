@@ -32,9 +32,20 @@ final class Line {
         headers.reduce(Int64(body.length) + 700) { $0 + Int64($1.utf8.count) + 2 }
     }
 
-    func post(_ body: any RequestBody, headers: [String], until stop: StopSignal) -> Exchange {
+    func post(
+        _ body: any RequestBody,
+        headers: [String],
+        meanwhile: () -> Bool,
+        until stop: StopSignal
+    ) -> Exchange {
         paced(until: stop) {
-            transport.post(body, headers: headers, isFresh: wantsFreshConnection, until: stop)
+            transport.post(
+                body,
+                headers: headers,
+                isFresh: wantsFreshConnection,
+                meanwhile: meanwhile,
+                until: stop
+            )
         }
     }
 

@@ -13,6 +13,8 @@ final class ServerDestination: Destination {
     /// The body of a batch that is about to be frozen, and the reader it was made with: another database has other
     /// records under the same numbers.
     private var draft: (body: BodyDraft, reader: Reader)?
+    /// The body behind the one that is being sent, which is made while that is under way, a piece at a time.
+    private(set) var ahead: (body: BodyDraft, reader: Reader)?
 
     init(_ settings: DestinationSettings) throws {
         self.settings = settings
@@ -21,22 +23,45 @@ final class ServerDestination: Destination {
     }
 
     func begin() throws {
-        draft = nil
+        (draft, ahead) = (nil, nil)
         token = try settings.token()
     }
 
     func networkChanged() { line.networkChanged() }
 
     func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
-        let draft = try BodyDraft(
-            range,
-            limit: limit,
-            envelope: envelope(range.stream),
-            compression: compression.current,
-            reader: reader
-        )
+        let draft =
+            try takeAhead(range, limit, reader)
+            ?? BodyDraft(
+                range,
+                limit: limit,
+                envelope: envelope(range.stream),
+                compression: compression.current,
+                reader: reader
+            )
         self.draft = (draft, reader)
         return draft.last
+    }
+
+    private func takeAhead(_ range: PendingRange, _ limit: Int, _ reader: Reader) -> BodyDraft? {
+        guard let ahead, ahead.reader === reader,
+            ahead.body.isOf(range, limit: limit, compression.current)
+        else { return nil }
+        self.ahead = nil
+        // Where it cannot be read, it is made anew, and the error told.
+        return (try? finish(ahead.body)) == nil ? nil : ahead.body
+    }
+
+    private func finish(_ draft: BodyDraft) throws { while try draft.advance() {} }
+
+    /// Makes a piece of the body that comes next; false when there is nothing to make.
+    private func advance(_ next: BodyDraft?) -> Bool {
+        do {
+            return try next?.advance() ?? false
+        } catch {
+            ahead = nil
+            return false
+        }
     }
 
     func send(
@@ -47,11 +72,21 @@ final class ServerDestination: Destination {
     ) throws -> Delivery {
         var delivery = Delivery()
         while true {
-            let (body, headers) = (try body(of: batch, reader), headers(batch))
+            let draft = takeDraft(reader)
+            let made = try draft?.body(of: batch, compression.current)
+            let (body, headers) = (try made ?? body(of: batch, reader), headers(batch))
             let cost = Line.cost(body, headers: headers)
             delivery.isHeld = !mayCost(cost, delivery.traffic)
             if delivery.isHeld { return delivery }
-            let exchange = line.post(body, headers: headers, until: stop)
+            // What cannot be read is found out when its turn comes.
+            let next = made == nil ? nil : try? draft?.next(compression.current, from: reader)
+            if let next { ahead = (next, reader) }
+            let exchange = line.post(
+                body,
+                headers: headers,
+                meanwhile: { advance(next) },
+                until: stop
+            )
             delivery.bytes += body.length
             delivery.traffic = delivery.traffic + line.takeTraffic()
             if case .answered(let answer) = exchange, answer.status == 415,
@@ -70,17 +105,19 @@ final class ServerDestination: Destination {
         Envelope(streamName: settings.name(of: stream), deviceID: settings.deviceID)
     }
 
-    /// From the draft where the batch has just been frozen, else from the database.
+    /// From the database, where the batch has not just been frozen.
     private func body(of batch: Batch, _ reader: Reader) throws -> any RequestBody {
-        let draft = draft.flatMap { $0.reader === reader ? $0.body : nil }
-        self.draft = nil
-        return try draft?.body(of: batch, compression.current)
-            ?? BatchBody(
-                batch: batch,
-                envelope: envelope(batch.stream),
-                compression: compression.current,
-                reader: reader
-            ).request()
+        try BatchBody(
+            batch: batch,
+            envelope: envelope(batch.stream),
+            compression: compression.current,
+            reader: reader
+        ).request()
+    }
+
+    private func takeDraft(_ reader: Reader) -> BodyDraft? {
+        defer { draft = nil }
+        return draft.flatMap { $0.reader === reader ? $0.body : nil }
     }
 
     private func headers(_ batch: Batch) -> [String] {
