@@ -10,7 +10,7 @@ package struct Column: Sendable {
         case text
         /// A code that stands for one of these words.
         case choice([Int64: String])
-        /// Text that is a JSON value already.
+        /// Text that is a JSON value already: the detail of an event.
         case json
         /// Members of the record's JSON object: the text of an object, or bytes without its braces.
         case members

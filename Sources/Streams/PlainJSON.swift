@@ -7,12 +7,13 @@ package typealias Moment = (wall: WallTime, quality: ClockQuality)
 extension RecordJSON {
     /// Writes one record; `values` as they are stored, one for each column.
     ///
-    /// `resolve` dates a moment of a boot.
+    /// `seen`: the wall clock when it was captured. `resolve` dates a moment of a boot.
     package static func write(
         _ columns: [Column],
         _ values: [ColumnValue],
         id: String,
         at moment: Moment,
+        seen: WallTime,
         to json: inout JSONText,
         resolve: (_ boot: Int64?, Stamp) -> WallTime
     ) {
@@ -26,6 +27,9 @@ extension RecordJSON {
                     $0.field(key, wall)
                 } else if case .moment(let boot, let stamp) = value {
                     $0.field(key, resolve(boot, stamp))
+                } else if case .text(let text) = value, column.form == .json {
+                    $0.key(key)
+                    $0.raw(EventDetail.dated(text, seen: seen, right: moment.wall))
                 } else {
                     write(value, as: column.form, key, to: &$0)
                 }
@@ -54,9 +58,6 @@ extension RecordJSON {
         case (.choice(let words), .integer(let code)):
             json.field(key, words[code] ?? "\(code)")
         case (.integer, .integer(let integer)): json.field(key, integer)
-        case (.json, .text(let text)):
-            json.key(key)
-            json.raw(text)
         case (.members, .text(let object)):
             // Without the braces of the object: the other members follow.
             if object.utf8.count > 2 { json.raw(String(object.dropFirst().dropLast())) }

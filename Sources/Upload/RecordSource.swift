@@ -128,6 +128,7 @@ package final class RecordSource {
                 stored.record.values,
                 id: try ids.id(stored.sequence),
                 at: moment(stored, stored.record.stamp),
+                seen: stored.record.stamp.wall,
                 to: &json
             ) { [dates] boot, stamp in dates.resolve(stamp, boot: boot ?? stored.boot).wall }
             try body(stored.sequence, json.bytes)

@@ -26,6 +26,50 @@ import Upload
         )
     }
 
+    /// A gap in the first minutes of a boot: its span is told by the clock of then, and belongs where the gap was.
+    @Test func spanOfAnEvent_isPutRightWithItsRecord_butNotWhatWasRightBefore() throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(WallTime(milliseconds: 60_000), boot: 60)
+        let queue = try Queue(
+            settings: QueueSettings(
+                path: folder.path + "/q",
+                bootID: "b",
+                clock: clock,
+                appVersion: "t"
+            )
+        )
+        defer { queue.close() }
+        func accept(since: WallTime, until: WallTime) {
+            let detail: [(key: String, value: EventValue)] = [
+                ("from", .time(since)), ("to", .time(until)), ("reason", .text("its \"from\"")),
+            ]
+            queue.accept(Event(.gap, source: "audio", detail: detail, stamp: clock.stamp()))
+        }
+        accept(since: clock.wall() + .seconds(-30), until: clock.wall())
+        clock.advance(by: .seconds(10))
+        // A receiver knows the time, and sets no clock.
+        let right = Stamp(boot: clock.now(), wall: Self.now)
+        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        clock.advance(by: .seconds(5))
+        accept(since: Self.now, until: Self.now + .seconds(5))
+        try queue.flushed()
+        var texts: [String] = []
+        try RecordSource(reader: queue.reader(), clockMap: .max).forEach(.events, 1...2) {
+            _,
+            json in
+            texts.append(String(decoding: json, as: UTF8.self))
+            return true
+        }
+        let spans = [
+            "04:29:27.000Z\",\"to\":\"2026-11-21T04:29:57",
+            "04:30:07.000Z\",\"to\":\"2026-11-21T04:30:12",
+        ]
+        for (text, span) in zip(texts, spans) {
+            #expect(text.contains("\"from\":\"2026-11-21T\(span).000Z\""))
+        }
+        #expect(texts.count == 2)
+    }
+
     @Test func everyYear_isRFC3339OnTheWire_inTheOrderOfCapture() throws {
         let texts = [
             "2026-11-21T04:30:07.000Z", "1970-01-01T00:00:00.000Z", "2038-01-19T03:14:07.999Z",

@@ -130,6 +130,7 @@ import Upload
             stored,
             id: "x",
             at: (WallTime(milliseconds: 1_795_235_407_123), .corrected),
+            seen: WallTime(milliseconds: 5000),
             to: &json
         ) { $1.wall }
         #expect(
