@@ -10,11 +10,11 @@ import Testing
 @testable import Gateway
 
 @Suite struct ClockWatchTests {
-    private static let now = WallTime(milliseconds: 1_795_235_407_000)
-    private static let wrong = WallTime(milliseconds: 5000)
+    static let now = WallTime(milliseconds: 1_795_235_407_000)
+    static let wrong = WallTime(milliseconds: 5000)
 
     /// A watch over a real queue, with a clock and a kernel that the test turns by hand.
-    private final class Bench {
+    final class Bench {
         private let temporary = TemporaryFolder()
         var folder: String { temporary.path }
         let clock: ManualClock
@@ -296,77 +296,6 @@ import Testing
         #expect(try bench.anchor()?.source == .kernel)
         #expect(try bench.resolved().quality == .synced)
         #expect(try bench.events().filter { $0.hasPrefix("clock_synced") }.count == 1)
-    }
-
-    // MARK: Contradictions
-
-    /// chrony follows a wrong server on the site: the kernel is believed, and a person is told of both.
-    @Test func receiverThatContradictsAVouchedClock_isTold_untilTheyAgree() throws {
-        let bench = try Bench(Self.now + .seconds(86_400), synced: true)
-        for _ in 0..<100 {
-            bench.clock.advance(by: .seconds(1))
-            bench.receiver(says: bench.clock.wall() + .seconds(-86_400))
-        }
-        let told =
-            #"clock_synced {"by":"ntp","time":"2026-11-22T04:30:08.000Z","contradicts":"gpsd","#
-            + #""its_time":"2026-11-21T04:30:08.000Z","offset_s":86400.0}"#
-        #expect(try bench.events() == [told])
-        #expect(try bench.resolved().quality == .synced)
-        #expect(
-            bench.watch.current.contradiction?.message
-                == "NTP says 2026-11-22T04:30:08.000Z, the receiver behind gpsd says "
-                + "2026-11-21T04:30:08.000Z; the first is believed: find out which is wrong"
-        )
-        bench.receiver(says: bench.clock.wall() + .seconds(18))
-        #expect(bench.watch.current.contradiction == nil)
-    }
-
-    /// It was unplugged: what it said is no reason for ever.
-    @Test func receiverThatIsGone_contradictsNoLongerThanAnHour() throws {
-        let bench = try Bench(Self.now, synced: true)
-        bench.receiver(says: Self.now + .seconds(86_400))
-        bench.pass(.seconds(3599))
-        #expect(bench.watch.current.contradiction != nil)
-        bench.pass(.seconds(1))
-        #expect(bench.watch.current.contradiction == nil)
-        // It comes and goes: an event an hour.
-        bench.receiver(says: Self.now)
-        #expect(try bench.events().count == 2)
-        bench.pass(.seconds(3600))
-        bench.receiver(says: bench.clock.wall())
-        bench.receiver(says: Self.now)
-        #expect(try bench.events().count == 3)
-    }
-
-    /// The program was started anew between the wrong word and the right one.
-    @Test func restartBetweenTwoWords_tellsThatTheyDiffer() throws {
-        let bench = try Bench(Self.now, synced: true)
-        bench.clock.advance(by: .seconds(60))
-        bench.step(by: 7200)
-        let again = try ClockWatch(queue: bench.queue, clock: bench.clock) { _ in true }
-        #expect(again.current.contradiction?.other == .kernel)
-        #expect(try bench.events().count == 1)
-    }
-
-    @Test(arguments: [ClockSource.gpsd, .kernel])
-    func wordThatContradictsTheOneBefore_isTold(first: ClockSource) throws {
-        let bench = try Bench(Self.wrong)
-        switch first {
-        case .gpsd: bench.receiver(says: Self.now + .seconds(-3600))
-        case .kernel:
-            bench.clock.stepWall(to: Self.now + .seconds(-3600))
-            bench.vouches.update { $0 = true }
-            bench.pass(.zero)
-        }
-        bench.clock.stepWall(to: Self.now)
-        bench.vouches.update { $0 = true }
-        bench.pass(.zero)
-        let by = first == .gpsd ? "gpsd" : "ntp"
-        #expect(
-            try bench.events().last
-                == #"clock_synced {"by":"ntp","time":"2026-11-21T04:30:07.000Z","#
-                + #""contradicts":"\#(by)","its_time":"2026-11-21T03:30:07.000Z","offset_s":3600.0}"#
-        )
     }
 
     // MARK: The thread, and the mark of timesyncd
