@@ -133,6 +133,7 @@ class Clocks:
         rounds += [
             ("steps of years, then a sync", [(offset_to(2019), IS_NOT), (offset_to(2038), IS_NOT), (-YEAR, IS_NOT), well]),
             ("uploads without a sync", [(offset_to(1970), IS_NOT), well], "200ms"),
+            ("a wrong time server first", [(40 * 86_400_000, IS_SYNCED), well]),
             ("steps of years after a sync", [well, (5 * YEAR, IS_NOT), (-8 * YEAR, IS_NOT), well]),
         ]
         end = time.monotonic() + self.settings.seconds
