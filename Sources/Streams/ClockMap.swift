@@ -93,34 +93,34 @@ package struct ClockMap: Sendable {
             return
         }
         idle = nil
-        let anchor = Anchor(boottime: entry.boottime, wall: entry.wall, source: entry.source)
-        if putRight(entry.boot, before: index, by: anchor) {
+        var known = anchors.removeValue(forKey: entry.boot) ?? []
+        known.insert(
+            Anchor(boottime: entry.boottime, wall: entry.wall, source: entry.source),
+            at: index
+        )
+        // A database that was set aside gives its entries after newer ones: the next anchor may know better, too.
+        for place in index..<min(index + 2, known.count)
+        where Self.putRight(&known, before: place) {
             correction = max(correction, entry.id)
         }
-        anchors[entry.boot, default: []].insert(anchor, at: index)
+        anchors[entry.boot] = known
     }
 
-    /// Has the anchors just before `index` say what a newer one says, if it shows that they were wrong from the first.
+    /// Has the anchors just before one say what it says, if it shows that they were wrong from the first.
     ///
     /// A router often gives a time before it has one itself, a receiver before it knows the leap seconds. What stood
     /// for an hour stays: then the newer one may be the wrong one.
-    private mutating func putRight(
-        _ boot: Int64,
-        before index: Int,
-        by anchor: Anchor
-    ) -> Bool {
-        guard index > 0, var known = anchors[boot], anchor.corrects(known[index - 1]) else {
-            return false
-        }
+    private static func putRight(_ known: inout [Anchor], before index: Int) -> Bool {
+        let anchor = known[index]
+        guard index > 0, anchor.corrects(known[index - 1]) else { return false }
         // Those that agree stand and fall together.
         var first = index - 1
         while first > 0, known[first].agrees(with: known[first - 1]) { first -= 1 }
-        guard anchor.boottime &- known[first].boottime < Self.trial else { return false }
+        guard anchor.boottime &- known[first].boottime < trial else { return false }
         for place in first..<index {
             known[place].wall = anchor.wall(at: known[place].boottime)
             known[place].source = anchor.source
         }
-        anchors[boot] = known
         return true
     }
 

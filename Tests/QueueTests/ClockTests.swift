@@ -274,6 +274,25 @@ import Testing
         queue.close()
     }
 
+    /// A database that was set aside gives its entries after those of the one in its place.
+    @Test(arguments: [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]])
+    func wordsThatComeInAnyOrder_dateAlike(order: [Int]) {
+        // Wrong, wrong in another way, and right: all within an hour.
+        let words: [(boottime: Int64, wall: Int64)] = [
+            (600_000, 50_000_000), (1_200_000, 90_600_000), (1_800_000, 1_800_000),
+        ]
+        var map = ClockMap()
+        for (id, place) in order.enumerated() {
+            let word = words[place]
+            map.add(Self.entry(Int64(id + 1), boottime: word.boottime, wall: word.wall))
+        }
+        for minute in [1, 10, 15, 20, 25, 30, 40] as [Int64] {
+            let boot = BootInstant(nanoseconds: minute * 60_000_000_000)
+            let stamp = Stamp(boot: boot, wall: WallTime(milliseconds: 0))
+            #expect(map.resolve(stamp, boot: 1).wall.milliseconds == minute * 60_000)
+        }
+    }
+
     /// Leap seconds that a receiver learns go back; a board that slept with its clocks standing still goes forward.
     @Test(arguments: [(-18, true), (7200, false)])
     func receiver_putsItselfRight_backwardsOnly(seconds: Int, isPutRight: Bool) throws {
