@@ -71,7 +71,9 @@ package final class Gateway: Sendable {
         bootID = Self.currentBootID()
         life.enters("SQLite")
         queue = try Self.queue(settings, bootID, clock)
-        board = GatewayBoard(past: Past(text: queue.remembered(Past.memo)))
+        board = GatewayBoard { [queue] in
+            queue.generation > 0 ? Past(text: queue.remembered(Past.memo)) : nil
+        }
         budget = DayBudget(queue, clock: clock)
         let (log, errors) = (settings.log, board.errors)
         clockWatch = try ClockWatch(
@@ -229,6 +231,7 @@ package final class Gateway: Sendable {
             },
             keep: { Self.keep($0, unwritten, log) },
             keepAll: { unwritten.keepAll() },
+            remember: { [board] in board.keep($0, in: deviceQueue) },
             directories: [configuration.stateDirectory, configuration.runtimeDirectory]
         )
         let hasEnded = shutdown.run(log, by: deadline)
@@ -305,7 +308,7 @@ package final class Gateway: Sendable {
     private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
         let (queue, services, sourceWatch) = (queue, services, sourceWatch)
         let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
-        let (aside, unwritten) = (aside, unwritten)
+        let (aside, unwritten, board) = (aside, unwritten, board)
         let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
         let files = HealthFiles(
             settings.configuration.runtimeDirectory,
@@ -319,7 +322,7 @@ package final class Gateway: Sendable {
             if isGood { isWell.signal() }
             unwritten.look()
             let report = status.fresh(within: .seconds(1))
-            queue.remember(Past.memo, Past(report).text)
+            board.keep(report, in: queue)
             files.writeSnapshot(report)
             let isEnrolled = services.whyNotCollecting == nil
             led.write(LEDPattern(report.state, isEnrolled: isEnrolled), services.configuration.led)

@@ -1,5 +1,6 @@
 // All that a gateway shows of itself, as it is now.
 internal import Board
+internal import Queue
 internal import Upload
 
 /// Every state that a gateway shows, and who is to be told of a change.
@@ -11,13 +12,30 @@ final class GatewayBoard: Sendable {
     /// Keys of the configuration that were changed and take effect with the next start.
     let needRestart = StateBox([String]())
     let errors = ErrorLog()
-    /// What was known before this start.
-    let past: Past
+    private let known = StateBox<Past?>(nil)
+    private let readPast: @Sendable () -> Past?
 
-    init(past: Past = Past()) {
-        self.past = past
+    /// `past`: what was known before this start; nil as long as there is no database that could tell.
+    init(past: @escaping @Sendable () -> Past? = { Past() }) {
+        readPast = past
         sources = Dictionary(
             uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) }
         )
+    }
+
+    /// What was known before this start; nothing while that cannot be told.
+    var past: Past {
+        known.update { past in
+            past = past ?? readPast()
+            return past ?? Past()
+        }
+    }
+
+    /// Has the queue remember what a report says.
+    ///
+    /// Not before the past is known, or this would take its place.
+    func keep(_ report: StatusReport, in queue: Queue) {
+        _ = past
+        if known.value != nil { queue.remember(Past.memo, Past(report).text) }
     }
 }

@@ -36,7 +36,7 @@ extension Gateway {
     /// A line for each sync (`debug`), and its dates for after a restart.
     private func tellSyncs() -> Subscription {
         let (log, isSyncing) = (settings.log, StateBox(false))
-        let (queue, status) = (queue, door.status)
+        let (queue, status, board) = (queue, door.status, board)
         return board.upload.subscribe { state in
             guard case .loaded(let report) = state else { return }
             let isOver = isSyncing.update { isSyncing in
@@ -45,7 +45,7 @@ extension Gateway {
             }
             guard isOver else { return }
             // They are stored with the commit that ends the sync.
-            queue.remember(Past.memo, Past(status.report()).text)
+            board.keep(status.report(), in: queue)
             let uploaded = report.streams.values.reduce(0) { $0 + $1.uploaded }
             log.debug(
                 "sync",

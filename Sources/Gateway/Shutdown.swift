@@ -18,6 +18,8 @@ struct Shutdown: Sendable {
     let keep: @Sendable ([Loss]) -> Void
     /// What may not be written any more, as the time is over.
     let keepAll: @Sendable () -> Void
+    /// What it was at the end.
+    let remember: @Sendable (StatusReport) -> Void
     /// Where the last snapshot goes.
     let directories: [String]
 
@@ -60,7 +62,7 @@ struct Shutdown: Sendable {
         // Twice: making room for the last records may delete others, and that has to be entered, too.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
-        queue.remember(Past.memo, Past(report).text)
+        remember(report)
         deadline = clock.now() + .milliseconds(500)
         ended.append(health?.cancel(by: deadline) ?? true)
         ended.append(control?.stop(by: deadline) ?? true)

@@ -56,8 +56,9 @@ final class QueueCore: Sendable {
 
     /// Called by the writer's thread for each database it opens; returns its generation.
     func opened(_ writer: Writer) -> Int {
-        let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        // First: whoever sees that there is a database asks what it remembers.
         memos.opened((try? writer.memos()) ?? [:])
+        let number = generation.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         isSurveying.store(writer.survey?.isOpen ?? false, ordering: .relaxed)
         books.opened(writer)
         return number
