@@ -4,19 +4,28 @@ internal import Queue
 internal import Streams
 internal import Glibc
 
-/// A file with a line for each loss: number of the stream, kind, records, and both clocks of the first and last record.
+/// A file with a line for each loss: number of the stream, kind, records, both clocks of the first and last record, and
+/// when the program had started and which of its commits was to enter it.
 enum UnenteredLosses {
     private static let fileName = "losses-not-entered"
 
+    struct Waiting {
+        var loss: Loss
+        /// nil: no commit can have entered it.
+        var turn: LossTurn?
+    }
+
     /// These alone: what a gateway before left there is among them, for its successor has taken it over.
-    static func keep(_ losses: [Loss], in directory: String, bootID: String) {
+    static func keep(_ losses: [Waiting], in directory: String, bootID: String) {
         guard !losses.isEmpty else { return remove(in: directory) }
-        let lines = losses.map { loss in
+        let lines = losses.map { waiting in
+            let loss = waiting.loss
             let times = [loss.from, loss.to].flatMap {
                 [$0.boot.nanoseconds, $0.wall.milliseconds]
             }
+            let turn = waiting.turn.map { [$0.started.nanoseconds, $0.number] } ?? []
             return "\(loss.stream.number) \(loss.kind.rawValue) \(loss.records) "
-                + times.map { "\($0)" }.joined(separator: " ")
+                + (times + turn).map { "\($0)" }.joined(separator: " ")
         }
         let text = ([bootID] + lines).joined(separator: "\n") + "\n"
         Snapshot.write(Array(text.utf8), to: directory, as: fileName)
@@ -25,19 +34,28 @@ enum UnenteredLosses {
     /// Those that a gateway of this boot left behind.
     ///
     /// `remove` the file once they are in the ledger.
-    static func found(in directory: String, bootID: String, _ streams: StreamList) -> [Loss] {
-        losses(read(directory, bootID), streams)
+    static func found(in directory: String, bootID: String, _ streams: StreamList) -> [Waiting] {
+        losses(read(directory, bootID), bootID, streams)
     }
 
-    private static func losses(_ lines: [String], _ streams: StreamList) -> [Loss] {
+    private static func losses(
+        _ lines: [String],
+        _ bootID: String,
+        _ streams: StreamList
+    ) -> [Waiting] {
         lines.compactMap { line in
             let parts = line.split(separator: " ")
             let numbers = parts.map { Int64($0) ?? -1 }
-            guard parts.count == 7, let kind = LossKind(rawValue: String(parts[1])),
+            guard [7, 9].contains(parts.count), let kind = LossKind(rawValue: String(parts[1])),
                 let stream = streams[number: Int(numbers[0])]?.stream
             else { return nil }
             let (from, to) = (stamp(numbers[3...4]), stamp(numbers[5...6]))
-            return Loss(kind, stream, records: numbers[2], from: from, to: to)
+            var waiting = Waiting(loss: Loss(kind, stream, records: numbers[2], from: from, to: to))
+            if parts.count == 9 {
+                let started = BootInstant(nanoseconds: numbers[7])
+                waiting.turn = LossTurn(bootID: bootID, started: started, number: numbers[8])
+            }
+            return waiting
         }
     }
 
@@ -100,7 +118,7 @@ enum UnenteredLosses {
         var path: String
         var name: String
         var bootID: String
-        var losses: [Loss] = []
+        var losses: [Waiting] = []
         var inFlight: [InFlight] = []
     }
 
@@ -123,7 +141,7 @@ enum UnenteredLosses {
         guard !lines.isEmpty else { return nil }
         var left = LeftBehind(path: "\(directory)/\(file)", name: file, bootID: bootID)
         if name == fileName {
-            left.losses = losses(lines, streams)
+            left.losses = losses(lines, bootID, streams)
         } else {
             left.inFlight = inFlight(lines, streams)
         }

@@ -27,23 +27,29 @@ struct UnwrittenRecords: Sendable {
         let found = UnenteredLosses.found(in: directory, bootID: bootID, queue.streams)
         let inFlight = UnenteredLosses.inFlight(in: directory, bootID: bootID, queue.streams)
         guard !found.isEmpty || !inFlight.isEmpty else { return }
-        for loss in found { queue.note(loss) }
+        for loss in found.compactMap(lost) { queue.note(loss) }
         for loss in inFlight.compactMap(lost) { queue.note(loss) }
         // Where the disk still refuses they go on waiting there, and in memory.
         let isEntered = (try? queue.flushed()) != nil
-        keep(isEntered ? [] : queue.newLosses)
+        if isEntered { keep([]) } else { keepWaiting() }
+        UnenteredLosses.removeInFlight(in: directory)
     }
 
     /// Where the disk still refuses, the next start tries again.
     private func enterOfOtherBoots() {
         let left = UnenteredLosses.ofOtherBoots(in: directory, queue.streams)
         let notes = left.map {
-            let losses = $0.losses + $0.inFlight.compactMap(lost)
+            let losses = $0.losses.compactMap(lost) + $0.inFlight.compactMap(lost)
             return LossNote(name: $0.name, bootID: $0.bootID, losses: losses)
         }
         // At once: what is accepted later must not be taken for what was in flight.
         guard !notes.isEmpty, (try? queue.enter(notes)) != nil else { return }
         for note in left { unlink(note.path) }
+    }
+
+    /// nil where it is in the database.
+    private func lost(_ left: UnenteredLosses.Waiting) -> Loss? {
+        left.turn.map { queue.hasEntered($0) } == true ? nil : left.loss
     }
 
     private func lost(_ left: UnenteredLosses.InFlight) -> Loss? {
@@ -64,7 +70,7 @@ struct UnwrittenRecords: Sendable {
     func keepAll() { keep(at: clock.stamp()) }
 
     private func keep(at now: Stamp) {
-        UnenteredLosses.keep(queue.newLosses, in: directory, bootID: bootID)
+        keepWaiting()
         UnenteredLosses.keep(
             inFlight: queue.inFlight,
             from: lastWritten.value,
@@ -74,9 +80,17 @@ struct UnwrittenRecords: Sendable {
         )
     }
 
+    private func keepWaiting() {
+        let waiting = queue.lossesUnderWay.map {
+            UnenteredLosses.Waiting(loss: $0.loss, turn: $0.turn)
+        }
+        UnenteredLosses.keep(waiting, in: directory, bootID: bootID)
+    }
+
     /// What was in flight is among these.
     func keep(_ losses: [Loss]) {
-        UnenteredLosses.keep(losses, in: directory, bootID: bootID)
+        let waiting = losses.map { UnenteredLosses.Waiting(loss: $0) }
+        UnenteredLosses.keep(waiting, in: directory, bootID: bootID)
         UnenteredLosses.removeInFlight(in: directory)
     }
 }

@@ -36,10 +36,12 @@ struct LossTally: Sendable {
 
 /// All losses that are not in the database yet, wherever they are on their way.
 struct NewLosses: Sendable {
-    /// Not seen by the writer yet.
+    /// In no commit yet.
     var untaken = LossTally()
     /// To be entered with the writer's next commit.
     private(set) var held = LossTally()
+    /// Counts the commits that were to enter some.
+    private(set) var turn: Int64 = 0
 
     var isEmpty: Bool { untaken.isEmpty && held.isEmpty }
 
@@ -49,13 +51,19 @@ struct NewLosses: Sendable {
         return sum.all
     }
 
+    /// Each with the commit that enters it.
+    var underWay: [(loss: Loss, turn: Int64)] {
+        held.all.map { ($0, turn) } + untaken.all.map { ($0, turn + 1) }
+    }
+
     /// The writer takes what there is; returns all that it has to enter.
     mutating func take() -> [Loss] {
         held.add(untaken.take())
+        if !held.isEmpty { turn += 1 }
         return held.all
     }
 
-    mutating func hold(_ losses: [Loss]) { held.add(losses) }
+    mutating func hold(_ losses: [Loss]) { untaken.add(losses) }
 
     /// What was taken is in the database.
     mutating func entered() { held = LossTally() }

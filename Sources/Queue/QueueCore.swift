@@ -13,6 +13,8 @@ final class QueueCore: Sendable {
     let life = LifeSign()
     let storage = Publisher<StorageReport>()
     let losses = Mutex(NewLosses())
+    /// Tells this start of the program from others.
+    private let started: BootInstant
     let inFlight = InFlight()
     /// Losses that the end of the queue found no disk for.
     let unentered = Mutex<[Loss]>([])
@@ -46,9 +48,14 @@ final class QueueCore: Sendable {
 
     init(settings: QueueSettings) {
         self.settings = settings
+        started = settings.clock.now()
         putBytes = Atomic(settings.limits.put)
         mailbox = Mailbox(limit: QueueSettings.mailboxLimit)
         books = Books(settings)
+    }
+
+    func turn(_ number: Int64) -> LossTurn {
+        LossTurn(bootID: settings.bootID, started: started, number: number)
     }
 
     /// Called by the writer's thread before another file may take the place of the database.

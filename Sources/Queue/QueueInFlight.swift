@@ -2,6 +2,7 @@
 internal import Board
 package import Host
 package import Streams
+internal import Synchronization
 
 extension Queue {
     /// What would be lost if the program ended now, as far as is known: part of it may be on the disk already.
@@ -33,6 +34,21 @@ extension Queue {
         return Loss(.dropped, records.stream, records: all.records - landed, from: from, to: to)
     }
 
+    /// Losses that are not known to be in the database, each with the commit that enters it.
+    ///
+    /// It may be there all the same: a commit that hung, or was told as failed, may have landed.
+    package var lossesUnderWay: [(loss: Loss, turn: LossTurn)] {
+        let losses = core.losses.withLock { $0.underWay }
+        return losses.map { ($0.loss, core.turn($0.turn)) }
+    }
+
+    /// Whether the database has what was to be entered with a commit of this boot, or of one before it.
+    package func hasEntered(_ turn: LossTurn) -> Bool {
+        guard let last = remembered(LossTurn.memo).flatMap({ LossTurn($0) }) else { return false }
+        return last.bootID == turn.bootID && last.started == turn.started
+            && last.number >= turn.number
+    }
+
     /// Enters what boots before this one lost, dated by what is known of these; nothing of a note that was entered before.
     ///
     /// It is on the disk when this returns; nothing of it when it throws.
@@ -56,6 +72,35 @@ extension Queue {
     private static let enteredNotes = "entered_notes"
     /// Nothing brings older ones back.
     private static let mostNotes = 32
+}
+
+/// A commit that enters losses, among all of one start of the program.
+package struct LossTurn: Sendable, Equatable {
+    /// The name of the queue's memo: the last one that was committed.
+    static let memo = "losses"
+
+    package var bootID: String
+    package var started: BootInstant
+    package var number: Int64
+
+    package init(bootID: String, started: BootInstant, number: Int64) {
+        (self.bootID, self.started, self.number) = (bootID, started, number)
+    }
+
+    /// Reads what `text` wrote; nil for anything else.
+    init?(_ text: String) {
+        let words = text.split(separator: " ")
+        guard words.count == 3, let started = Int64(words[1]), let number = Int64(words[2]) else {
+            return nil
+        }
+        self.init(
+            bootID: String(words[0]),
+            started: BootInstant(nanoseconds: started),
+            number: number
+        )
+    }
+
+    var text: String { "\(bootID) \(started.nanoseconds) \(number)" }
 }
 
 /// What a boot lost and could not enter.

@@ -195,9 +195,10 @@ final class WriterLoop {
 
     /// Commits what is open, with the losses that go with it; false when the disk refused.
     @discardableResult private func commit() -> Bool {
-        let losses = core.losses.withLock { $0.take() }
+        let (losses, turn) = core.losses.withLock { ($0.take(), $0.turn) }
         let isDone = attempt { writer in
             for loss in losses { try writer.note(loss) }
+            if !losses.isEmpty { core.memos.set(LossTurn.memo, core.turn(turn).text) }
             try commitOpen(writer)
         }
         guard isDone else { return false }

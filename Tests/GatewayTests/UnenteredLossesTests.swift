@@ -104,6 +104,46 @@ import Testing
         }
     }
 
+    /// The program is killed before the disk is back, or when it is, before the next look at what waits for it.
+    @Test(arguments: [false, true])
+    func lossesThatWaited_areEnteredOnce_afterADeath(isBack: Bool) throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(SystemClock().stamp())
+        func started() throws -> (queue: Queue, unwritten: UnwrittenRecords) {
+            clock.advance(by: .seconds(60))
+            let path = folder.path + "/state/q"
+            var settings = QueueSettings(path: path, bootID: "b", appVersion: "t")
+            settings.isTurnedByHand = true
+            settings.clock = clock
+            let queue = try Queue(settings: settings)
+            let place = folder.path
+            return (
+                queue, UnwrittenRecords(queue, clock: clock, directory: place, bootID: "b")
+            )
+        }
+        let before = try started()
+        let stamp = clock.stamp()
+        before.queue.note(Loss(.missed, .beacons, records: 5, from: stamp, to: stamp))
+        before.unwritten.look()
+        try FileManager.default.createDirectory(
+            atPath: folder.path + "/state",
+            withIntermediateDirectories: true
+        )
+        clock.advance(by: .seconds(60))
+        if isBack { try before.queue.flushed() }
+        before.queue.checkStorage()
+        let after = try started()
+        after.unwritten.enter()
+        #expect(try after.queue.flushed().losses().map(\.records) == [5])
+        // Of this start, which is another one.
+        after.queue.note(Loss(.missed, .beacons, records: 2, from: stamp, to: stamp))
+        after.unwritten.keepAll()
+        let last = try started()
+        last.unwritten.enter()
+        #expect(try last.queue.flushed().losses().map(\.records) == [7])
+        withExtendedLifetime((before, after)) {}
+    }
+
     /// The disk is slow, and does not hang: the writer has been heard of just now.
     @Test func recordsOfAnEndThatWaitsNoLonger_areKept_thoughNoDiskHangs() throws {
         let folder = TemporaryFolder()
