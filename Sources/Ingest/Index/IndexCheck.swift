@@ -24,7 +24,10 @@ package enum IndexCheck {
     /// Reads all files into a new index; how many of them, and their records.
     package static func rebuild(directory: String) throws -> (files: Int, records: Int64) {
         try RebuildLock.hold(in: directory) {
-            let writer = try IndexWriter(FleetIndex.open(in: directory), directory: directory)
+            let index = try FleetIndex.open(in: directory)
+            // A receiver that has much to read holds the index for some seconds at a time on a slow machine.
+            index.waitForOthers(milliseconds: 60_000)
+            let writer = IndexWriter(index, directory: directory)
             try writer.clear()
             var files = try ArchiveFiles.all(in: directory)
             let count = files.count
