@@ -14,7 +14,7 @@ let withoutRegex = SwiftSetting.unsafeFlags([
     "-Xfrontend", "-disable-implicit-string-processing-module-import",
 ])
 
-/// What a person or a reload asks for, and never each record: small before fast.
+/// What a person, a reload or a batch asks for, and never each record: small before fast.
 let small = SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))
 
 /// A C library: a module map and a shim header under Sources/C, and the Debian package it comes in.
@@ -174,7 +174,8 @@ let package = Package(
             [
                 "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Containers",
                 "Requests", "CCurl",
-            ]
+            ],
+            small: true
         ),
         module(
             "Gateway",

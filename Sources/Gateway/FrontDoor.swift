@@ -71,7 +71,7 @@ final class FrontDoor: Sendable {
 }
 
 /// What is told of a gateway that is not there yet.
-private struct StartingReport: Sendable {
+private final class StartingReport: Sendable {
     let settings: GatewaySettings
     let clock: any HostClock
     let life: LifeSign

@@ -43,10 +43,15 @@ import Upload
 
         var adapters: SerialAdapters { SerialAdapters(SystemFiles(root: root)) }
 
-        var input: DoctorInput {
+        var configuration: Configuration {
             var configuration = Configuration()
             configuration.runtimeDirectory = root + "/run/waypost"
-            return DoctorInput(configuration, environment: [:], version: "test", root: root)
+            return configuration
+        }
+        var input: DoctorInput { input(configuration, nil) }
+
+        func input(_ configuration: Configuration, _ report: StatusReport?) -> DoctorInput {
+            DoctorInput(configuration, environment: [:], version: "t", root: root, report: report)
         }
 
         func state(_ part: String) -> String? {
@@ -197,8 +202,9 @@ import Upload
         #expect(board.state("boot files") == "ok")
         let card = try Device(card: "many-errors")
         let problems = try card.start().problems
-        var input = board.input
-        input.configuration.runtimeDirectory = card.places.runtime
+        var configuration = board.configuration
+        configuration.runtimeDirectory = card.places.runtime
+        let input = board.input(configuration, nil)
         let findings = BoardCheck(input: input).findings.filter { $0.part == "boot files" }
         #expect(findings.count == problems.count)
         #expect(findings.allSatisfy { $0.state == .warn && $0.next != nil })
@@ -278,22 +284,22 @@ import Upload
 
     @Test func upload_thatIsLongAgo_isTold_whereSomethingWaits() throws {
         let board = Board()
-        var input = board.input
-        input.configuration.upload.endpoint = "https://example.org/api/ingest"
+        var configuration = board.configuration
+        configuration.upload.endpoint = "https://example.org/api/ingest"
         let clock = ManualClock(
             Stamp(
                 boot: BootInstant(nanoseconds: 0),
                 wall: WallTime(milliseconds: 1_800_000_000_000)
             )
         )
-        var report = Snapshot.nothing(input.configuration, version: "test")
+        var report = Snapshot.nothing(configuration, version: "test")
         report.daemon.running = true
         let check = { (pending: Int, secondsAgo: Int64?) -> String? in
             report.streams["waypost_events"]?.pending = pending
             report.upload.lastSuccessAt = secondsAgo.map {
                 WallTime(milliseconds: clock.wall().milliseconds - $0 * 1000).rfc3339
             }
-            input.report = report
+            let input = board.input(configuration, report)
             return BoardCheck(input: input, clock: clock).findings.first { $0.part == "upload" }?
                 .state
                 .rawValue

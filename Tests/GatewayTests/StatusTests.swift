@@ -212,11 +212,17 @@ import Testing
         var configuration = Configuration()
         configuration.runtimeDirectory = folder.path
         configuration.audio.devices = ["waypost_no_such_device"]
-        var input = DoctorInput(configuration, environment: [:], version: "t", root: folder.path)
-        input.report = report {
+        let told = report {
             $0.sources["audio"] = $0.sources["beacons"]
             $0.sources["audio"]?.detail = detail
         }
+        let input = DoctorInput(
+            configuration,
+            environment: [:],
+            version: "t",
+            root: folder.path,
+            report: told
+        )
         let finding = try #require(SoundCheck(input: input, onLevel: { _ in }).findings.first)
         #expect(finding.state.rawValue == state)
         #expect(finding.what.contains(detail))

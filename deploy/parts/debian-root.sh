@@ -107,15 +107,16 @@ weigh() {
         base="?or(?priority(required),?priority(important),?essential)"
         brings() { $apt install "$base" "$@" | sed -n "s/^Inst \([^ ]*\) (\([^ ]*\).*/\1 \2/p" | sort; }
         brings --no-install-recommends >/tmp/base
+        # Installed-Size is in KiB.
         size() { while read -r name version; do
             if [ "$name" = waypost ]; then dpkg-deb -f "$deb" Installed-Size
             else apt-cache show "$name:$ARCH=$version" "$name:all=$version" 2>/dev/null | sed -n "s/^Installed-Size: //p" | head -n 1
             fi; done |
-            awk "{ kB += \$1 } END { printf \"%d packages, %.1f MB installed\", NR, kB / 1000 }"; }
+            awk "{ kB += \$1 } END { printf \"%d packages, %.1f MB installed\", NR, kB * 1.024e-3 }"; }
         ARCH=$1
         for package in /build/out/waypost_*.deb /build/out/waypost-receiver_*.deb; do
             printf "%s: %.1f MB, %.1f MB installed\n" "$(basename "$package")" "$(stat -c %s "$package" | awk "{print \$1 / 1e6}")" \
-                "$(dpkg-deb -f "$package" Installed-Size | awk "{print \$1 / 1000}")"
+                "$(dpkg-deb -f "$package" Installed-Size | awk "{print \$1 * 1.024e-3}")"
         done
         brings --no-install-recommends "$deb" >/tmp/more
         echo "waypost and what it depends on: $(comm -13 /tmp/base /tmp/more | size) (goal: 40 MB)"

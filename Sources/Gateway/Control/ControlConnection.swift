@@ -12,7 +12,7 @@ final class ControlConnection {
     private static let replyLimit = 4 << 20
 
     /// What its last request waits for; no other is read before.
-    enum Waiting {
+    indirect enum Waiting {
         case nothing
         /// Work on another thread.
         case work

@@ -37,7 +37,7 @@ struct QueueDesk: Sendable {
 }
 
 /// The command's side: asks the daemon if it runs; questions that change nothing are answered without it, too.
-package struct QueueQuestions {
+package final class QueueQuestions {
     let configuration: Configuration
 
     package init(_ configuration: Configuration) { self.configuration = configuration }

@@ -3,35 +3,40 @@ internal import Glibc
 internal import Host
 internal import Requests
 
-/// What the checks are told.
-package struct DoctorInput: Sendable {
-    package var configuration: Configuration
-    package var environment: [String: String]
-    package var version: String
+/// What the checks are told: one for all of them, for code that copies it would be in each.
+package final class DoctorInput: Sendable {
+    package let configuration: Configuration
+    package let environment: [String: String]
+    package let version: String
     /// A folder in place of `/`, for what is looked up in files.
-    package var root = ""
+    package let root: String
     var files: SystemFiles { SystemFiles(root: root) }
     /// The gateway's own report; nil while it cannot be asked.
-    var report: StatusReport?
+    let report: StatusReport?
     /// Why it cannot be.
-    var refusal: ControlRefusal?
+    let refusal: ControlRefusal?
 
+    /// Asks the gateway; or `report`: what it has said.
     package init(
         _ configuration: Configuration,
         environment: [String: String],
         version: String,
-        root: String = ""
+        root: String = "",
+        report: StatusReport? = nil
     ) {
         self.configuration = configuration
         self.environment = Self.withCredentials(environment)
         self.version = version
         self.root = root
+        var (report, refusal) = (report, ControlRefusal?.none)
         do {
-            report = try ControlClient(configuration).ask(.init(.status), timeout: Self.patience)
-                .status
+            report =
+                try report
+                ?? ControlClient(configuration).ask(.init(.status), timeout: Self.patience).status
         } catch {
             refusal = error as? ControlRefusal
         }
+        (self.report, self.refusal) = (report, refusal)
     }
 
     /// The secrets that systemd gives to the service, for a person who may read them.
