@@ -138,7 +138,9 @@ package struct CardImport {
     ) throws -> ImportOutcome {
         var (errors, notes) = (card.problems, [CardProblem]())
         var fresh = fresh(card, journal)
-        if let configuration = check(card, &errors, &notes) {
+        let configuration = check(card, &errors, &notes)
+        if medium == .card, let board = try noteBoard(configuration) { notes.append(board) }
+        if let configuration {
             errors += Self.conflicts(configuration, fresh)
             errors += addGivenAgain(card, configuration, &fresh)
             for (file, content) in fresh where file.isSecret {
@@ -180,6 +182,15 @@ package struct CardImport {
             return []
         } catch let error as SystemError {
             return [Self.notStored("which secrets are left on it", error)]
+        }
+    }
+
+    /// What cannot be noted is told again by the next start, and keeps nothing from being imported.
+    private func noteBoard(_ configuration: Configuration?) throws -> CardProblem? {
+        do {
+            return try BoardNote(places: places, files: files).check(configuration)
+        } catch let error as SystemError {
+            return Self.notStored("which board it is in", error)
         }
     }
 

@@ -19,6 +19,10 @@ package struct ImportPlaces: Sendable {
     var fstab = "/etc/fstab"
     /// There is a mark where a card's initramfs found no data partition: all that is written is in memory.
     var notKept = "/run/waypost-not-kept"
+    /// The board's own number (Devicetree Specification, 2.3: `serial-number` of the root).
+    var boardSerial = "/proc/device-tree/serial-number"
+    /// Another one each boot.
+    var bootID = "/proc/sys/kernel/random/boot_id"
     /// Whether a folder is on another disk than the one that it lies in.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 

@@ -47,6 +47,31 @@ import Upload
         #expect(own.values.upload.endpoint == "https://mine.example.org/api/ingest")
     }
 
+    /// A copied card keeps id and token; only a person knows whether the other board still runs.
+    @Test func cardInAnotherBoard_isTold_untilTheNextStart() throws {
+        let device = try Device()
+        try device.put(Self.configuration("card"), "waypost.toml")
+        let boot = { (board: String, number: Int) throws -> Bool in
+            // As the kernel has it: a zero byte at the end, a line each.
+            try device.folder.write(board + "\0", to: "serial-number")
+            try device.folder.write("boot-\(number)\n", to: "boot_id")
+            try device.start()
+            #expect((device.errors != nil) == !device.problems.isEmpty)
+            return device.problems.contains { $0.what.contains("100000000000000a") }
+        }
+        #expect(try !boot("100000000000000a", 1))
+        #expect(try !boot("100000000000000a", 2))
+        #expect(try boot("100000000000000b", 3))
+        // A look that is repeated within a boot, as after a failure.
+        #expect(try boot("100000000000000b", 3))
+        #expect(device.errors?.contains("device_id") == true)
+        #expect(try !boot("100000000000000b", 4))
+        // A name of its own is an answer. A card that a PC's board reads has no number to go by.
+        try device.put("device_id = \"site-b\"\n" + Self.configuration("card"), "waypost.toml")
+        #expect(try !boot("100000000000000a", 5))
+        #expect(try !boot("", 6))
+    }
+
     @Test func stick_countsAgainWhenItIsPluggedIn_andTheCardDoesNotUndoIt() throws {
         let device = try Device()
         try device.put(Self.configuration("card"), "waypost.toml")

@@ -24,6 +24,8 @@ final class Device {
             runtime: folder.path + "/run"
         )
         places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
+        places.boardSerial = folder.path + "/serial-number"
+        places.bootID = folder.path + "/boot_id"
         places.isMountPoint = { [isMounted] _ in isMounted }
         return places
     }
