@@ -94,7 +94,13 @@ struct Sync: ParsableCommand {
         switch sync.left {
         case nil where sync.isSalvaging == true:
             Output.error("a damaged database was set aside and is read now; ask again in a minute")
-        case nil: Output.error("whether anything is left is not known; `waypost status` says why")
+        case nil:
+            let pending = last?.streams.values.reduce(0) { $0 + $1.pending } ?? 0
+            Output.error(
+                pending > 0
+                    ? "\(pending) records wait; `waypost status` says why"
+                    : "whether anything is left is not known; `waypost status` says why"
+            )
         case 0?: break
         case let left?: Output.error("\(left) records that were there before still wait")
         }

@@ -78,7 +78,9 @@ package final class Export {
         } catch let failure as Failure {
             throw failure
         } catch {
-            throw Failure("\(path): \(error)")
+            let isMissing = access(path, F_OK) != 0 && errno == ENOENT
+            let why = isMissing ? "there is no such file; the gateway makes it when it first runs" : "\(error)"
+            throw Failure("\(path): \(why)")
         }
         try Self.check(request.format, stream)
     }
