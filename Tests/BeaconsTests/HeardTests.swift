@@ -58,6 +58,20 @@ extension HeardBeacons {
         #expect(heard.keeps(identity(1), at: at(1400)) == true)
     }
 
+    @Test func severalSightingsBeforeARestart_theNewestOfThemCounts() {
+        var heard = HeardBeacons(rate: 4)
+        var telemetry = Telemetry()
+        telemetry.add(.mark, scaled: MeasurementMark.sequence(7).stored)
+        for time in [500, 1000] as [Int64] {
+            let stamp = Stamp(boot: at(time), wall: WallTime(milliseconds: 0))
+            heard.recall(
+                Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
+            )
+        }
+        #expect(heard.keeps(identity(1), at: at(1100)) == false)
+        #expect(heard.keeps(identity(1), at: at(1200)) == true)
+    }
+
     @Test func burst_isOneSighting_howeverLongTheBeaconWasQuiet() {
         var heard = HeardBeacons(rate: 4)
         let times: [Int64] = [0, 11, 21, 31, 1001, 10_000, 10_010, 10_150, 10_210]

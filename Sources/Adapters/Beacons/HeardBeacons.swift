@@ -126,6 +126,7 @@ struct HeardBeacons {
         last.keep(mark, readings, at: sighting.stamp.boot)
         beacon.measurement = last
         beacon.newest = sighting.stamp.boot
+        beacon.due = next
         heard[key] = beacon
     }
 
