@@ -197,6 +197,17 @@ private func readings(_ objects: String) -> [String] {
 
     private static let sealedWithAddress = "51DC360700000094EE1158"
 
+    /// A firmware newer than this program: what it sends is kept, as that of devices without a key is.
+    @Test func sealedObjectsThatNobodyKnows_areKeptAsTheyCame() throws {
+        // FE0102, under the counter of the published example.
+        let sealed = "4158B96D00112233A9DEDA97"
+        let (beacon, unread) = try read(sealed)
+        #expect(unread == nil)
+        #expect(beacon.telemetry.isEmpty)
+        #expect(beacon.mark == .counter(0x3322_1100))
+        #expect(beacon.data == bytes("D2FC" + sealed))
+    }
+
     @Test func plainDataOfADeviceWithAKey_isNotBelieved() throws {
         let (beacon, unread) = try read("40000902CA09")
         #expect(unread == .notEncrypted)

@@ -58,6 +58,20 @@ extension HeardBeacons {
         #expect(heard.keeps(identity(1), at: at(1400)) == true)
     }
 
+    @Test func severalSightingsBeforeARestart_theNewestOfThemCounts() {
+        var heard = HeardBeacons(rate: 4)
+        var telemetry = Telemetry()
+        telemetry.add(.mark, scaled: MeasurementMark.sequence(7).stored)
+        for time in [500, 1000] as [Int64] {
+            let stamp = Stamp(boot: at(time), wall: WallTime(milliseconds: 0))
+            heard.recall(
+                Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
+            )
+        }
+        #expect(heard.keeps(identity(1), at: at(1100)) == false)
+        #expect(heard.keeps(identity(1), at: at(1200)) == true)
+    }
+
     @Test func burst_isOneSighting_howeverLongTheBeaconWasQuiet() {
         var heard = HeardBeacons(rate: 4)
         let times: [Int64] = [0, 11, 21, 31, 1001, 10_000, 10_010, 10_150, 10_210]
@@ -200,22 +214,65 @@ extension HeardBeacons {
         )
     }
 
+    /// Both formats of each measurement, format 6 first: `apart` ms later comes E1, and once a second the next.
+    @Test(arguments: [(4.0, 20), (4, 150), (1, 600), (0.9, 900)] as [(Double, Int64)])
+    func format6OfARuuviAir_leavesThePlacesToE1(rate: Double, apart: Int64) {
+        var heard = HeardBeacons(rate: rate)
+        let air = ruuvi(1)
+        var kept: [UInt32] = []
+        for number in 0..<60 as Range<UInt32> {
+            let now = Int64(number) * 1250
+            var telemetry = Telemetry()
+            telemetry.add(.pm2_5, scaled: Int64(number))
+            let short = MeasurementMark.shortSequence(UInt8(number))
+            _ = heard.take(air, short, telemetry, at: at(now))
+            telemetry.add(.pm10, scaled: Int64(number))
+            let long = MeasurementMark.longSequence(number)
+            let verdict = heard.take(air, long, telemetry, at: at(now + apart))
+            if verdict == .kept(.new) { kept.append(number) }
+        }
+        // Format 6 came first, when nobody knew yet that there is E1.
+        #expect(kept.count >= 58)
+    }
+
+    /// Extended advertising does not reach as far.
+    @Test func format6OfARuuviAir_isKept_whereE1IsHeardNowAndThen() {
+        var heard = HeardBeacons(rate: 4)
+        let air = ruuvi(1)
+        var verdicts: [SightingVerdict] = []
+        for number in 0..<100 as Range<UInt32> {
+            let now = at(Int64(number) * 1000)
+            var telemetry = Telemetry()
+            telemetry.add(.pm2_5, scaled: Int64(number))
+            let short = MeasurementMark.shortSequence(UInt8(number))
+            verdicts.append(heard.take(air, short, telemetry, at: now))
+            // Just behind format 6: the limit leaves it out.
+            guard number % 20 == 10 else { continue }
+            let late = at(Int64(number) * 1000 + 20)
+            #expect(heard.take(air, .longSequence(number), telemetry, at: late) == .tooOften)
+        }
+        // What is never kept of E1 makes no reading of format 6 a repeated one.
+        #expect(!verdicts.contains(.kept(.repeated)))
+        #expect(verdicts.count { $0 == .kept(.new) } == 100 - 5 * 5)
+    }
+
+    private func ruuvi(_ number: Int) -> BeaconIdentity {
+        BeaconIdentity(
+            kind: .ruuvi,
+            beaconID: "\(number)",
+            address: BluetoothAddress(value: UInt64(number)),
+            addressType: .randomStatic
+        )
+    }
+
     @Test func flood_forgetsTheOldestMeasurements_only() {
         var heard = HeardBeacons(rate: 1000)
-        func identity(_ number: Int) -> BeaconIdentity {
-            BeaconIdentity(
-                kind: .ruuvi,
-                beaconID: "\(number)",
-                address: BluetoothAddress(value: UInt64(number)),
-                addressType: .randomStatic
-            )
-        }
         for number in 0..<10_000 {
             let now = at(Int64(number))
-            #expect(heard.take(identity(number), .sequence(1), at: now) == .kept(.new))
+            #expect(heard.take(ruuvi(number), .sequence(1), at: now) == .kept(.new))
         }
-        #expect(heard.take(identity(9999), .sequence(1), at: at(10_000)) == .kept(.repeated))
-        #expect(heard.take(identity(9000), .sequence(1), at: at(10_000)) == .kept(.repeated))
-        #expect(heard.take(identity(0), .sequence(1), at: at(10_000)) == .kept(.new))
+        #expect(heard.take(ruuvi(9999), .sequence(1), at: at(10_000)) == .kept(.repeated))
+        #expect(heard.take(ruuvi(9000), .sequence(1), at: at(10_000)) == .kept(.repeated))
+        #expect(heard.take(ruuvi(0), .sequence(1), at: at(10_000)) == .kept(.new))
     }
 }

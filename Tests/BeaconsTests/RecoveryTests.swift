@@ -124,6 +124,18 @@ import Testing
         #expect(interference.isDue(at: at(9500)) == true)
     }
 
+    @Test func scanThatHidesRepeats_isReplacedAfterAMinute() {
+        var interference = Interference()
+        interference.saw(.on(filtersDuplicates: true), at: at(1000))
+        #expect(interference.delay(at(2000)) == .seconds(59))
+        #expect(interference.isDue(at: at(60_999)) == false)
+        #expect(interference.isDue(at: at(61_000)) == true)
+        #expect(interference.delay(at(61_000)) == nil)
+        interference.saw(.on(filtersDuplicates: true), at: at(70_000))
+        interference.saw(.on(filtersDuplicates: false), at: at(71_000))
+        #expect(interference.delay(at(71_000)) == nil)
+    }
+
     /// Ended by us at a stop, their scan would be off for good: the kernel believes that it ended by itself.
     @Test func scanOfOthers_isTheirsToEnd() {
         var interference = Interference()

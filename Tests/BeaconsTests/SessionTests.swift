@@ -269,6 +269,48 @@ private final class Machine: Sendable {
         #expect(running.board.failure == nil)
     }
 
+    /// Else a health tick that comes just then calls it lost, since hours ago.
+    @Test func scanThatOthersEndAgainAndAgain_isNoAbsence() throws {
+        let machine = try Machine(.kernel)
+        let running = try run(machine)
+        defer { end(running, machine) }
+        let absences = Locked(0)
+        let subscription = running.board.subscribe { state in
+            if case .loaded = state { return }
+            absences.update { $0 += 1 }
+        }
+        for round in 1...3 {
+            machine.current?.say(bytes("0C20 02 0000"), type: 1)
+            machine.current?.say(report)
+            #expect(eventually { running.collector.sightings.count == round })
+            pass(5, machine, running)
+            #expect(eventually { scans(machine) == round + 1 })
+        }
+        #expect(eventually { running.board.state.value?.restarts == 3 })
+        withExtendedLifetime(subscription) { #expect(absences.value == 0) }
+    }
+
+    /// `hcitool lescan` that was killed: its scan goes on, and passes each beacon on once.
+    @Test func scanThatHidesRepeats_isOursAgainAfterAMinute() throws {
+        let machine = try Machine(.kernel)
+        let running = try run(machine)
+        defer { end(running, machine) }
+        machine.current?.say(bytes("0C20 02 0101"), type: 1)
+        machine.current?.say(report)
+        #expect(eventually { running.collector.sightings.count == 1 })
+        // Phones that pass by: there is no silence that something could be done about.
+        for second in 1...4 as ClosedRange<UInt64> {
+            machine.clock.advance(by: .seconds(15))
+            let other = Event.legacyReport(Sample.iBeacon(minor: UInt16(second)), from: second)
+            machine.current?.say(Event.legacy(other))
+            #expect(eventually { running.collector.sightings.count == 1 + Int(second) })
+            running.adapter.checkHealth()
+        }
+        #expect(eventually { machine.opened == [.restart, .restart] })
+        #expect(eventually { scans(machine) == 2 })
+        #expect(running.board.failure == nil)
+    }
+
     @Test func scanThatIsAnotherProgramsNow_isLeftOnAtTheEnd() throws {
         let machine = try Machine(.kernel)
         let running = try run(machine)

@@ -38,6 +38,9 @@ final class AdapterBench {
 
     func checkHealth() { adapter.checkHealth() }
 
+    /// The call that its thread is in.
+    var call: String { "\(stop.life.word.call)" }
+
     func finish() {
         stop.raise()
         if let thread = thread.take() { thread.join() }

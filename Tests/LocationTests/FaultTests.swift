@@ -56,6 +56,15 @@ import Testing
         try field.reportFixes("fixes after gpsd was started again")
     }
 
+    /// A reload or a stop that comes while gpsd is being connected to says nothing about gpsd.
+    @Test func stopWhileConnecting_isNoFailure() throws {
+        let hole = try BlackHole()
+        let bench = try AdapterBench(port: hole.port)
+        try waitUntil("a connection under way") { bench.call == "connect" }
+        bench.finish()
+        #expect(bench.reason == nil)
+    }
+
     @Test func gpsdThatStartsLate_isFound() throws {
         let field = try Field(start: false)
         defer { field.bench.finish() }

@@ -142,7 +142,8 @@ import Testing
         #expect(bench.fixes.value.first?.mode == .threeDimensional)
     }
 
-    /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites.
+    /// gpsd 3.23 and later sends skies of dilutions alone between those with satellites; 3.25 and later with
+    /// their number, of most receivers.
     @Test(
         arguments: [
             (#"{"class":"SKY","device":"/dev/x","hdop":0.8}"#, nil),
@@ -150,6 +151,10 @@ import Testing
                 #"{"class":"SKY","device":"/dev/x","nSat":2,"uSat":1,"satellites":[{"PRN":1,"used":true},{"PRN":2,"used":false}]}"#,
                 1
             ),
+            (#"{"class":"SKY","device":"/dev/x","hdop":1.40,"pdop":2.60,"vdop":2.10,"uSat":9}"#, 9),
+            (#"{"class":"SKY","device":"/dev/x","nSat":0,"uSat":0}"#, 0),
+            (#"{"class":"SKY","device":"/dev/x","uSat":99999999999}"#, nil),
+            (#"{"class":"SKY","device":"/dev/x","uSat":-3}"#, nil),
         ] as [(String, Int?)]
     )
     func satellites_areOnlyThoseOfASkyThatNamesThem(sky: String, satellites: Int?) throws {

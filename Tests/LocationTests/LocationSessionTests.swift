@@ -148,6 +148,26 @@ import Testing
         #expect(source.told.contains("has lost"))
     }
 
+    /// gpsd names a caster of corrections with its password; status and events show what the source says.
+    @Test func passwordOfACaster_isNotSaid() {
+        let source = Source()
+        let path = "ntrip://anna:se@cret@caster.example:2101/M"
+        let opened = #""activated":"2026-11-21T13:26:16.470Z""#
+        var said: [String] = []
+        for line in [
+            #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"\#(path)",\#(opened)}]}"#,
+            #"{"class":"DEVICE","path":"\#(path)","activated":0}"#,
+            #"{"class":"DEVICE","path":"\#(path)",\#(opened)}"#,
+        ] {
+            guard let report = GPSDLine.receivers(Array(line.utf8)) else { continue }
+            source.session.take(report, from: "", at: source.clock.stamp())
+            said.append("\(source.board.state.value?.device ?? "") \(source.told)")
+        }
+        #expect(said.count == 3)
+        #expect(said.allSatisfy { $0.contains("ntrip://…@caster.example:2101/M") }, "\(said)")
+        #expect(said.allSatisfy { !$0.contains("anna") && !$0.contains("cret") }, "\(said)")
+    }
+
     /// gpsd has opened it again, and it says nothing yet: to plug it in again would not help.
     @Test func lostReceiver_thatGpsdHasAgain_isNotSaidToBeLost() {
         let source = Source()

@@ -96,7 +96,8 @@ package struct BTHomeKeys: ~Copyable {
         guard let plain = cipher.open(sealed, key: key, nonce: nonce) else { return .wrongKey }
         BTHome.read(plain[...], into: &beacon)
         beacon.mark = .counter(sealed.counter)
-        beacon.data = []
+        // Objects that this program does not know may be read by another one later.
+        if !beacon.telemetry.isEmpty { beacon.data = [] }
         return nil
     }
 

@@ -35,7 +35,8 @@ struct BeaconSession {
     /// Blocks until stopped.
     mutating func run() {
         while !stop.isRaised {
-            reception.meter.loading()
+            // One that works and is opened anew has not been away: others may cause that every few seconds.
+            if !isOpen { reception.meter.loading() }
             do {
                 try connect()
             } catch  where stop.isRaised {

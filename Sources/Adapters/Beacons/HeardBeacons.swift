@@ -57,7 +57,7 @@ struct HeardBeacons {
             measurement = nil
             defer { measurement = last }
             let verdict = last.judge(mark, telemetry, at: now)
-            guard admits(at: now, limit) else { return .tooOften }
+            guard !last.givesWay(mark, at: now), admits(at: now, limit) else { return .tooOften }
             // A measurement that is not kept now is still new when it is heard once more.
             if verdict == .new { last.keep(mark, telemetry, at: now) }
             return .kept(verdict)
@@ -126,6 +126,7 @@ struct HeardBeacons {
         last.keep(mark, readings, at: sighting.stamp.boot)
         beacon.measurement = last
         beacon.newest = sighting.stamp.boot
+        beacon.due = next
         heard[key] = beacon
     }
 

@@ -10,6 +10,10 @@ struct Interference {
     static let settling = Duration.milliseconds(500)
     /// Two programs that each restart the scan must not wear the radio out.
     static let pause = Duration.seconds(5)
+    /// A scan that hides repeats is replaced by ours after this time.
+    ///
+    /// The program that began it may be gone, for a scan outlives its program; one that is still there hears more.
+    static let patience = Duration.seconds(60)
 
     private var dueAt: BootInstant?
     private var restartedAt: BootInstant?
@@ -19,6 +23,7 @@ struct Interference {
     mutating func saw(_ order: HCI.ScanOrder, at now: BootInstant) {
         isTheirs = order != .off
         switch order {
+        case .on(filtersDuplicates: true): dueAt = now + Self.patience
         case .on: dueAt = nil
         case .off:
             let earliest = restartedAt.map { $0 + Self.pause } ?? now

@@ -56,8 +56,10 @@ enum MeasurementVerdict: Equatable {
 struct LastMeasurement {
     /// A packet id is only believed to mean the same measurement for so long (BTHome).
     static let packetWindow = Duration.seconds(4)
-    /// While format E1 was heard this lately, format 6 has nothing to add (docs.ruuvi.com).
+    /// For so long after a measurement in format E1 format 6 has nothing to add (docs.ruuvi.com).
     static let longFormWindow = Duration.seconds(60)
+    /// While E1 was heard this lately, the next one is about to come.
+    static let longFormTurn = Duration.seconds(5)
     /// A counter that goes back is a restart after such a silence, or when it is that low.
     static let counterSilence = Duration.seconds(600)
     static let restartedCounter: UInt32 = 100
@@ -69,6 +71,14 @@ struct LastMeasurement {
     private var readings: [Telemetry] = []
     private var heardAt = BootInstant(nanoseconds: 0)
     private var longFormAt: BootInstant?
+
+    /// Whether a sighting is left out for the better one that is about to come.
+    ///
+    /// A Ruuvi Air sends both formats within milliseconds: of format 6 first, the limit would keep nothing of E1.
+    func givesWay(_ mark: MeasurementMark, at now: BootInstant) -> Bool {
+        guard case .shortSequence = mark, let longFormAt else { return false }
+        return now - longFormAt < Self.longFormTurn
+    }
 
     /// Changes nothing but when the mark was last heard.
     mutating func judge(
@@ -84,7 +94,7 @@ struct LastMeasurement {
             if counter == last { return .repeated }
             let isOlder = counter < last && counter >= Self.restartedCounter
             return isOlder && silence < Self.counterSilence ? .replayed(last: last) : .new
-        case (.shortSequence, _) where longFormAt.map({ now - $0 < Self.longFormWindow }) == true:
+        case (.shortSequence, .longSequence) where silence < Self.longFormWindow:
             return .repeated
         case (.longSequence(let long), .shortSequence(let short)):
             let isSame = UInt8(truncatingIfNeeded: long) == short

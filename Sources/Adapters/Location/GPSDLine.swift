@@ -1,4 +1,5 @@
 // A look at a line of gpsd before libgps gets it.
+internal import Host
 
 /// What of a line is understood here, without libgps.
 ///
@@ -24,12 +25,21 @@ enum GPSDLine {
         guard isWhole(line) else { return nil }
         if line.starts(with: receivers) {
             let all = texts(of: "path", in: line[...])
-            return .receivers(all, open: all.filter { isOpen($0, in: line) })
+            let open = all.filter { isOpen($0, in: line) }
+            return .receivers(all.map(withoutSecret), open: open.map(withoutSecret))
         }
         guard line.starts(with: receiver), let path = texts(of: "path", in: line[...]).first else {
             return nil
         }
-        return .receiver(path: path, isActive: isOpen(path, in: line))
+        return .receiver(path: withoutSecret(path), isActive: isOpen(path, in: line))
+    }
+
+    /// A path that may be shown: up to 3.25 gpsd gives that of a caster (`ntrip://USER:PASSWORD@HOST`) with its password.
+    private static func withoutSecret(_ path: String) -> String {
+        guard let start = path.firstRange(ofPart: "://")?.upperBound,
+            let end = path.lastIndex(of: "@"), start <= end
+        else { return path }
+        return "\(path[..<start])…\(path[end...])"
     }
 
     /// gpsd gives the time when it opened the receiver, and 0 or nothing once it has closed it.

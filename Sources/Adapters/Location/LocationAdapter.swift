@@ -60,7 +60,8 @@ package final class LocationAdapter: Sendable {
                 session.connected(clock.now())
                 try follow(connection, &session, until: stop)
             } catch {
-                session.failed(error)
+                // What a stop cuts short says nothing about gpsd.
+                if !stop.isRaised { session.failed(error) }
             }
             session.disconnected(clock.now())
             // A gpsd that only accepts and hangs up is no success.

@@ -2,6 +2,7 @@
 #pragma once
 #include <gps.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // gps_data_t changes size and field names with each release of gpsd, so what is wanted of it is copied here.
@@ -47,9 +48,15 @@ static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct
     report->epx = fix->epx;
     report->epy = fix->epy;
     report->epv = fix->epv;
-    // libgps says 0 of a sky that only has dilutions of precision, as newer gpsd send between the full ones.
-    int counts = strstr(line, "\"satellites\":[") != NULL || strstr(line, "\"uSat\":") != NULL;
-    report->used = counts && (data->set & SATELLITE_SET) ? data->satellites_used : -1;
+    // libgps counts those of a list alone. gpsd 3.25 and later mostly sends their number, and libgps 3.22 says 0 of that.
+    const char *number = strstr(line, "\"uSat\":");
+    report->used = -1;
+    if (strstr(line, "\"satellites\":[") != NULL) {
+        if (data->set & SATELLITE_SET) report->used = data->satellites_used;
+    } else if (number != NULL) {
+        long used = strtol(number + 7, NULL, 10);
+        if (used >= 0 && used <= MAXCHANNELS) report->used = (int)used;
+    }
     strncpy(report->device, data->dev.path, sizeof report->device - 1);
     return 0;
 }
