@@ -92,14 +92,9 @@ import Testing
 
         /// The records on the wire.
         func published() throws -> [SurveyRecord] {
-            let reader = try queue.reader()
-            guard let range = try reader.surveyRange() else { return [] }
-            var records: [SurveyRecord] = []
-            try RecordSource(reader: reader, clockMap: .max).forEach(.surveys, range) { _, json in
-                if let record = SurveyRecord(json: json) { records.append(record) }
-                return true
-            }
-            return records
+            var configuration = Configuration()
+            configuration.stateDirectory = path
+            return try QueueQuestions(configuration).finishedSurveys()
         }
 
         func only() throws -> SurveyRecord {
@@ -227,6 +222,26 @@ import Testing
         #expect(bench.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
         #expect(bench.ask(.surveyStop).survey.sightings == 1)
         #expect(try bench.only().sightings == 1)
+    }
+
+    /// The server refused the second, and a person dropped it.
+    @Test func surveyThatIsGone_hidesNoOther() throws {
+        let bench = try Bench()
+        for name in ["first", "second", "third"] {
+            bench.ask(.surveyStart, name)
+            bench.ask(.surveyStop)
+        }
+        let range = try #require(try bench.queue.flushed().pending(.surveys))
+        try bench.queue.perform { writer in
+            _ = try writer.freeze(range, through: 1)
+            var rest = range
+            rest.first = 2
+            let batch = try #require(try writer.freeze(rest, through: 2))
+            try writer.quarantine(batch, message: "no")
+            let held = try #require(try writer.quarantined(number: batch.id))
+            #expect(try writer.drop(held))
+        }
+        #expect(try bench.published().map(\.name) == ["first", "third"])
     }
 
     @Test func sightingsOfASurvey_areNotPurged_beforeItIsOver() throws {
