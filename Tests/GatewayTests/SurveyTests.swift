@@ -48,6 +48,18 @@ import Testing
             queue = try Self.open(path, clock, boot: boot)
         }
 
+        /// Has the database set aside, and waits until its books are known.
+        func damage() throws {
+            let before = try queue.flushed().generation
+            queue.reportDamage("for the test", generation: before)
+            try waitUntil("a new database") { queue.generation > before }
+            try waitUntil("the books of the old one") {
+                let known = try queue.perform { try $0.olderDatabases() }
+                return known.count == queue.setAside.count
+                    && known.allSatisfy { $0.state != .adopted }
+            }
+        }
+
         func note(synced: Bool) throws {
             let stamp = clock.stamp()
             try queue.perform { try $0.noteClock(stamp, synced: synced) }
@@ -222,6 +234,44 @@ import Testing
         #expect(bench.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
         #expect(bench.ask(.surveyStop).survey.sightings == 1)
         #expect(try bench.only().sightings == 1)
+    }
+
+    @Test func survey_goesOnInTheNextDatabase_andCountsWhatStaysInADamagedOne() throws {
+        let bench = try Bench()
+        bench.hear(1, -60)
+        bench.ask(.surveyStart, "north field")
+        let start = bench.clock.wall()
+        for _ in 0..<3 { bench.hear(1, -60) }
+        try bench.damage()
+        #expect(bench.ask(.surveyList).survey.open == "north field")
+        #expect(bench.ask(.surveyStart, "t").error?.contains("\"north field\" is going on") == true)
+        // Once more, and a start between: what the first one has is missing still.
+        bench.hear(1, -60)
+        try bench.damage()
+        try bench.restart()
+        bench.stand(46.5, 6.8)
+        for _ in 0..<2 { bench.hear(1, -70) }
+        #expect(bench.ask(.surveyStop).survey.sightings == 2)
+        let record = try bench.only()
+        #expect(record.start == start.rfc3339)
+        #expect(record.missingSightings == 4)
+        #expect(record.beacons.map(\.count) == [2])
+        #expect(record.track.fixes == 1)
+        try bench.damage()
+        #expect(bench.ask(.surveyList).survey.open == nil)
+    }
+
+    @Test func stopThatWasInterrupted_byDamage_isDoneByTheNextOne() throws {
+        let bench = try Bench()
+        bench.ask(.surveyStart, "s")
+        bench.hear(1, -60)
+        let end = try #require(try bench.queue.endSurvey().end).stamp.wall
+        try bench.damage()
+        bench.hear(1, -60)
+        #expect(bench.ask(.surveyStop).survey.sightings == 0)
+        let record = try bench.only()
+        #expect(record.end == end.rfc3339)
+        #expect(record.missingSightings == 1)
     }
 
     /// The server refused the second, and a person dropped it.
