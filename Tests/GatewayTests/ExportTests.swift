@@ -129,6 +129,20 @@ import Testing
         }
     }
 
+    /// `status` tells what waits of it by that name.
+    @Test func streamThatIsDeclaredNoMore_isFoundByItsNameOnTheWire() throws {
+        let bench = try Bench()
+        let record = UserRecord(
+            stream: "weather",
+            stamp: bench.clock.stamp(),
+            members: Array(#""n":1"#.utf8)
+        )
+        bench.queue.put([record]) { _ in }
+        try bench.queue.flushed()
+        #expect(try bench.export("site_weather", .ndjson).outcome.records == 1)
+        #expect(throws: (any Error).self) { try bench.export("weather_site", .ndjson) }
+    }
+
     @Test func lines_areTheRecordsOfTheTimeThatIsWanted() throws {
         let bench = try Bench()
         try bench.walk(10)
