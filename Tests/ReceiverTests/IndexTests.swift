@@ -226,6 +226,25 @@ import Testing
         try expectIndexed(receiver, records: 5)
     }
 
+    @Test func indexThatIsDamagedAgain_longAfterItWasMadeAnew_isMadeAnewAgain() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["0"]) == 200)
+        try expectIndexed(receiver, records: 1)
+        for round in 1...2 {
+            try change(
+                receiver,
+                """
+                PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage=99999 WHERE name='slots';
+                PRAGMA schema_version=1000
+                """
+            )
+            #expect(try receiver.send(ids: ["\(round)"]) == 200)
+            try expectIndexed(receiver, records: 2 * round)
+            #expect(try receiver.send(ids: ["\(round)-later"]) == 200)
+            try expectIndexed(receiver, records: 2 * round + 1)
+        }
+    }
+
     @Test func indexOfAnotherVersion_isMadeAnew() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a"]) == 200)

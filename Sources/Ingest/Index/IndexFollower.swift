@@ -12,7 +12,7 @@ final class IndexFollower: Sendable {
 
     /// What the thread knows.
     private struct Progress {
-        /// It was damaged and made anew.
+        /// It was damaged and made anew, and has not followed a batch since.
         var isRemade = false
         /// Files that could not be read, and their lengths.
         var unread: [String: Int64] = [:]
@@ -82,6 +82,8 @@ final class IndexFollower: Sendable {
                 try writer.noteWhole()
                 catchingUp.store(false, ordering: .relaxed)
                 counted.add(1, ordering: .relaxed)
+            } else {
+                progress.isRemade = false
             }
             grown.wait(until: stop, timeout: progress.unread.isEmpty ? nil : Self.pause)
             grown.note(progress.unread, again: true)
