@@ -37,7 +37,8 @@ package final class Archive: @unchecked Sendable {
         let database = ArchiveFiles.index(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
-                "\(directory) has records but no \(database): restore it, or choose another --data"
+                "\(directory) has records but no \(database): restore it, or choose another --data. "
+                    + "Copy the records first: a start cuts off those that an older copy of it does not know"
             )
         }
         // What a sync that failed has left in it reads well until the power goes.
