@@ -12,7 +12,7 @@ struct StatusCollector: Sendable {
     let queue: Queue
     let clock: any HostClock
     let clockState: @Sendable () -> ClockState
-    let configuration: Configuration
+    var configuration: Configuration
     let deviceID: String
     let version: String
     let bootID: String
@@ -152,7 +152,8 @@ struct StatusCollector: Sendable {
             }
             stream.nextAttemptAt = next
             stream.waitsFor = figures.pending > 0 ? upload.obstacle(of: figures.stream) : nil
-            streams[wire(of: figures.stream)] = stream
+            let wire = wire(of: figures.stream)
+            streams[wire] = streams[wire].map { $0.adding(stream) } ?? stream
         }
         return streams
     }
@@ -285,7 +286,7 @@ struct StatusCollector: Sendable {
 
     /// What was lost since the database was made, and what is not entered yet.
     private func losses(_ stored: StoredFigures?) -> [StatusReport.Loss] {
-        var losses = (stored?.losses ?? []).map {
+        let stored = (stored?.losses ?? []).map {
             StatusReport.Loss(
                 stream: wire(of: $0.stream),
                 kind: $0.kind.rawValue,
@@ -294,14 +295,17 @@ struct StatusCollector: Sendable {
                 to: $0.to.rfc3339
             )
         }
-        for new in queue.newLosses {
-            let loss = StatusReport.Loss(
-                stream: wire(of: new.stream),
-                kind: new.kind.rawValue,
-                records: Int(new.records),
-                from: wall(new.from.boot),
-                to: wall(new.to.boot)
+        let new = queue.newLosses.map {
+            StatusReport.Loss(
+                stream: wire(of: $0.stream),
+                kind: $0.kind.rawValue,
+                records: Int($0.records),
+                from: wall($0.from.boot),
+                to: wall($0.to.boot)
             )
+        }
+        var losses: [StatusReport.Loss] = []
+        for loss in stored + new {
             let known = losses.firstIndex { ($0.stream, $0.kind) == (loss.stream, loss.kind) }
             if let known { losses[known].add(loss) } else { losses.append(loss) }
         }
@@ -315,5 +319,24 @@ extension StatusReport.Loss {
         records += more.records
         from = min(from, more.from)
         to = max(to, more.to)
+    }
+}
+
+extension StatusReport.StreamFigures {
+    /// With those of a stream of the same name on the wire: one that is declared no more may have left it to another.
+    fileprivate func adding(_ more: Self) -> Self {
+        var sum = self
+        sum.pending += more.pending
+        sum.pendingBytes += more.pendingBytes
+        sum.inFlight += more.inFlight
+        sum.quarantined += more.quarantined
+        sum.uploaded += more.uploaded
+        // Times of one form compare as text.
+        sum.oldestPendingAt = [oldestPendingAt, more.oldestPendingAt].compactMap { $0 }.min()
+        sum.lastAttemptAt = [lastAttemptAt, more.lastAttemptAt].compactMap { $0 }.max()
+        sum.lastSuccessAt = [lastSuccessAt, more.lastSuccessAt].compactMap { $0 }.max()
+        sum.lastError = [lastError, more.lastError].compactMap { $0 }.max { $0.at < $1.at }
+        sum.waitsFor = waitsFor ?? more.waitsFor
+        return sum
     }
 }

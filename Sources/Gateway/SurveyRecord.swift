@@ -13,12 +13,19 @@ extension QueueQuestions {
         let path = configuration.databasePath
         do {
             let reader = try Reader(path: path)
-            guard let range = try reader.surveyRange() else { return [] }
             var found: [SurveyRecord] = []
             let records = try RecordSource(reader: reader, clockMap: .max)
-            try records.forEach(.surveys, range) { _, json in
-                if let record = SurveyRecord(json: json) { found.append(record) }
-                return true
+            // Some may have been dropped, or deleted for want of space.
+            for number in try reader.present(.surveys, from: 1, limit: .max).joined() {
+                do {
+                    try records.forEach(.surveys, number...number) { _, json in
+                        if let record = SurveyRecord(json: json) { found.append(record) }
+                        return true
+                    }
+                } catch is RecordMissing {
+                    // Deleted just now.
+                    continue
+                }
             }
             return found
         } catch {

@@ -151,7 +151,8 @@ struct SurveyFigures {
         guard let end = survey.end, survey.first <= end.last else { return }
         range = survey.first...end.last
         var keys: [Int64: BeaconKey] = [:]
-        try reader.samples(survey.first...end.last) { sample in
+        // Those below 1 stayed in a database that was set aside.
+        try reader.samples(min(end.last, max(1, survey.first))...end.last) { sample in
             sightings += 1
             guard let key = try keys[sample.beacon] ?? reader.beaconKey(sample.beacon) else {
                 others += 1
@@ -176,7 +177,7 @@ struct SurveyFigures {
         json.object { json in
             json.field("sightings", sightings)
             let missing = Int64(range?.count ?? 0) - sightings
-            // Records that were deleted for want of space while the survey went on.
+            // Deleted for want of space while the survey went on, or left in a damaged database.
             if missing > 0 { json.field("missing_sightings", missing) }
             if others > 0 { json.field("other_sightings", others) }
             json.key("track")

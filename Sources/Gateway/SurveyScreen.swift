@@ -45,7 +45,9 @@ package enum SurveyScreen {
                 + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
         ]
         if let missing = record.missingSightings {
-            lines.append("\(missing) sightings had to be deleted for want of space before the stop")
+            lines.append(
+                "\(missing) sightings are missing: no space was left, or a database was damaged"
+            )
         }
         lines.append("")
         lines.append("BEACON                       COUNT MEDIAN   SD   GAP S  -100 dBm         -30")

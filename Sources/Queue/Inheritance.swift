@@ -36,6 +36,8 @@ struct Inheritance: Sendable {
     var finished: [String] = []
     var losses: [InheritedLoss] = []
     var traffic: [DayTraffic] = []
+    /// The survey that went on in it, or had ended without its record.
+    var survey: OpenSurvey?
 
     /// Throws what the disk does not give now, as long as there is patience.
     init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
@@ -58,6 +60,7 @@ struct Inheritance: Sendable {
         let files = try patience.read(file.olderFiles) ?? [:]
         finished = try patience.read(file.finishedFiles) ?? []
         traffic = try patience.read(file.inheritedTraffic) ?? []
+        survey = try patience.read(file.survey) ?? nil
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
         // What a commit entered that failed and landed is entered once more by now; but what it removed is gone.

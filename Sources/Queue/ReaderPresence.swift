@@ -62,6 +62,11 @@ extension Reader {
         if let known = kinds.streams.first(where: { $0.name == name }) { return known }
         return try partitions().first { $0.isLive && $0.stream.name == name }?.stream
     }
+
+    /// A stream of the user by the name on the wire that it was declared with last.
+    package func stream(onWire name: String) throws -> Stream? {
+        try partitions().first { $0.isLive && wire(of: $0.stream) == name }?.stream
+    }
 }
 
 extension SQLiteError {

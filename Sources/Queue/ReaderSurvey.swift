@@ -4,15 +4,6 @@ package import Streams
 internal import Host
 
 extension Reader {
-    /// The rows of surveys that are over.
-    package func surveyRange() throws -> ClosedRange<Int64>? {
-        let rows = try query("SELECT min(id), max(id) FROM surveys")
-        guard try rows.step(), let first = rows.integer(0), let last = rows.integer(1) else {
-            return nil
-        }
-        return first...last
-    }
-
     /// The beacon behind a row of `beacons`.
     package func beacon(_ row: Int64) throws -> BeaconIdentity? { try identity(row) }
 

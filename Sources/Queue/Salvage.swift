@@ -98,7 +98,11 @@ struct Salvage: Sendable {
 
     private func adopt(_ path: String, _ name: String) throws {
         let inheritance = try reading { try Inheritance(path, core.settings, patience) }
-        try perform { try $0.adopt(inheritance, name: name) }
+        let isSurveying = try perform { writer in
+            try writer.adopt(inheritance, name: name)
+            return writer.survey?.isOpen ?? false
+        }
+        if isSurveying { core.isSurveying.store(true, ordering: .relaxed) }
     }
 
     /// What the disk refuses of a database that was set aside; an error of the live one says nothing of it.

@@ -54,10 +54,25 @@ extension Writer {
             its.batches = try line.batches.compactMap { try translated($0, notes) }
             try adopt(its, Partition(stream, of: older))
         }
-        if !inheritance.isReadable { return try tellSalvage(id, isReadable: false, isKnown: false) }
-        if !isComplete {
+        try adoptSurvey(inheritance, boots, before: id)
+        if !isComplete || !inheritance.isReadable {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
         }
+        if !inheritance.isReadable { try tellSalvage(id, isReadable: false, isKnown: false) }
+    }
+
+    /// A survey goes on in the database that came next; where that is not known in full, it may be over.
+    private func adoptSurvey(
+        _ inheritance: Inheritance,
+        _ boots: [Int64: Int64],
+        before database: Int64
+    ) throws {
+        let sql = "SELECT count(*) FROM databases WHERE is_known=0 AND id<?"
+        guard let survey = inheritance.survey, try connection.integer(sql, database) == 0 else {
+            return
+        }
+        let line = inheritance.lines.first { $0.file == nil && $0.stream == .beacons }
+        try adopt(survey, next: line?.next ?? 1, boots: boots)
     }
 
     /// A batch that was frozen with the clock map of the database that drained it, whose notes have other rows here.

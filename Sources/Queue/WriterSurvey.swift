@@ -85,26 +85,77 @@ extension Writer {
     }
 
     func loadSurvey() throws -> OpenSurvey? {
-        let row = try connection.prepare(
+        let row = try connection.prepare(OpenSurvey.query)
+        return try row.step() ? OpenSurvey(row) : nil
+    }
+
+    /// Lets the survey of a database that was set aside go on here.
+    ///
+    /// Its sightings stay there, and its record counts them as missing: they have the numbers below 1. `next`: that of
+    /// the next sighting there; `boots`: the rows here by those there.
+    func adopt(_ survey: OpenSurvey, next: Int64, boots: [Int64: Int64]) throws {
+        guard self.survey == nil, let startBoot = boots[survey.startBoot], survey.isPlausible
+        else { return }
+        let last = min(survey.end?.last ?? .max, next - 1)
+        var survey = survey
+        survey.startBoot = startBoot
+        survey.first -= max(survey.first - 1, last)
+        survey.end?.last = 0
+        if let end = survey.end { survey.end?.boot = boots[end.boot] ?? boot }
+        try insert(survey)
+    }
+
+    private func insert(_ survey: OpenSurvey) throws {
+        let insert = try connection.prepare(
             """
-            SELECT name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall
-            FROM open_survey
+            INSERT INTO open_survey(name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall)
+            VALUES (?,?,?,?,?,?,?,?,?)
             """
         )
-        guard try row.step() else { return nil }
-        var survey = OpenSurvey(
+        try insert.bind(survey.name, at: 1)
+        let (start, end) = (survey.start, survey.end)
+        try insert.bind(
+            [
+                survey.startBoot, start.boot.milliseconds, start.wall.milliseconds, survey.first,
+                end?.last, end?.boot, end?.stamp.boot.milliseconds, end?.stamp.wall.milliseconds,
+            ],
+            from: 2
+        )
+        try insert.run()
+        self.survey = survey
+    }
+}
+
+extension Reader {
+    /// The survey that goes on, or has ended without its record.
+    func survey() throws -> OpenSurvey? {
+        guard version >= 4 else { return nil }
+        let row = try query(OpenSurvey.query)
+        return try row.step() ? OpenSurvey(row) : nil
+    }
+}
+
+extension OpenSurvey {
+    fileprivate static let query = """
+        SELECT name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall FROM open_survey
+        """
+
+    /// From a row of `query`.
+    fileprivate init(_ row: borrowing Statement) {
+        self.init(
             name: row.text(0),
             start: row.stamp(boottime: 2),
             startBoot: row.required(1),
             first: row.required(4)
         )
         if let last = row.integer(5) {
-            survey.end = OpenSurvey.End(
-                stamp: row.stamp(boottime: 7),
-                boot: row.required(6),
-                last: last
-            )
+            end = End(stamp: row.stamp(boottime: 7), boot: row.required(6), last: last)
         }
-        return survey
+    }
+
+    /// Damage has left a name that a person can have given, and numbers that there can be.
+    fileprivate var isPlausible: Bool {
+        (1...64).contains(name.utf8.count) && name == name.blanked
+            && (-(1 << 40)...1 << 40).contains(first)
     }
 }

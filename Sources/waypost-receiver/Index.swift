@@ -21,6 +21,8 @@ struct Index: ParsableCommand {
             try place.expectThere()
             let done = try place.orFail { try IndexCheck.rebuild(directory: place.data) }
             print("\(done.records) records of \(done.files) files are in the index")
+            guard let first = done.unread.first else { return }
+            throw place.failure("\(done.unread.count) files could not be read: \(first)")
         }
     }
 

@@ -64,7 +64,8 @@ import Testing
             request.output = folder + "/out"
             change(&request)
             let outcome = try Export(request, configuration).run()
-            return (try String(contentsOfFile: folder + "/out", encoding: .utf8), outcome)
+            let text = try? String(contentsOfFile: folder + "/out", encoding: .utf8)
+            return (text ?? "", outcome)
         }
     }
 
@@ -105,6 +106,41 @@ import Testing
         }
         thread.join()
         #expect(try outcome.value?.get().records == 2000)
+    }
+
+    /// As root, `--output /dev/null` would leave a file there.
+    @Test func outputThatIsNoFile_isWritten_andStaysWhatItIs() throws {
+        let bench = try Bench()
+        try bench.walk(3)
+        let path = bench.folder + "/pipe"
+        mkfifo(path, 0o600)
+        let pipe = open(path, O_RDWR | O_NONBLOCK)
+        defer { close(pipe) }
+        #expect(symlink(path, bench.folder + "/link") == 0)
+        for name in ["/pipe", "/link"] {
+            _ = try bench.export("location", .ndjson) { $0.output = bench.folder + name }
+            var bytes = [UInt8](repeating: 0, count: 1 << 16)
+            let count = max(0, read(pipe, &bytes, bytes.count))
+            let text = String(decoding: bytes.prefix(count), as: UTF8.self)
+            #expect(try objects(text).count == 3)
+        }
+        #expect(throws: (any Error).self) {
+            try bench.export("location", .ndjson) { $0.output = bench.folder }
+        }
+    }
+
+    /// `status` tells what waits of it by that name.
+    @Test func streamThatIsDeclaredNoMore_isFoundByItsNameOnTheWire() throws {
+        let bench = try Bench()
+        let record = UserRecord(
+            stream: "weather",
+            stamp: bench.clock.stamp(),
+            members: Array(#""n":1"#.utf8)
+        )
+        bench.queue.put([record]) { _ in }
+        try bench.queue.flushed()
+        #expect(try bench.export("site_weather", .ndjson).outcome.records == 1)
+        #expect(throws: (any Error).self) { try bench.export("weather_site", .ndjson) }
     }
 
     @Test func lines_areTheRecordsOfTheTimeThatIsWanted() throws {

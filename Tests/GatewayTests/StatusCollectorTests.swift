@@ -64,4 +64,26 @@ import Upload
             #expect(end > start.advanced(by: .seconds(59)).wall.rfc3339)
         }
     }
+
+    /// `[stream.air]` became `[stream.wind]` while records waited, and kept its name on the wire.
+    @Test func streamsOfOneNameOnTheWire_areCountedTogether() throws {
+        let queue = try queue()
+        defer { queue.close() }
+        let start = SystemClock().stamp()
+        for (name, records) in [("air", 3), ("wind", 2)] {
+            queue.declare([DeclaredStream(name: name, wire: "site_air")])
+            let record = UserRecord(stream: name, stamp: start, members: [])
+            queue.put(Array(repeating: record, count: records)) { _ in }
+            let stream = try #require(try queue.flushed().streams[name: name]?.stream)
+            queue.note(Loss(.overrun, stream, records: Int64(records), from: start, to: start))
+        }
+        try queue.flushed()
+        var collector = collector(queue)
+        var wind = UserStream(name: "wind")
+        wind.wire = "site_air"
+        collector.configuration.userStreams = [wind]
+        let report = collector.report()
+        #expect(report.streams["site_air"]?.pending == 5)
+        #expect(report.losses.filter { $0.stream == "site_air" }.map(\.records) == [5])
+    }
 }

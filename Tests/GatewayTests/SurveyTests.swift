@@ -48,6 +48,18 @@ import Testing
             queue = try Self.open(path, clock, boot: boot)
         }
 
+        /// Has the database set aside, and waits until its books are known.
+        func damage() throws {
+            let before = try queue.flushed().generation
+            queue.reportDamage("for the test", generation: before)
+            try waitUntil("a new database") { queue.generation > before }
+            try waitUntil("the books of the old one") {
+                let known = try queue.perform { try $0.olderDatabases() }
+                return known.count == queue.setAside.count
+                    && known.allSatisfy { $0.state != .adopted }
+            }
+        }
+
         func note(synced: Bool) throws {
             let stamp = clock.stamp()
             try queue.perform { try $0.noteClock(stamp, synced: synced) }
@@ -92,14 +104,9 @@ import Testing
 
         /// The records on the wire.
         func published() throws -> [SurveyRecord] {
-            let reader = try queue.reader()
-            guard let range = try reader.surveyRange() else { return [] }
-            var records: [SurveyRecord] = []
-            try RecordSource(reader: reader, clockMap: .max).forEach(.surveys, range) { _, json in
-                if let record = SurveyRecord(json: json) { records.append(record) }
-                return true
-            }
-            return records
+            var configuration = Configuration()
+            configuration.stateDirectory = path
+            return try QueueQuestions(configuration).finishedSurveys()
         }
 
         func only() throws -> SurveyRecord {
@@ -227,6 +234,64 @@ import Testing
         #expect(bench.ask(.surveyStart, "t").error?.contains("\"s\" is going on") == true)
         #expect(bench.ask(.surveyStop).survey.sightings == 1)
         #expect(try bench.only().sightings == 1)
+    }
+
+    @Test func survey_goesOnInTheNextDatabase_andCountsWhatStaysInADamagedOne() throws {
+        let bench = try Bench()
+        bench.hear(1, -60)
+        bench.ask(.surveyStart, "north field")
+        let start = bench.clock.wall()
+        for _ in 0..<3 { bench.hear(1, -60) }
+        try bench.damage()
+        #expect(bench.ask(.surveyList).survey.open == "north field")
+        #expect(bench.ask(.surveyStart, "t").error?.contains("\"north field\" is going on") == true)
+        // Once more, and a start between: what the first one has is missing still.
+        bench.hear(1, -60)
+        try bench.damage()
+        try bench.restart()
+        bench.stand(46.5, 6.8)
+        for _ in 0..<2 { bench.hear(1, -70) }
+        #expect(bench.ask(.surveyStop).survey.sightings == 2)
+        let record = try bench.only()
+        #expect(record.start == start.rfc3339)
+        #expect(record.missingSightings == 4)
+        #expect(record.beacons.map(\.count) == [2])
+        #expect(record.track.fixes == 1)
+        try bench.damage()
+        #expect(bench.ask(.surveyList).survey.open == nil)
+    }
+
+    @Test func stopThatWasInterrupted_byDamage_isDoneByTheNextOne() throws {
+        let bench = try Bench()
+        bench.ask(.surveyStart, "s")
+        bench.hear(1, -60)
+        let end = try #require(try bench.queue.endSurvey().end).stamp.wall
+        try bench.damage()
+        bench.hear(1, -60)
+        #expect(bench.ask(.surveyStop).survey.sightings == 0)
+        let record = try bench.only()
+        #expect(record.end == end.rfc3339)
+        #expect(record.missingSightings == 1)
+    }
+
+    /// The server refused the second, and a person dropped it.
+    @Test func surveyThatIsGone_hidesNoOther() throws {
+        let bench = try Bench()
+        for name in ["first", "second", "third"] {
+            bench.ask(.surveyStart, name)
+            bench.ask(.surveyStop)
+        }
+        let range = try #require(try bench.queue.flushed().pending(.surveys))
+        try bench.queue.perform { writer in
+            _ = try writer.freeze(range, through: 1)
+            var rest = range
+            rest.first = 2
+            let batch = try #require(try writer.freeze(rest, through: 2))
+            try writer.quarantine(batch, message: "no")
+            let held = try #require(try writer.quarantined(number: batch.id))
+            #expect(try writer.drop(held))
+        }
+        #expect(try bench.published().map(\.name) == ["first", "third"])
     }
 
     @Test func sightingsOfASurvey_areNotPurged_beforeItIsOver() throws {

@@ -3,6 +3,8 @@ import Foundation
 import Support
 import Testing
 
+@testable import Ingest
+
 @Suite struct DurabilityTests {
     /// WAYPOST_KILLS: how often it is killed.
     private static let kills =
@@ -194,6 +196,23 @@ import Testing
         try FileManager.default.moveItem(atPath: archive.path + "/kept", toPath: partition)
         try receiver.start()
         #expect(try receiver.ids("places").first == "a")
+    }
+
+    /// A nightly job that archives, and a device that is behind: in the file that is new the old bytes are no hole.
+    @Test func fileThatIsMovedAwayWhileABatchIsWritten_leavesNoHole() throws {
+        let (folder, place) = (TemporaryFolder(), "stream=places/date=2026-11-21/device=d1")
+        let body = Spool(folder: folder.path, memory: 1 << 20)
+        try RawRequest.batch(["a"]).withUnsafeBytes(body.append)
+        try body.withView { body in
+            let batch = try IncomingBatch(checking: body)
+            let files = BatchFiles(in: DurableFolders(folder.path), lengths: [place: 100])
+            #expect(throws: Trouble.self) {
+                try batch.forEachRecord(of: body) { try files.append($0, of: body, to: place) }
+                try files.finish()
+            }
+            files.undo()
+        }
+        #expect(fileSize("\(folder.path)/\(place)/records.ndjson") == 0)
     }
 
     /// As editors do that write no end of line at the end.

@@ -196,6 +196,55 @@ import Testing
         #expect(try receiver.command("index", "check").status == 1)
     }
 
+    /// A sector that is gone, or a folder that came back from a copy with another owner.
+    @Test func fileThatCannotBeRead_holdsUpNoOther() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["a", "b"]) == 200)
+        #expect(try receiver.send(device: "d2", ids: ["c"]) == 200)
+        try expectIndexed(receiver, records: 3)
+        #expect(receiver.terminate() == 0)
+        let (name, kept) = (".receiver-index.sqlite", receiver.folder + "/kept")
+        try FileManager.default.removeItem(atPath: receiver.folder + "/" + name)
+        try FileManager.default.moveItem(atPath: file(receiver), toPath: kept)
+        // A link to itself: no rights open it, root's neither.
+        try FileManager.default.createSymbolicLink(
+            atPath: file(receiver),
+            withDestinationPath: file(receiver)
+        )
+        try receiver.start()
+        #expect(try receiver.send(device: "d2", ids: ["d"]) == 200)
+        let whole = "SELECT sum(records), application_id FROM files, pragma_application_id"
+        #expect(try eventually { try receiver.sql(whole, in: name) == "[(2, 0)]\n" })
+        let rebuild = try receiver.command("index", "rebuild")
+        #expect(rebuild.output == "2 records of 1 files are in the index\n")
+        #expect(rebuild.error.contains("1 files could not be read: open \(file(receiver)): "))
+        #expect(rebuild.status == 1)
+        // It is back: read with the next batch at the latest.
+        try FileManager.default.removeItem(atPath: file(receiver))
+        try FileManager.default.moveItem(atPath: kept, toPath: file(receiver))
+        #expect(try receiver.send(device: "d2", ids: ["e"]) == 200)
+        try expectIndexed(receiver, records: 5)
+    }
+
+    @Test func indexThatIsDamagedAgain_longAfterItWasMadeAnew_isMadeAnewAgain() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try receiver.send(ids: ["0"]) == 200)
+        try expectIndexed(receiver, records: 1)
+        for round in 1...2 {
+            try change(
+                receiver,
+                """
+                PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage=99999 WHERE name='slots';
+                PRAGMA schema_version=1000
+                """
+            )
+            #expect(try receiver.send(ids: ["\(round)"]) == 200)
+            try expectIndexed(receiver, records: 2 * round)
+            #expect(try receiver.send(ids: ["\(round)-later"]) == 200)
+            try expectIndexed(receiver, records: 2 * round + 1)
+        }
+    }
+
     @Test func indexOfAnotherVersion_isMadeAnew() throws {
         let receiver = try ReceiverProcess()
         #expect(try receiver.send(ids: ["a"]) == 200)

@@ -132,6 +132,20 @@ import Testing
         #expect(try receiver.records("places").count == 1)
     }
 
+    /// A program that sends each batch with the same key.
+    @Test func keyThatWasUsedForOtherRecords_losesNone() async throws {
+        let receiver = try ReceiverProcess()
+        let (first, second) = (Self.batch(["a", "b"]), Self.batch(["b", "c"]))
+        _ = try await post(receiver, first)
+        let answer = try await post(receiver, (first.key, second.body))
+        #expect(answer.status == 200)
+        #expect(answer.reply["accepted"] as? Int == 1)
+        #expect(answer.reply["duplicates"] as? Int == 1)
+        #expect(try receiver.ids("places") == ["a", "b", "c"])
+        _ = try await post(receiver, (first.key, second.body))
+        #expect(try receiver.ids("places") == ["a", "b", "c"])
+    }
+
     @Test func keyOfAnotherDevice_isAnotherKey() async throws {
         let receiver = try ReceiverProcess()
         _ = try await post(receiver, Self.batch(["a"], device: "d1", key: "k"))

@@ -67,7 +67,9 @@ package final class Export {
             let kinds = StreamList().streams
             let named = kinds.first { configuration.wire(of: $0) == wanted }?.name
             let own = configuration.userStreams.first { $0.wire == wanted }?.name
-            let found = try reader.stream(named: wanted) ?? reader.stream(named: named ?? own ?? "")
+            let found =
+                try reader.stream(named: wanted) ?? reader.stream(named: named ?? own ?? "")
+                ?? reader.stream(onWire: wanted)
             guard let found else {
                 let known = (kinds.map(\.name) + configuration.userStreams.map(\.name))
                     .joined(separator: ", ")

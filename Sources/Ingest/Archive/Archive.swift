@@ -37,7 +37,8 @@ package final class Archive: @unchecked Sendable {
         let database = ArchiveFiles.index(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
-                "\(directory) has records but no \(database): restore it, or choose another --data"
+                "\(directory) has records but no \(database): restore it, or choose another --data. "
+                    + "Copy the records first: a start cuts off those that an older copy of it does not know"
             )
         }
         // What a sync that failed has left in it reads well until the power goes.
@@ -107,7 +108,7 @@ package final class Archive: @unchecked Sendable {
         let now = SystemClock().wall()
         do {
             for one in group {
-                let known = try receipt(of: one.key)
+                let known = try receipt(of: one.key).flatMap { try isStored(one) ? $0 : nil }
                 let receipt = try known ?? append(one, files)
                 let added = known == nil ? receipt.accepted : nil
                 try Contacts.note(one.batch, added: added, at: now, index)
@@ -157,6 +158,19 @@ package final class Archive: @unchecked Sendable {
         unsure = nil
     }
 
+    /// Whether all its records are: a key may come again with others, and none of them is to be lost.
+    private func isStored(_ one: WaitingBatch) throws -> Bool {
+        let row = try index.prepare("SELECT 1 FROM records WHERE id=?")
+        var isStored = true
+        try one.batch.forEachRecord(of: one.body) { record in
+            guard isStored else { return }
+            try row.bind(record.id, at: 1)
+            isStored = try row.step()
+            row.reset()
+        }
+        return isStored
+    }
+
     private func receipt(of key: String) throws -> Receipt? {
         let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?")
         try row.bind(key, at: 1)
@@ -201,7 +215,7 @@ package final class Archive: @unchecked Sendable {
     }
 
     private func remember(_ key: String, _ receipt: Receipt) throws {
-        let row = try index.prepare("INSERT INTO batches VALUES (?,?,?)")
+        let row = try index.prepare("INSERT OR REPLACE INTO batches VALUES (?,?,?)")
         try row.bind(key, at: 1)
         try row.bind(Int64(receipt.accepted), at: 2)
         try row.bind(Int64(receipt.duplicates), at: 3)

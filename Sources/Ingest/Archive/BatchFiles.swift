@@ -90,9 +90,11 @@ final class BatchFiles {
             // Noted before it is written: half of it may be.
             files[folder]?.written += Int64(file.waiting.count)
             files[folder]?.waiting = []
+            let (start, count) = (file.start + file.written, Int64(file.waiting.count))
             let written = try WrittenFile("\(directory)/\(ArchiveFile.path(in: folder))")
-            try written.write(file.waiting, at: file.start + file.written)
-            try written.cut(at: file.start + file.written + Int64(file.waiting.count))
+            try written.expectBytes(before: start)
+            try written.write(file.waiting, at: start)
+            try written.cut(at: start + count)
         }
         waiting = 0
     }

@@ -33,6 +33,15 @@ struct WrittenFile: ~Copyable {
         }
     }
 
+    /// Throws where they are not there: behind a hole nobody could read what is written.
+    func expectBytes(before place: Int64) throws {
+        var status = stat()
+        guard fstat(number, &status) == 0 else { throw Trouble("stat", path) }
+        guard status.st_size >= place else {
+            throw Trouble("\(path) was moved away or emptied while a batch was written to it")
+        }
+    }
+
     /// Cuts off what is behind.
     func cut(at length: Int64) throws {
         guard ftruncate(number, Int(length)) == 0 else { throw Trouble("truncate", path) }

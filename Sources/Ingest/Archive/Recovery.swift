@@ -26,7 +26,8 @@ enum Recovery {
         guard let size = fileSize(path) else { return }
         guard size >= length else {
             throw Trouble(
-                "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy"
+                "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy, or move it "
+                    + "away to go on without it"
             )
         }
         guard size == length || truncate(path, Int(length)) == 0 else {

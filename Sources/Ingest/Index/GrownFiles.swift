@@ -20,7 +20,7 @@ final class GrownFiles: Sendable {
 
     /// Committed lengths by the files' paths; waits for nobody.
     ///
-    /// `again`: they are older than what is noted of the same files.
+    /// `again`: they are older than what is noted of the same files, and wake nobody.
     func note(_ lengths: [String: Int64], again: Bool = false) {
         guard !lengths.isEmpty else { return }
         notes.withLock {
@@ -30,7 +30,7 @@ final class GrownFiles: Sendable {
             }
             $0.lengths.merge(lengths) { again ? $0 : $1 }
         }
-        wakeup.signal()
+        if !again { wakeup.signal() }
     }
 
     /// Something was not read: the archive is to be asked.

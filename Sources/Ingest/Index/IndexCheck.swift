@@ -21,8 +21,10 @@ package enum IndexCheck {
     private static let mostShown = 10
     private static let scratchName = ".receiver-index-check.sqlite"
 
-    /// Reads all files into a new index; how many of them, and their records.
-    package static func rebuild(directory: String) throws -> (files: Int, records: Int64) {
+    /// Reads all files into a new index: how many of them, their records, and why others could not be read.
+    package static func rebuild(directory: String) throws -> (
+        files: Int, records: Int64, unread: [String]
+    ) {
         try RebuildLock.hold(in: directory) {
             let index = try FleetIndex.open(in: directory)
             // A receiver that has much to read holds the index for some seconds at a time on a slow machine.
@@ -31,9 +33,12 @@ package enum IndexCheck {
             try writer.clear()
             var files = try ArchiveFiles.all(in: directory)
             let count = files.count
-            while !files.isEmpty { files = try writer.follow(files) }
+            var unread: [String] = []
+            while !files.isEmpty {
+                files = try writer.follow(files) { if let why = $1 { unread.append("\(why)") } }
+            }
             try writer.noteWhole()
-            return (count, try writer.records())
+            return (count - unread.count, try writer.records(), unread)
         }
     }
 
@@ -56,7 +61,7 @@ package enum IndexCheck {
         }
         var files = known.map(\.file)
         report.files = files.count - report.archived
-        while !files.isEmpty { files = try scratch.follow(files) }
+        while !files.isEmpty { files = try scratch.follow(files) { if let why = $1 { throw why } } }
         report.records = try scratch.records()
         for table in Self.tables { try scratch.compare(with: live, table, &report) }
         return report

@@ -7,6 +7,16 @@ import Synchronization
 final class IndexFollower: Sendable {
     /// Before what failed is tried again.
     private static let pause = Duration.seconds(30)
+    /// Files that could not be read and are tried again; more of them are at the next start.
+    private static let mostUnread = 10_000
+
+    /// What the thread knows.
+    private struct Progress {
+        /// It was damaged and made anew, and has not followed a batch since.
+        var isRemade = false
+        /// Files that could not be read, and their lengths.
+        var unread: [String: Int64] = [:]
+    }
 
     private let directory: String
     private let log: ServerLog
@@ -40,17 +50,18 @@ final class IndexFollower: Sendable {
     func finish() { stop.raise() }
 
     private func run() {
-        var isBroken = false
+        var progress = Progress()
         while !stop.isRaised {
             do {
-                try follow(IndexWriter(FleetIndex.open(in: directory), directory: directory))
+                let index = try FleetIndex.open(in: directory)
+                try follow(IndexWriter(index, directory: directory), &progress)
             } catch {
                 log.write("the index of the page waits: \(error)")
                 grown.noteMissed()
                 catchingUp.store(true, ordering: .relaxed)
                 // Made anew once: on a disk that damages it again, it would be made for ever.
-                if (error as? SQLiteError)?.isDamage == true, !isBroken {
-                    isBroken = true
+                if (error as? SQLiteError)?.isDamage == true, !progress.isRemade {
+                    progress.isRemade = true
                     FleetIndex.remove(in: directory)
                 } else {
                     _ = stop.sleep(for: Self.pause)
@@ -59,11 +70,11 @@ final class IndexFollower: Sendable {
         }
     }
 
-    private func follow(_ writer: IndexWriter) throws {
+    private func follow(_ writer: IndexWriter, _ progress: inout Progress) throws {
         while !stop.isRaised {
             var files = try takeNotes(writer)
             while !files.isEmpty, !stop.isRaised {
-                files = try writer.follow(files)
+                files = try writer.follow(files) { note($0, $1, &progress) }
                 counted.add(1, ordering: .relaxed)
             }
             guard grown.isEmpty else { continue }
@@ -71,9 +82,22 @@ final class IndexFollower: Sendable {
                 try writer.noteWhole()
                 catchingUp.store(false, ordering: .relaxed)
                 counted.add(1, ordering: .relaxed)
+            } else {
+                progress.isRemade = false
             }
-            grown.wait(until: stop)
+            grown.wait(until: stop, timeout: progress.unread.isEmpty ? nil : Self.pause)
+            grown.note(progress.unread, again: true)
         }
+    }
+
+    /// What came of reading a file; one that could not be read is told once.
+    private func note(_ file: ArchiveFile, _ trouble: Trouble?, _ progress: inout Progress) {
+        guard let trouble else { return progress.unread[file.path] = nil }
+        guard progress.unread[file.path] == nil, progress.unread.count < Self.mostUnread else {
+            return
+        }
+        progress.unread[file.path] = file.length
+        log.warn("\(file.path) is not read into the index of the page: \(trouble)")
     }
 
     private func takeNotes(_ writer: IndexWriter) throws -> [ArchiveFile] {

@@ -38,13 +38,17 @@ final class IndexWriter {
     func noteWhole() throws { try FleetIndex.noteWhole(database) }
 
     /// Reads on in these files, as many bytes as one transaction takes; those that have more to be read.
-    func follow(_ files: [ArchiveFile]) throws -> [ArchiveFile] {
+    ///
+    /// `look` is told of each what came of it. One that cannot be read holds up no other, unless `look` throws.
+    func follow(_ files: [ArchiveFile], look: (ArchiveFile, Trouble?) throws -> Void) throws
+        -> [ArchiveFile]
+    {
         try database.execute("BEGIN IMMEDIATE")
         do {
             var rest = files[...]
             var budget = Self.step
             while let file = rest.first, budget > 0 {
-                let (read, isDone) = try follow(file, budget: budget)
+                let (read, isDone) = try followOrLeave(file, budget: budget, look)
                 budget -= max(4096, read)
                 if isDone { rest = rest.dropFirst() }
             }
@@ -53,6 +57,25 @@ final class IndexWriter {
         } catch {
             if !database.isAutocommit { try? database.execute("ROLLBACK") }
             throw error
+        }
+    }
+
+    /// As `follow`; what is known of a file that cannot be read stays as it is.
+    private func followOrLeave(
+        _ file: ArchiveFile,
+        budget: Int,
+        _ look: (ArchiveFile, Trouble?) throws -> Void
+    ) throws -> (Int, Bool) {
+        try database.execute("SAVEPOINT file")
+        do {
+            let done = try follow(file, budget: budget)
+            try database.execute("RELEASE file")
+            try look(file, nil)
+            return done
+        } catch let trouble as Trouble {
+            try database.execute("ROLLBACK TO file; RELEASE file")
+            try look(file, trouble)
+            return (0, true)
         }
     }
 
