@@ -1,6 +1,7 @@
 // The board's LED: what it shows of which state, and that nothing but an LED is ever written.
 import Configuration
 import Foundation
+import Host
 import Support
 import Testing
 
@@ -85,6 +86,29 @@ import Testing
             try folder.write(text, to: "run/led")
             #expect(file.read() == nil)
         }
+    }
+
+    /// The board's last file waits until somebody reads: meanwhile the gateway ends, and no other unit starts for that.
+    @Test func changeWhileTheOneBeforeIsShown_isShownToo() throws {
+        let board = try board()
+        let last = board.path + "/sys/class/leds/ACT/delay_off"
+        try FileManager.default.removeItem(atPath: last)
+        #expect(mkfifo(last, 0o600) == 0)
+        let file = LEDFile(runtimeDirectory: board.path + "/run")
+        file.write(.healthy, "auto")
+        let hasEnded = Locked(false)
+        let thread = try OwnThread("led") {
+            try? file.show(root: board.path)
+            hasEnded.update { $0 = true }
+        }
+        let delay = { try board.read("sys/class/leds/ACT/delay_on") }
+        try waitUntil("the first is shown") { try delay() == "\(LEDPattern.healthy.delays.on)" }
+        file.stopped()
+        let reader = open(last, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        try waitUntil("its end") { hasEnded.value }
+        #expect(try delay() == "\(LEDPattern.critical.delays.on)")
+        thread.join()
     }
 
     @Test func key_namesAnLED_orOff() throws {
