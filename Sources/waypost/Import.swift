@@ -39,7 +39,7 @@ struct Import: ParsableCommand {
         let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
         for name in outcome.imported { Output.write("\(name): in force\n") }
         for problem in outcome.problems { Output.error("\(problem)") }
-        if !outcome.imported.isEmpty { restartService() }
+        if !outcome.imported.isEmpty || places.isServiceBehind { restartService() }
         if outcome.isLater { return 2 }
         return outcome.problems.isEmpty ? 0 : 1
     }
@@ -54,7 +54,7 @@ struct Import: ParsableCommand {
             Output.error("import: \(error)")
             return 1
         }
-        if outcome.hasNewToken { restartService() }
+        if outcome.hasNewToken || places.isServiceBehind { restartService() }
         guard let problem = outcome.problem else { return 0 }
         Output.error("\(problem)")
         return outcome.isLater ? 1 : 2
@@ -67,5 +67,6 @@ struct Import: ParsableCommand {
         for (verb, unit) in zip(["try-restart", "restart"], units) {
             ServiceCommand.run("/usr/bin/systemctl", ["--no-block", verb, unit])
         }
+        places.noteServiceRestarted()
     }
 }

@@ -43,6 +43,32 @@ package struct ImportPlaces: Sendable {
 
     var keys: String { "\(credentials)/\(StoreKeys.credential)" }
 
+    /// What is to come into force, in its last step.
+    var pending: String { "\(journal)/pending" }
+
+    /// There is a mark from before something comes into force until the service is restarted: a program that is killed between
+    /// restarts nothing.
+    ///
+    /// In the runtime directory, for a boot starts the service anyway.
+    private var behind: String { "\(runtime)/import-not-told" }
+
+    /// Whether the service runs with what was in force before; it stays so where not all of the new is in its place.
+    package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
+
+    /// Before anything comes into force.
+    func noteServiceIsBehind(_ owner: ServiceOwner) {
+        makeRuntime(owner)
+        // Without it the service is restarted all the same, if nobody kills this program.
+        try? SmallFile.replace(behind, [], mode: 0o644, isSynced: false)
+    }
+
+    /// The service is restarted, or is about to be.
+    package func noteServiceRestarted() { unlink(behind) }
+
+    func makeRuntime(_ owner: ServiceOwner) {
+        if mkdir(runtime, 0o755) == 0 { owner.own(runtime) }
+    }
+
     /// Where a secret is kept; nil of what is none.
     func secret(_ file: CardFile) -> String? {
         switch file {
