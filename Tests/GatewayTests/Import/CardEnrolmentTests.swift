@@ -1,5 +1,6 @@
 // A code becomes a token, and the service is given it.
 import Foundation
+import Host
 import Support
 import Testing
 
@@ -54,5 +55,32 @@ import Testing
         #expect(try enrolment.run(on: nil) == CardEnrolment.Outcome())
         #expect(!device.places.isServiceBehind)
         stub.stop()
+    }
+
+    /// A stick that is looked at meanwhile waits: its problems, and that its look has ended, would be undone.
+    @Test func whileItTells_nobodyElseDoes() throws {
+        let device = try Device()
+        try device.put("[upload]\nendpoint = \"http://127.0.0.1:1/api/ingest\"\n", "waypost.toml")
+        try device.put("token-1", "waypost.token")
+        try device.start()
+        let refused = Locked([Int32]())
+        var files = StepFiles()
+        files.onStep = {
+            [journal = device.places.journal, errors = device.card + "/waypost-errors.txt"] _, path
+            in
+            guard path == errors else { return }
+            let folder = open(journal, O_RDONLY | O_DIRECTORY)
+            defer { close(folder) }
+            refused.update { $0.append(flock(folder, LOCK_EX | LOCK_NB) == 0 ? 0 : errno) }
+        }
+        let enrolment = CardEnrolment(
+            device.places,
+            version: "1",
+            clock: SystemClock(),
+            files: files
+        )
+        #expect(try enrolment.run(on: device.card).isLater)
+        #expect(device.errors?.contains("E001") == true)
+        #expect(!refused.value.isEmpty && refused.value.allSatisfy { $0 == EWOULDBLOCK })
     }
 }
