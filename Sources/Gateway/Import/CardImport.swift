@@ -83,13 +83,7 @@ package struct CardImport {
         guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {
-            guard isThere else {
-                let what = "its file system is not there or cannot be read"
-                let remedy = "check it on a computer, or write it anew"
-                let problem = CardProblem(file: medium.name, what, remedy)
-                let told = try tell(report, [problem])
-                return ImportOutcome(problems: told, isLater: medium == .card)
-            }
+            guard isThere else { return try missing(report) }
             guard let card = try open() else {
                 // A stick without the folder is somebody else's: nothing is told about it.
                 let told = try tell(report, medium == .card ? [] : nil)
@@ -99,6 +93,19 @@ package struct CardImport {
         } catch let problem as CardProblem {
             return ImportOutcome(problems: try tell(report, [problem]))
         }
+    }
+
+    /// There is no file system where one is expected.
+    private func missing(_ report: CardReport) throws -> ImportOutcome {
+        // Mounted as one that is only read, it is not mounted once more to be written.
+        if medium == .stick, places.isOwnDisk(path) {
+            return ImportOutcome(problems: try tell(report, nil))
+        }
+        let what = "its file system is not there or cannot be read"
+        let remedy = "check it on a computer, or write it anew"
+        let problem = CardProblem(file: medium.name, what, remedy)
+        let told = try tell(report, [problem])
+        return ImportOutcome(problems: told, isLater: medium == .card)
     }
 
     /// Leaves everything as it is, and tells that nothing would be kept.

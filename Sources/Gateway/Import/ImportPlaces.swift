@@ -19,6 +19,8 @@ package struct ImportPlaces: Sendable {
     var fstab = "/etc/fstab"
     /// There is a mark where a card's initramfs found no data partition: all that is written is in memory.
     var notKept = "/run/waypost-not-kept"
+    /// Tells what is mounted.
+    var mounts: @Sendable () -> String = currentMounts
     /// Whether a folder is on another disk than the one that it lies in.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
@@ -90,6 +92,12 @@ package struct ImportPlaces: Sendable {
     /// Whether something ought to be mounted there.
     func isListed(_ path: String) -> Bool {
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
+    }
+
+    /// Whether what would be mounted as a stick is a part of the system's own disk, as where the device boots from USB.
+    func isOwnDisk(_ path: String) -> Bool {
+        let device = "/dev/" + (path.split(separator: "/").last ?? "")
+        return mountTable(mounts()).contains { $0[0] == device && isListed(String($0[1])) }
     }
 
     static func isMounted(_ path: String) -> Bool {

@@ -103,6 +103,24 @@ import Upload
         }
     }
 
+    /// It boots from USB, and its boot partition is write-protected: it comes as a stick, and cannot be mounted to be written.
+    @Test func partitionThatTheDeviceBootsFrom_isNoBrokenStick() throws {
+        let device = try Device()
+        device.isMounted = false
+        device.mounts = """
+            /dev/sda2 / ext4 rw 0 0
+            /dev/sda1 /boot/firmware vfat ro,relatime 0 0
+            /dev/sdb1 /mnt vfat ro 0 0
+            """
+        try device.folder.write("PARTUUID=5e-01 /boot/firmware vfat defaults 0 2\n", to: "fstab")
+        let own = try device.start(.stick, from: "/run/waypost-stick/sda1")
+        #expect(own == ImportOutcome() && device.problems == [])
+        for other in ["sdb1", "sdc1"] {
+            let outcome = try device.start(.stick, from: "/run/waypost-stick/\(other)")
+            #expect(outcome.problems.map(\.file) == ["the stick"])
+        }
+    }
+
     @Test func missingPartition_isTold_whereOneIsExpected() throws {
         let device = try Device()
         let path = device.folder.path + "/boot"

@@ -17,14 +17,19 @@ final class Device {
     /// Whether its disk is one in memory.
     var isForgetful = false
 
+    /// What is mounted, as /proc/self/mounts has it.
+    var mounts = ""
+
     var places: ImportPlaces {
         var places = ImportPlaces(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
+        places.fstab = folder.path + "/fstab"
         places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
         places.isMountPoint = { [isMounted] _ in isMounted }
+        places.mounts = { [mounts] in mounts }
         return places
     }
 
