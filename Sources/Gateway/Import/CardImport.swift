@@ -147,6 +147,7 @@ package struct CardImport {
         var fresh = fresh(card, journal)
         if let configuration = check(card, &errors, &notes) {
             errors += Self.conflicts(configuration, fresh)
+            errors += unkept(fresh)
             errors += addGivenAgain(card, configuration, &fresh)
             for (file, content) in fresh where file.isSecret {
                 fresh[file]?.text = BoundSecret.text(content.text, for: configuration.upload.server)
@@ -265,6 +266,20 @@ package struct CardImport {
 
     // MARK: Secrets
 
+    /// A code is good once: exchanged into memory, its token would go with the power.
+    private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
+        guard let code = fresh[.code], places.isInMemory else { return [] }
+        return [Self.notKept(code.name, "is not used")]
+    }
+
+    private static func notKept(_ name: String, _ what: String) -> CardProblem {
+        CardProblem(
+            file: name,
+            "\(what): the device keeps in memory what it stores, and that is gone with the power",
+            "end its overlay file system (`sudo raspi-config`, Performance Options), then start it again"
+        )
+    }
+
     /// What the device has for another server is not good for a new configuration; the same secret on the card with
     /// it is, for that is where a person has put both.
     private func addGivenAgain(
@@ -289,8 +304,10 @@ package struct CardImport {
         for (file, content) in card.contents where file.isSecret {
             if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
         }
+        let isKept = !places.isInMemory
         return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
             do {
+                guard isKept else { return Self.notKept(name, "stays here") }
                 let bytes = CardSecret.overwriting(size)
                 try files.overwrite("\(card.path)/\(name)", with: bytes)
                 return nil

@@ -94,6 +94,9 @@ package struct ImportPlaces: Sendable {
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
     }
 
+    /// Whether the folder is in memory: all that the device is told is gone with the power.
+    var isInMemory: Bool { isOverlayInMemory(folder, mounts()) }
+
     /// Whether what would be mounted as a stick is a part of the system's own disk, as where the device boots from USB.
     func isOwnDisk(_ path: String) -> Bool {
         let device = "/dev/" + (path.split(separator: "/").last ?? "")

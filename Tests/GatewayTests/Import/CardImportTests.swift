@@ -215,6 +215,41 @@ import Upload
         #expect(device.errors == nil)
     }
 
+    private static let overlay = """
+        tmpfs-root /media/root-rw tmpfs rw,relatime 0 0
+        overlayroot / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w 0 0
+        """
+
+    /// The overlay file system of Raspberry Pi OS: each boot begins with what is on the disk below.
+    @Test func overlayInMemory_takesASecret_andLeavesItOnTheCard() throws {
+        let device = try Device()
+        device.mounts = Self.overlay
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.put("token-1\n", "waypost.token")
+        for _ in 1...2 {
+            let outcome = try device.start()
+            #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
+            #expect(outcome.problems.map(\.file) == ["waypost.token"])
+            #expect(outcome.problems.first?.what.contains("gone with the power") == true)
+            #expect(device.problems == outcome.problems)
+            #expect(device.text("card/waypost.token") == "token-1\n")
+        }
+    }
+
+    @Test func overlayInMemory_usesNoCodeUp() throws {
+        let device = try Device()
+        device.mounts = Self.overlay
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.put("CODE-1\n", "waypost.code")
+        let outcome = try device.start()
+        #expect(outcome.imported == [] && outcome.problems.map(\.file) == ["waypost.code"])
+        #expect(device.text("card/waypost.code") == "CODE-1\n")
+        device.mounts = ""
+        #expect(try device.start().imported == ["waypost.code", "waypost.toml"])
+        #expect(device.text("card/waypost.code")?.contains("CODE-1") == false)
+        #expect(device.errors == nil)
+    }
+
     @Test func fullDisk_changesNothing() throws {
         let device = try Device(card: "good-plain")
         var files = StepFiles()
