@@ -64,6 +64,31 @@ import Testing
         #expect(try board.read(trigger) == "mmc0")
     }
 
+    /// A reload with another `led.name`: the LED of before would say that all is well, whatever comes.
+    @Test(arguments: ["PWR", "off", "led7"])
+    func ledOfBefore_isLeft_andOthersThatBlinkAreNot(_ name: String) throws {
+        let board = try board()
+        for (led, on, off) in [("ACT", 60, 2940), ("PWR", 500, 500), ("modem", 250, 250)] {
+            for (file, text) in [
+                ("trigger", "none mmc0 [timer]"), ("delay_on", "\(on)"), ("delay_off", "\(off)"),
+            ] {
+                let folder = "\(board.path)/sys/class/leds/\(led)"
+                try FileManager.default.createDirectory(
+                    atPath: folder,
+                    withIntermediateDirectories: true
+                )
+                try board.write(text + "\n", to: "sys/class/leds/\(led)/\(file)")
+            }
+        }
+        let file = LEDFile(runtimeDirectory: board.path + "/run")
+        file.write(.critical, name)
+        try file.show(root: board.path)
+        let trigger = { (led: String) in try board.read("sys/class/leds/\(led)/trigger") }
+        #expect(try trigger("ACT") == "mmc0")
+        #expect(try trigger("PWR") == (name == "PWR" ? "timer" : "none mmc0 [timer]\n"))
+        #expect(try trigger("modem") == "none mmc0 [timer]\n")
+    }
+
     @Test func file_isWrittenOnChange_readBack_andSaysWhenTheGatewayHasEnded() throws {
         let folder = TemporaryFolder("run")
         let file = LEDFile(runtimeDirectory: folder.path + "/run")

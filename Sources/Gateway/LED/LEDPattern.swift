@@ -62,11 +62,10 @@ package struct LEDFile: Sendable {
         var shown: (pattern: LEDPattern, name: String)?
         while let said = read() {
             if let shown, shown == said { return }
-            if said.name == Self.off {
-                try BoardLED("auto", root: root)?.leave()
-            } else {
-                try BoardLED(said.name, root: root)?.show(said.pattern)
-            }
+            if said.name == Self.off { try BoardLED("auto", root: root)?.leave() }
+            let led = said.name == Self.off ? nil : BoardLED(said.name, root: root)
+            try led?.show(said.pattern)
+            try BoardLED.leaveAll(but: led, root: root)
             shown = said
         }
     }
