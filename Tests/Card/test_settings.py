@@ -14,7 +14,8 @@ import unittest
 from unittest import mock
 
 sys.dont_write_bytecode = True
-CARD = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root/usr/lib/waypost-card"
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root"
+CARD = ROOT / "usr/lib/waypost-card"
 sys.path.insert(0, str(CARD))
 
 import cardsettings
@@ -210,6 +211,22 @@ class UserTests(unittest.TestCase):
     def test_users_of_the_system_stay_as_they_are(self):
         with self.assertRaisesRegex(OSError, "pi is a user of the system"):
             self.make_user("root:*:1::::::\n", 33)
+
+
+class WirelessTests(unittest.TestCase):
+    """The network, and the service of each adapter."""
+
+    def test_an_adapter_of_any_name_is_given_the_network(self):
+        # By udev's rule the service has the adapter's name: wlan0, or wlx and its address on USB.
+        unit = (ROOT / "etc/systemd/system/wpa_supplicant@.service.d/waypost.conf").read_text()
+        rule = (ROOT / "etc/udev/rules.d/80-waypost-wireless.rules").read_text()
+        self.assertIn("wpa_supplicant@$name.service", rule)
+        for name in ("wlan0", "wlx00c0ca3f3f23"):
+            lines = unit.replace("%I", name).replace("%i", name).splitlines()
+            path = load_program().WIRELESS
+            self.assertIn(f"ConditionPathExists={path}", lines)
+            start = [line for line in lines if line.startswith("ExecStart=")]
+            self.assertEqual(start, ["ExecStart=", f"ExecStart=/usr/sbin/wpa_supplicant -c{path} -i{name}"])
 
 
 class RestTests(unittest.TestCase):
