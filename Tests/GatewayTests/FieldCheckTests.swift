@@ -304,6 +304,41 @@ import Upload
         #expect(check(5, 7200) == "warn")
         #expect(check(0, 7200) == "ok")
         #expect(check(5, 90_000) == "fail")
+        // The date of an earlier boot, before anybody has told this one the time.
+        #expect(check(5, -7200) == "warn")
+        #expect(check(0, -7200) == nil)
+    }
+
+    /// What the server took in an earlier boot says nothing of what it refused in this one, whose clock is at its start.
+    @Test func serverThatRefuses_isTold_beforeTheClockIsSet() throws {
+        let folder = TemporaryFolder("run", "etc")
+        let places = ImportPlaces(
+            configuration: folder.path + "/etc/waypost.toml",
+            credentials: folder.path + "/credstore",
+            runtime: folder.path + "/run"
+        )
+        let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
+        let owner = ServiceOwner(stateDirectory: folder.path)
+        _ = try CardReport(places: places, files: StepFiles(), owner: owner)
+            .tell(server: [problem], on: nil)
+        var configuration = Configuration()
+        configuration.runtimeDirectory = places.runtime
+        var input = DoctorInput(configuration, environment: [:], version: "t", root: folder.path)
+        var report = Snapshot.nothing(configuration, version: "test")
+        report.upload.lastSuccessAt = "2026-11-24T12:00:00.000Z"
+        input.report = report
+        let isTold = { (wall: String) throws in
+            let stamp = Stamp(
+                boot: SystemClock().now(),
+                wall: try #require(WallTime(rfc3339: wall))
+            )
+            return BoardCheck(input: input, clock: ManualClock(stamp)).findings.contains {
+                $0.what.contains("E002 no such token")
+            }
+        }
+        #expect(try isTold("1970-01-01T00:00:20.000Z"))
+        #expect(try isTold("2026-11-24T12:05:00.000Z"))
+        #expect(try !isTold("2026-11-24T12:00:00.000Z"))
     }
 
     /// What /proc/self/mounts says on Raspberry Pi OS with its overlay file system, with a disk of its own for the data, on
