@@ -24,6 +24,7 @@ struct Import: ParsableCommand {
     @Flag(help: "Restart the service after a change.") var restart = false
     @Option(help: .hidden) var credentials = "/etc/credstore"
     @Option(help: .hidden) var runtime = "/run/waypost"
+    @Option(help: .hidden) var systemctl = "/usr/bin/systemctl"
     @OptionGroup var options: ConfigurationOptions
 
     private var places: ImportPlaces {
@@ -39,7 +40,7 @@ struct Import: ParsableCommand {
         let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
         for name in outcome.imported { Output.write("\(name): in force\n") }
         for problem in outcome.problems { Output.error("\(problem)") }
-        if !outcome.imported.isEmpty { restartService() }
+        if !outcome.imported.isEmpty || places.isServiceBehind { restartService() }
         if outcome.isLater { return 2 }
         return outcome.problems.isEmpty ? 0 : 1
     }
@@ -54,18 +55,24 @@ struct Import: ParsableCommand {
             Output.error("import: \(error)")
             return 1
         }
-        if outcome.hasNewToken { restartService() }
+        if outcome.hasNewToken || places.isServiceBehind { restartService() }
         guard let problem = outcome.problem else { return 0 }
         Output.error("\(problem)")
         return outcome.isLater ? 1 : 2
     }
 
-    /// Credentials are given to a service when it starts; one that is stopped stays so.
+    /// Credentials are given to a service when it starts.
+    ///
+    /// One that ended because its configuration was wrong has failed, and nothing else would start it; one that a person has
+    /// stopped stays so.
     private func restartService() {
         guard restart else { return }
-        let units = ["waypost.service"] + (online ? [] : ["waypost-enroll.service"])
-        for (verb, unit) in zip(["try-restart", "restart"], units) {
-            ServiceCommand.run("/usr/bin/systemctl", ["--no-block", verb, unit])
-        }
+        let hasFailed = tellSystem("--quiet", "is-failed", "waypost.service")
+        tellSystem("--no-block", hasFailed ? "start" : "try-restart", "waypost.service")
+        if !online { tellSystem("--no-block", "restart", "waypost-enroll.service") }
+        places.noteServiceRestarted()
     }
+
+    @discardableResult
+    private func tellSystem(_ words: String...) -> Bool { ServiceCommand.run(systemctl, words) }
 }

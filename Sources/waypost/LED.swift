@@ -15,10 +15,6 @@ struct LED: ParsableCommand {
     mutating func run() throws {
         let file = LEDFile(runtimeDirectory: runtime)
         guard !stopped else { return file.stopped() }
-        guard let (pattern, name) = file.read() else { return }
-        try reporting("led") {
-            guard name != LEDFile.off else { try BoardLED("auto", root: root)?.leave(); return }
-            try BoardLED(name, root: root)?.show(pattern)
-        }
+        try reporting("led") { try file.show(root: root) }
     }
 }

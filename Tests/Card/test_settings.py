@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the card's settings become, and what is said about wrong ones. Run by deploy/test; needs neither root nor a card."""
+import base64
 import contextlib
 import errno
 import functools
@@ -13,7 +14,8 @@ import unittest
 from unittest import mock
 
 sys.dont_write_bytecode = True
-CARD = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root/usr/lib/waypost-card"
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "deploy/card/root"
+CARD = ROOT / "usr/lib/waypost-card"
 sys.path.insert(0, str(CARD))
 
 import cardsettings
@@ -130,6 +132,18 @@ device = "/dev/ttyS1; reboot"
                                  "wlan.country", "wlan.password"])
         self.assertEqual(settings.notes, ["custom.toml: ssh.password_authentication: no passwords here, keys only"])
 
+    def test_keys_that_sshd_does_not_take_are_told(self):
+        """Cut in copying, or another type before it: nobody could log in, and nothing would say so."""
+        kind, key, name = KEY.split()
+        made = "ecdsa-sha2-nistp256 " + base64.b64encode(b"".join(len(field).to_bytes(4, "big") + field for field in (
+            b"ecdsa-sha2-nistp256", b"nistp256", b"\x04" + bytes(64)))).decode()
+        for good in (KEY, f"{kind} {key}", f'from="10.0.0.0/8",no-pty {KEY}', f"  {KEY}\n", f"{KEY} of the lab", made):
+            self.assertTrue(cardsettings.is_key(good), good)
+        for bad in (f"{kind} {key[:-8]} {name}", f"{kind} {key[:-1]}", f"ssh-rsa {key}", f"{kind} {key}AAAA", f"{kind} {'A' * 68}"):
+            settings = self.read(custom_toml=f"[ssh]\nauthorized_keys = ['{KEY}', '{bad}']\n")
+            self.assertEqual(settings.errors, [
+                'custom.toml: ssh.authorized_keys must be a list of public keys, each whole ("ssh-ed25519 AAAA…")'], bad)
+
     def test_what_is_no_toml_is_told_with_its_line(self):
         settings = self.read(custom_toml='[system]\nhostname = lake\n')
         self.assertEqual(len(settings.errors), 1)
@@ -197,6 +211,47 @@ class UserTests(unittest.TestCase):
     def test_users_of_the_system_stay_as_they_are(self):
         with self.assertRaisesRegex(OSError, "pi is a user of the system"):
             self.make_user("root:*:1::::::\n", 33)
+
+
+class WirelessTests(unittest.TestCase):
+    """The network, and the service of each adapter."""
+
+    def test_an_adapter_of_any_name_is_given_the_network(self):
+        # By udev's rule the service has the adapter's name: wlan0, or wlx and its address on USB.
+        unit = (ROOT / "etc/systemd/system/wpa_supplicant@.service.d/waypost.conf").read_text()
+        rule = (ROOT / "etc/udev/rules.d/80-waypost-wireless.rules").read_text()
+        self.assertIn("wpa_supplicant@$name.service", rule)
+        for name in ("wlan0", "wlx00c0ca3f3f23"):
+            lines = unit.replace("%I", name).replace("%i", name).splitlines()
+            path = load_program().WIRELESS
+            self.assertIn(f"ConditionPathExists={path}", lines)
+            start = [line for line in lines if line.startswith("ExecStart=")]
+            self.assertEqual(start, ["ExecStart=", f"ExecStart=/usr/sbin/wpa_supplicant -c{path} -i{name}"])
+
+
+class RestTests(unittest.TestCase):
+    """What is done last."""
+
+    def set_rest(self, zone):
+        """The commands that are run, and the files that are written."""
+        program, done = load_program(), []
+        with tempfile.TemporaryDirectory() as folder:
+            program.ZONES = pathlib.Path(folder)
+            (program.ZONES / "Europe").mkdir()
+            (program.ZONES / "Europe/Zurich").touch()
+            program.put = lambda path, text, mode=0o644: done.append(path.name)
+            program.run = lambda *command, input=None: done.append(command[0])
+            try:
+                program.set_rest(cardsettings.Settings({"locale.timezone": zone, "ssh.enabled": False}))
+            except OSError as error:
+                done.append(str(error))
+        return done
+
+    def test_a_time_zone_that_is_none_is_told_and_keeps_nothing_from_being_done(self):
+        files = ["90waypost-card", "gpsd", "sshd_not_to_be_run"]
+        self.assertEqual(self.set_rest("Europe/Zurich"), files + ["ln"])
+        for zone in ("Europe/Zurch", "europe/zurich", "Europe"):
+            self.assertEqual(self.set_rest(zone), files + [f"locale.timezone: there is no time zone {zone} here"])
 
 
 class ErrorsFileTests(unittest.TestCase):

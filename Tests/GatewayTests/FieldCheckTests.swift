@@ -310,5 +310,81 @@ import Upload
         #expect(check(5, 7200) == "warn")
         #expect(check(0, 7200) == "ok")
         #expect(check(5, 90_000) == "fail")
+        // The date of an earlier boot, before anybody has told this one the time.
+        #expect(check(5, -7200) == "warn")
+        #expect(check(0, -7200) == nil)
+    }
+
+    /// What the server took in an earlier boot says nothing of what it refused in this one, whose clock is at its start.
+    @Test func serverThatRefuses_isTold_beforeTheClockIsSet() throws {
+        let folder = TemporaryFolder("run", "etc")
+        let places = ImportPlaces(
+            configuration: folder.path + "/etc/waypost.toml",
+            credentials: folder.path + "/credstore",
+            runtime: folder.path + "/run"
+        )
+        let problem = CardProblem(file: "", "E002 no such token", "ask whoever runs the server")
+        let owner = ServiceOwner(stateDirectory: folder.path)
+        _ = try CardReport(places: places, files: StepFiles(), owner: owner)
+            .tell(server: [problem], on: nil)
+        var configuration = Configuration()
+        configuration.runtimeDirectory = places.runtime
+        var input = DoctorInput(configuration, environment: [:], version: "t", root: folder.path)
+        var report = Snapshot.nothing(configuration, version: "test")
+        report.upload.lastSuccessAt = "2026-11-24T12:00:00.000Z"
+        input.report = report
+        let isTold = { (wall: String) throws in
+            let stamp = Stamp(
+                boot: SystemClock().now(),
+                wall: try #require(WallTime(rfc3339: wall))
+            )
+            return BoardCheck(input: input, clock: ManualClock(stamp)).findings.contains {
+                $0.what.contains("E002 no such token")
+            }
+        }
+        #expect(try isTold("1970-01-01T00:00:20.000Z"))
+        #expect(try isTold("2026-11-24T12:05:00.000Z"))
+        #expect(try !isTold("2026-11-24T12:00:00.000Z"))
+    }
+
+    /// What /proc/self/mounts says on Raspberry Pi OS with its overlay file system, with a disk of its own for the data, on
+    /// this project's card (whose upper folder was mounted in the initramfs), and in a container.
+    @Test func overlayInMemory_isKnownFromOneOnADisk() {
+        let layers = "lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w"
+        let inMemory = """
+            sysfs /sys sysfs rw 0 0
+            /dev/mmcblk0p2 /media/root-ro ext4 ro,relatime 0 0
+            tmpfs-root /media/root-rw tmpfs rw,relatime 0 0
+            overlayroot / overlay rw,relatime,\(layers) 0 0
+            /dev/sda1 /var/lib/waypost ext4 rw 0 0
+
+            """
+        #expect(isOverlayInMemory("/etc/waypost", inMemory))
+        #expect(isOverlayInMemory("/var/lib/waypost-2", inMemory))
+        #expect(!isOverlayInMemory("/var/lib/waypost", inMemory))
+        #expect(!isOverlayInMemory("/var/lib/waypost/x", inMemory))
+        let card = """
+            /dev/mmcblk0p2 / ext4 ro,noatime 0 0
+            /dev/mmcblk0p4 /data ext4 rw,noatime 0 0
+            waypost-etc /etc overlay rw,lowerdir=/root/etc,upperdir=/root/data/etc/upper 0 0
+            tmpfs /run tmpfs rw 0 0
+            """
+        #expect(!isOverlayInMemory("/etc/waypost", card))
+        let container = "overlay / overlay rw,lowerdir=/l,upperdir=/var/lib/docker/1/diff 0 0"
+        #expect(!isOverlayInMemory("/etc/waypost", container))
+        #expect(!isOverlayInMemory("/etc/waypost", ""))
+    }
+
+    @Test func dataInMemory_isTold() throws {
+        let board = Board()
+        try board.put(
+            "/proc/self/mounts",
+            "tmpfs /rw tmpfs rw 0 0\noverlayroot / overlay rw,upperdir=/rw/overlay,workdir=/rw/work 0 0\n"
+        )
+        var configuration = Configuration()
+        configuration.stateDirectory = "/"
+        let input = DoctorInput(configuration, environment: [:], version: "1", root: board.root)
+        let told = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
+        #expect(told.map(\.state) == [.fail])
     }
 }

@@ -1,6 +1,7 @@
 // The board's LED: what it shows of which state, and that nothing but an LED is ever written.
 import Configuration
 import Foundation
+import Host
 import Support
 import Testing
 
@@ -63,6 +64,31 @@ import Testing
         #expect(try board.read(trigger) == "mmc0")
     }
 
+    /// A reload with another `led.name`: the LED of before would say that all is well, whatever comes.
+    @Test(arguments: ["PWR", "off", "led7"])
+    func ledOfBefore_isLeft_andOthersThatBlinkAreNot(_ name: String) throws {
+        let board = try board()
+        for (led, on, off) in [("ACT", 60, 2940), ("PWR", 500, 500), ("modem", 250, 250)] {
+            for (file, text) in [
+                ("trigger", "none mmc0 [timer]"), ("delay_on", "\(on)"), ("delay_off", "\(off)"),
+            ] {
+                let folder = "\(board.path)/sys/class/leds/\(led)"
+                try FileManager.default.createDirectory(
+                    atPath: folder,
+                    withIntermediateDirectories: true
+                )
+                try board.write(text + "\n", to: "sys/class/leds/\(led)/\(file)")
+            }
+        }
+        let file = LEDFile(runtimeDirectory: board.path + "/run")
+        file.write(.critical, name)
+        try file.show(root: board.path)
+        let trigger = { (led: String) in try board.read("sys/class/leds/\(led)/trigger") }
+        #expect(try trigger("ACT") == "mmc0")
+        #expect(try trigger("PWR") == (name == "PWR" ? "timer" : "none mmc0 [timer]\n"))
+        #expect(try trigger("modem") == "none mmc0 [timer]\n")
+    }
+
     @Test func file_isWrittenOnChange_readBack_andSaysWhenTheGatewayHasEnded() throws {
         let folder = TemporaryFolder("run")
         let file = LEDFile(runtimeDirectory: folder.path + "/run")
@@ -85,6 +111,29 @@ import Testing
             try folder.write(text, to: "run/led")
             #expect(file.read() == nil)
         }
+    }
+
+    /// The board's last file waits until somebody reads: meanwhile the gateway ends, and no other unit starts for that.
+    @Test func changeWhileTheOneBeforeIsShown_isShownToo() throws {
+        let board = try board()
+        let last = board.path + "/sys/class/leds/ACT/delay_off"
+        try FileManager.default.removeItem(atPath: last)
+        #expect(mkfifo(last, 0o600) == 0)
+        let file = LEDFile(runtimeDirectory: board.path + "/run")
+        file.write(.healthy, "auto")
+        let hasEnded = Locked(false)
+        let thread = try OwnThread("led") {
+            try? file.show(root: board.path)
+            hasEnded.update { $0 = true }
+        }
+        let delay = { try board.read("sys/class/leds/ACT/delay_on") }
+        try waitUntil("the first is shown") { try delay() == "\(LEDPattern.healthy.delays.on)" }
+        file.stopped()
+        let reader = open(last, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        try waitUntil("its end") { hasEnded.value }
+        #expect(try delay() == "\(LEDPattern.critical.delays.on)")
+        thread.join()
     }
 
     @Test func key_namesAnLED_orOff() throws {

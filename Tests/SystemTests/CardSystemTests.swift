@@ -78,7 +78,9 @@ private final class CardBench {
             + ["--runtime", folder + "/run"]
     }
 
-    func takeOver(_ options: String...) throws -> Outcome { try run(takingOver + options) }
+    func takeOver(_ options: String...) throws -> Outcome { try takeOver(options) }
+
+    func takeOver(_ options: [String]) throws -> Outcome { try run(takingOver + options) }
 
     func startAsking() throws -> Process {
         let process = try Process.started(
@@ -291,6 +293,35 @@ private final class CardBench {
         let asked = try bench.takeOver("--online")
         #expect(asked.status == 0, "\(asked.error)")
         #expect(bench.text("credstore/waypost.token") != nil)
+    }
+
+    /// systemctl, which says of the service what a file says, and notes what it is told.
+    private static let systemctl = """
+        #!/bin/sh
+        folder=$(dirname "$0")
+        case "$*" in *is-failed*) exec test -e "$folder/failed" ;; esac
+        echo "$*" >>"$folder/told"
+        """
+
+    /// A service that a wrong configuration ended has failed; systemd's try-restart does nothing for it.
+    @Test func stickWithAGoodConfiguration_startsAServiceThatFailed_andNoneThatIsStopped() throws {
+        let bench = try CardBench()
+        try bench.put(Self.systemctl, "systemctl")
+        chmod(bench.folder + "/systemctl", 0o755)
+        let restart = ["--restart", "--systemctl", bench.folder + "/systemctl"]
+        let asks = "--no-block restart waypost-enroll.service\n"
+        for (number, word) in ["try-restart", "start"].enumerated() {
+            let configuration = bench.configuration(bench.endpoint) + "# \(number)\n"
+            try bench.put(configuration, "card/waypost.toml")
+            try bench.put("", "told")
+            #expect(try bench.takeOver(restart).status == 0)
+            #expect(bench.text("told") == "--no-block \(word) waypost.service\n" + asks)
+            try bench.put("", "failed")
+        }
+        // What is in force already restarts nothing.
+        try bench.put("", "told")
+        #expect(try bench.takeOver(restart).status == 0)
+        #expect(bench.text("told") == "")
     }
 
     /// 1970: no certificate is good yet, and nothing here asks what day it is.

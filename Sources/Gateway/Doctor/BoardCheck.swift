@@ -42,12 +42,20 @@ struct BoardCheck {
         return [.ok(part, "nothing is wrong with what lies in \(Self.boot)")]
     }
 
-    /// When the server last took something, on the clock that is never stepped.
+    /// When the server last took something, on the clock that is never stepped; nil where this boot's clock cannot tell.
     private var lastUpload: BootInstant? {
         let now = clock.stamp()
-        return input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }.map {
-            now.boot - .milliseconds(now.wall.milliseconds - $0.milliseconds)
-        }
+        guard let last = lastSuccess, !isAhead(last, of: now.wall) else { return nil }
+        return now.boot - .milliseconds(now.wall.milliseconds - last.milliseconds)
+    }
+
+    private var lastSuccess: WallTime? {
+        input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }
+    }
+
+    /// A date of an earlier boot, on a board without a clock of its own: nobody has told it the time yet.
+    private func isAhead(_ date: WallTime, of now: WallTime) -> Bool {
+        date.milliseconds - now.milliseconds > 60_000
     }
 
     private func lies(_ file: CardFile) -> Bool {
@@ -145,10 +153,14 @@ struct BoardCheck {
         let pending = report.streams.values.reduce(0) { $0 + $1.pending }
         let waiting = "\(pending) records wait"
         let next = "`waypost sync` tries now, and says what fails"
-        guard let last = report.upload.lastSuccessAt.flatMap({ WallTime(rfc3339: $0) }) else {
+        guard let last = lastSuccess else {
             return pending == 0
                 ? nil
                 : .warn("upload", "nothing was uploaded to \(target) yet; \(waiting)", next: next)
+        }
+        guard !isAhead(last, of: clock.wall()) else {
+            let what = "the last good one was \(last.rfc3339), later than it is by this clock"
+            return pending == 0 ? nil : .warn("upload", "\(what); \(waiting)", next: next)
         }
         let seconds = max(0, (clock.wall().milliseconds - last.milliseconds) / 1000)
         let late = 3 * input.configuration.upload.interval.milliseconds / 1000

@@ -62,6 +62,11 @@ package struct Onboarding {
                 at: 0
             )
         }
+        if isOverlayInMemory(folder, currentMounts()) {
+            lines.append(
+                "\(folder) is in memory, an overlay above the disk: all of this is gone with the power"
+            )
+        }
         return lines + [reload(configuration)]
     }
 

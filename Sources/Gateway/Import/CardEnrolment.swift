@@ -28,10 +28,14 @@ package struct CardEnrolment {
         version: String,
         clock: any HostClock = SystemClock()
     ) {
+        self.init(places, version: version, clock: clock, files: StepFiles())
+    }
+
+    init(_ places: ImportPlaces, version: String, clock: any HostClock, files: StepFiles) {
         (self.places, self.version, self.clock) = (places, version, clock)
         let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
-        journal = ImportJournal(places: places, files: StepFiles(), owner: owner)
-        report = CardReport(places: places, files: StepFiles(), owner: owner)
+        journal = ImportJournal(places: places, files: files, owner: owner)
+        report = CardReport(places: places, files: files, owner: owner)
     }
 
     /// `card`: a folder, where what is wrong is told on a card, too.
@@ -50,7 +54,9 @@ package struct CardEnrolment {
             outcome.problem = problem("\(name): \(failure)", failure.code)
         }
         let card = card.flatMap { access($0, F_OK) == 0 ? $0 : nil }
-        _ = try report.tell(server: outcome.problem.map { [$0] } ?? [], on: card)
+        let told = outcome.problem.map { [$0] } ?? []
+        // A stick may be looked at just now: what one of the two reads, changes and writes, the other must not have changed.
+        _ = try journal.locked { try report.tell(server: told, on: card) }
         return outcome
     }
 

@@ -83,13 +83,7 @@ package struct CardImport {
         guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {
-            guard isThere else {
-                let what = "its file system is not there or cannot be read"
-                let remedy = "check it on a computer, or write it anew"
-                let problem = CardProblem(file: medium.name, what, remedy)
-                let told = try tell(report, [problem])
-                return ImportOutcome(problems: told, isLater: medium == .card)
-            }
+            guard isThere else { return try missing(report) }
             guard let card = try open() else {
                 // A stick without the folder is somebody else's: nothing is told about it.
                 let told = try tell(report, medium == .card ? [] : nil)
@@ -99,6 +93,19 @@ package struct CardImport {
         } catch let problem as CardProblem {
             return ImportOutcome(problems: try tell(report, [problem]))
         }
+    }
+
+    /// There is no file system where one is expected.
+    private func missing(_ report: CardReport) throws -> ImportOutcome {
+        // Mounted as one that is only read, it is not mounted once more to be written.
+        if medium == .stick, places.isOwnDisk(path) {
+            return ImportOutcome(problems: try tell(report, nil))
+        }
+        let what = "its file system is not there or cannot be read"
+        let remedy = "check it on a computer, or write it anew"
+        let problem = CardProblem(file: medium.name, what, remedy)
+        let told = try tell(report, [problem])
+        return ImportOutcome(problems: told, isLater: medium == .card)
     }
 
     /// Leaves everything as it is, and tells that nothing would be kept.
@@ -142,6 +149,7 @@ package struct CardImport {
         if medium == .card, let board = try noteBoard(configuration) { notes.append(board) }
         if let configuration {
             errors += Self.conflicts(configuration, fresh)
+            errors += unkept(fresh)
             errors += addGivenAgain(card, configuration, &fresh)
             for (file, content) in fresh where file.isSecret {
                 fresh[file]?.text = BoundSecret.text(content.text, for: configuration.upload.server)
@@ -269,6 +277,20 @@ package struct CardImport {
 
     // MARK: Secrets
 
+    /// A code is good once: exchanged into memory, its token would go with the power.
+    private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
+        guard let code = fresh[.code], places.isInMemory else { return [] }
+        return [Self.notKept(code.name, "is not used")]
+    }
+
+    private static func notKept(_ name: String, _ what: String) -> CardProblem {
+        CardProblem(
+            file: name,
+            "\(what): the device keeps in memory what it stores, and that is gone with the power",
+            "end its overlay file system (`sudo raspi-config`, Performance Options), then start it again"
+        )
+    }
+
     /// What the device has for another server is not good for a new configuration; the same secret on the card with
     /// it is, for that is where a person has put both.
     private func addGivenAgain(
@@ -293,8 +315,10 @@ package struct CardImport {
         for (file, content) in card.contents where file.isSecret {
             if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
         }
+        let isKept = !places.isInMemory
         return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
             do {
+                guard isKept else { return Self.notKept(name, "stays here") }
                 let bytes = CardSecret.overwriting(size)
                 try files.overwrite("\(card.path)/\(name)", with: bytes)
                 return nil

@@ -108,7 +108,7 @@ struct CardReport {
     private func writeForStatus(_ problems: Problems) throws {
         let path = "\(places.runtime)/\(Self.fileName)"
         guard !problems.isEmpty else { return try files.remove(path) }
-        if mkdir(places.runtime, 0o755) == 0 { owner.own(places.runtime) }
+        places.makeRuntime(owner)
         // It is gone with the power, and made anew at each boot.
         try SmallFile.replace(path, encodedJSON(problems), mode: 0o644, isSynced: false)
     }

@@ -16,7 +16,7 @@ struct ImportJournal {
     let files: StepFiles
     let owner: ServiceOwner
 
-    private var pending: String { "\(places.journal)/pending" }
+    private var pending: String { places.pending }
     private var gathering: String { "\(places.journal)/gathering" }
     private var done: String { "\(places.journal)/done" }
 
@@ -87,6 +87,7 @@ struct ImportJournal {
     func finish() throws {
         try clear(done)
         guard access(pending, F_OK) == 0 else { return }
+        places.noteServiceIsBehind(owner)
         for file in CardFile.allCases {
             guard let bytes = try read("\(pending)/\(file.rawValue)") else { continue }
             try put(file, String(decoding: bytes, as: UTF8.self))

@@ -23,6 +23,8 @@ package struct ImportPlaces: Sendable {
     var boardSerial = "/proc/device-tree/serial-number"
     /// Another one each boot.
     var bootID = "/proc/sys/kernel/random/boot_id"
+    /// Tells what is mounted.
+    var mounts: @Sendable () -> String = currentMounts
     /// Whether a folder is on another disk than the one that it lies in.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
@@ -47,6 +49,32 @@ package struct ImportPlaces: Sendable {
 
     var keys: String { "\(credentials)/\(StoreKeys.credential)" }
 
+    /// What is to come into force, in its last step.
+    var pending: String { "\(journal)/pending" }
+
+    /// There is a mark from before something comes into force until the service is restarted: a program that is killed between
+    /// restarts nothing.
+    ///
+    /// In the runtime directory, for a boot starts the service anyway.
+    private var behind: String { "\(runtime)/import-not-told" }
+
+    /// Whether the service runs with what was in force before; it stays so where not all of the new is in its place.
+    package var isServiceBehind: Bool { access(behind, F_OK) == 0 && access(pending, F_OK) != 0 }
+
+    /// Before anything comes into force.
+    func noteServiceIsBehind(_ owner: ServiceOwner) {
+        makeRuntime(owner)
+        // Without it the service is restarted all the same, if nobody kills this program.
+        try? SmallFile.replace(behind, [], mode: 0o644, isSynced: false)
+    }
+
+    /// The service is restarted, or is about to be.
+    package func noteServiceRestarted() { unlink(behind) }
+
+    func makeRuntime(_ owner: ServiceOwner) {
+        if mkdir(runtime, 0o755) == 0 { owner.own(runtime) }
+    }
+
     /// Where a secret is kept; nil of what is none.
     func secret(_ file: CardFile) -> String? {
         switch file {
@@ -68,6 +96,15 @@ package struct ImportPlaces: Sendable {
     /// Whether something ought to be mounted there.
     func isListed(_ path: String) -> Bool {
         mountTable(SmallText.read(fstab, limit: 1 << 16) ?? "").contains { $0[1] == path }
+    }
+
+    /// Whether the folder is in memory: all that the device is told is gone with the power.
+    var isInMemory: Bool { isOverlayInMemory(folder, mounts()) }
+
+    /// Whether what would be mounted as a stick is a part of the system's own disk, as where the device boots from USB.
+    func isOwnDisk(_ path: String) -> Bool {
+        let device = "/dev/" + (path.split(separator: "/").last ?? "")
+        return mountTable(mounts()).contains { $0[0] == device && isListed(String($0[1])) }
     }
 
     static func isMounted(_ path: String) -> Bool {

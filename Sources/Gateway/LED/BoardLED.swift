@@ -11,7 +11,8 @@ package struct BoardLED {
     private static let usual = ["ACT", "led0"]
 
     private let files: SystemFiles
-    private let path: String
+    private let name: String
+    private var path: String { "\(Self.folder)/\(name)" }
 
     /// Looks it up by the name of a folder there, or `auto`; nil where there is none.
     ///
@@ -22,7 +23,7 @@ package struct BoardLED {
         let found = name == "auto" ? Self.usual.first(where: here.contains) : name
         // By a name that is listed, and so nowhere else.
         guard let found, here.contains(found) else { return nil }
-        path = "\(Self.folder)/\(found)"
+        self.name = found
     }
 
     /// Whether a text may name one: no path, nothing that needs quoting.
@@ -42,11 +43,27 @@ package struct BoardLED {
         try write("\(delays.off)", to: "delay_off")
     }
 
-    /// What it showed before the gateway: the card's activity, as far as this kernel can show it.
+    /// Leaves each other LED that blinks as a gateway's does: `led.name` was another, and that one would go on for a gateway that
+    /// may be dead by then.
+    static func leaveAll(but led: BoardLED?, root: String) throws(Failure) {
+        for other in SystemFiles(root: root).names(in: folder) where other != led?.name {
+            guard let led = BoardLED(other, root: root), led.isOurs else { continue }
+            try led.leave()
+        }
+    }
+
+    /// Whether it shows one of the patterns.
+    private var isOurs: Bool {
+        let delays = ["on", "off"].map { files.text("\(path)/delay_\($0)").flatMap { Int($0) } }
+        return LEDPattern.allCases.contains { [$0.delays.on, $0.delays.off] == delays }
+    }
+
+    /// What it showed before the gateway: the card's activity, as far as this kernel can show it; an LED of another name nothing.
     package func leave() throws(Failure) {
         let triggers = files.text("\(path)/trigger")?.split(separator: " ") ?? []
         guard triggers.contains("[timer]") else { return }
-        try write(triggers.contains("mmc0") ? "mmc0" : "none", to: "trigger")
+        let isActivity = Self.usual.contains(name) && triggers.contains("mmc0")
+        try write(isActivity ? "mmc0" : "none", to: "trigger")
     }
 
     private func write(_ text: String, to name: String) throws(Failure) {

@@ -1,5 +1,5 @@
 // What the board's LED shows: four patterns that a person tells apart from some metres away, without counting.
-internal import Board
+package import Board
 internal import Host
 
 /// How a gateway is, for somebody without a terminal.
@@ -53,6 +53,22 @@ package struct LEDFile: Sendable {
 
     /// The gateway has ended, however it did: a program that is dead shows no health.
     package func stopped() { write(.critical, read()?.name ?? "auto") }
+
+    /// Shows it on the LED, and again where it says something else by then: a change that comes while the unit runs for the one
+    /// before starts no other (systemd#5770), and would be shown by the next change alone.
+    ///
+    /// `root`: a folder in place of `/`.
+    package func show(root: String = "") throws(Failure) {
+        var shown: (pattern: LEDPattern, name: String)?
+        while let said = read() {
+            if let shown, shown == said { return }
+            if said.name == Self.off { try BoardLED("auto", root: root)?.leave() }
+            let led = said.name == Self.off ? nil : BoardLED(said.name, root: root)
+            try led?.show(said.pattern)
+            try BoardLED.leaveAll(but: led, root: root)
+            shown = said
+        }
+    }
 
     /// nil for anything that `write` has not written.
     package func read() -> (pattern: LEDPattern, name: String)? {

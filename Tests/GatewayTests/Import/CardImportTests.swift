@@ -128,6 +128,24 @@ import Upload
         }
     }
 
+    /// It boots from USB, and its boot partition is write-protected: it comes as a stick, and cannot be mounted to be written.
+    @Test func partitionThatTheDeviceBootsFrom_isNoBrokenStick() throws {
+        let device = try Device()
+        device.isMounted = false
+        device.mounts = """
+            /dev/sda2 / ext4 rw 0 0
+            /dev/sda1 /boot/firmware vfat ro,relatime 0 0
+            /dev/sdb1 /mnt vfat ro 0 0
+            """
+        try device.folder.write("PARTUUID=5e-01 /boot/firmware vfat defaults 0 2\n", to: "fstab")
+        let own = try device.start(.stick, from: "/run/waypost-stick/sda1")
+        #expect(own == ImportOutcome() && device.problems == [])
+        for other in ["sdb1", "sdc1"] {
+            let outcome = try device.start(.stick, from: "/run/waypost-stick/\(other)")
+            #expect(outcome.problems.map(\.file) == ["the stick"])
+        }
+    }
+
     @Test func missingPartition_isTold_whereOneIsExpected() throws {
         let device = try Device()
         let path = device.folder.path + "/boot"
@@ -219,6 +237,41 @@ import Upload
         device.isForgetful = false
         #expect(try device.start().imported.count == 2)
         #expect(device.state[1]?.hasPrefix("device-token-1\n# for https://") == true)
+        #expect(device.errors == nil)
+    }
+
+    private static let overlay = """
+        tmpfs-root /media/root-rw tmpfs rw,relatime 0 0
+        overlayroot / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w 0 0
+        """
+
+    /// The overlay file system of Raspberry Pi OS: each boot begins with what is on the disk below.
+    @Test func overlayInMemory_takesASecret_andLeavesItOnTheCard() throws {
+        let device = try Device()
+        device.mounts = Self.overlay
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.put("token-1\n", "waypost.token")
+        for _ in 1...2 {
+            let outcome = try device.start()
+            #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
+            #expect(outcome.problems.map(\.file) == ["waypost.token"])
+            #expect(outcome.problems.first?.what.contains("gone with the power") == true)
+            #expect(device.problems == outcome.problems)
+            #expect(device.text("card/waypost.token") == "token-1\n")
+        }
+    }
+
+    @Test func overlayInMemory_usesNoCodeUp() throws {
+        let device = try Device()
+        device.mounts = Self.overlay
+        try device.put(Self.configuration("card"), "waypost.toml")
+        try device.put("CODE-1\n", "waypost.code")
+        let outcome = try device.start()
+        #expect(outcome.imported == [] && outcome.problems.map(\.file) == ["waypost.code"])
+        #expect(device.text("card/waypost.code") == "CODE-1\n")
+        device.mounts = ""
+        #expect(try device.start().imported == ["waypost.code", "waypost.toml"])
+        #expect(device.text("card/waypost.code")?.contains("CODE-1") == false)
         #expect(device.errors == nil)
     }
 

@@ -17,16 +17,21 @@ final class Device {
     /// Whether its disk is one in memory.
     var isForgetful = false
 
+    /// What is mounted, as /proc/self/mounts has it.
+    var mounts = ""
+
     var places: ImportPlaces {
         var places = ImportPlaces(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
             runtime: folder.path + "/run"
         )
+        places.fstab = folder.path + "/fstab"
         places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"
         places.boardSerial = folder.path + "/serial-number"
         places.bootID = folder.path + "/boot_id"
         places.isMountPoint = { [isMounted] _ in isMounted }
+        places.mounts = { [mounts] in mounts }
         return places
     }
 

@@ -91,6 +91,22 @@ import Testing
         }
     }
 
+    /// The gateway has started meanwhile, with what was in force before: nothing else would give it the new one.
+    @Test func importThatIsKilled_hasTheServiceRestarted_byTheNextOne() throws {
+        for step in 1... {
+            let device = try device(secret: "waypost.token", "new-token\n")
+            device.places.noteServiceRestarted()
+            guard try start(device, cutAfter: step) else { break }
+            // Where it is killed before it could commit, the next one finds the card as it was.
+            try device.start()
+            #expect(device.places.isServiceBehind, "step \(step)")
+            #expect(device.state == [Self.new, Self.newToken])
+            device.places.noteServiceRestarted()
+            try device.start()
+            #expect(!device.places.isServiceBehind)
+        }
+    }
+
     /// A stick may be looked at while `status` is asked.
     @Test func lookAtAStick_isToldWhenItShouldHaveEnded_evenThatOfSomebodyElse() throws {
         let device = try device(secret: "waypost.token", "new-token\n")

@@ -3,6 +3,8 @@
 `rpi-preseed.toml` is what Raspberry Pi Imager writes (keys of the `rpi-preseed` schema, config_version 1.x); `custom.toml` is
 the same for those who write by hand, and has two tables more: [updates] and [gnss]. What both say, `custom.toml` says.
 """
+import base64
+import binascii
 import dataclasses
 import pathlib
 import re
@@ -12,8 +14,25 @@ NAMES = ("rpi-preseed.toml", "custom.toml")
 HOSTNAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
 # Options before the type (`from="…"`) are for sshd to judge.
-KEY = re.compile(r"(.* )?(ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+|sk-(ssh|ecdsa)-[a-z0-9@.-]+) [A-Za-z0-9+/]{40,}=*( .*)?")
+KEY = re.compile(r"(.* )?(?P<kind>ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+|sk-(ssh|ecdsa)-[a-z0-9@.-]+)"
+                 r" (?P<key>[A-Za-z0-9+/]{40,}=*)( .*)?")
 HEX = re.compile(r"([0-9A-Fa-f]{2})+")
+
+
+def is_key(text):
+    """Whether sshd takes it: one that was cut in copying still looks like a key, and nobody could log in."""
+    found = KEY.fullmatch(text.strip())
+    try:
+        rest = base64.b64decode(found["key"], validate=True) if found else b""
+    except binascii.Error:
+        return False
+    # Fields, each with its length before it; the first is the type once more.
+    fields = []
+    while len(rest) >= 4 and len(rest) >= (end := 4 + int.from_bytes(rest[:4], "big")):
+        fields.append(rest[4:end])
+        rest = rest[end:]
+    return len(fields) > 1 and not rest and fields[0].decode("latin-1") == found["kind"]
+
 
 # What each key is, and what else it must be; the words follow "must be".
 # One line: passwords are handed on in lines.
@@ -25,8 +44,8 @@ KEYS = {
     "user.password": TEXT,
     "user.password_encrypted": YES_OR_NO,
     "ssh.enabled": YES_OR_NO,
-    "ssh.authorized_keys": (list, lambda keys: all(isinstance(key, str) and KEY.fullmatch(key.strip()) for key in keys),
-                            'a list of public keys ("ssh-ed25519 AAAA…")'),
+    "ssh.authorized_keys": (list, lambda keys: all(isinstance(key, str) and is_key(key) for key in keys),
+                            'a list of public keys, each whole ("ssh-ed25519 AAAA…")'),
     "wlan.ssid": (str, lambda name: 1 <= len(name.encode()) <= 32, "a name of 32 bytes at most"),
     "wlan.ssid_hex": (str, lambda name: HEX.fullmatch(name) and len(name) <= 64, "32 bytes in hexadecimal at most"),
     "wlan.password": TEXT,

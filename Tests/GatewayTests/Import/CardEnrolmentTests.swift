@@ -1,0 +1,86 @@
+// A code becomes a token, and the service is given it.
+import Foundation
+import Host
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct CardEnrolmentTests {
+    /// A server that gives a token for any code, and is too busy for any other question until it was asked it once.
+    private static let server = """
+        import http.server
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            asked = 0
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                isCode = self.path.endswith("/enroll")
+                Handler.asked += not isCode
+                self.send_response(200 if isCode or Handler.asked > 1 else 503)
+                body = b'{"token":"given"}' if isCode else b"{}"
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *words): pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    /// The limit of its unit, or the next stick, ends the program while it waits for an answer: the token has come by then,
+    /// and a service is given its credentials when it starts.
+    @Test func programThatIsKilledBehindTheExchange_hasTheServiceRestarted_byTheNextOne() throws {
+        let stub = try StubServer(Self.server, "")
+        let device = try Device()
+        let (state, run) = (device.folder.path + "/state", device.folder.path + "/run")
+        let lines = [
+            "state_directory = \"\(state)\"", "runtime_directory = \"\(run)\"", "[upload]",
+            "endpoint = \"http://127.0.0.1:\(stub.port)/api/ingest\"",
+        ]
+        try device.put(lines.joined(separator: "\n"), "waypost.toml")
+        try device.put("KNOWNCODE", "waypost.code")
+        try device.start()
+        #expect(device.places.isServiceBehind)
+        device.places.noteServiceRestarted()
+        let enrolment = CardEnrolment(device.places, version: "1")
+        let first = try enrolment.run(on: nil)
+        #expect(first.isLater)
+        #expect(device.state[1]?.hasPrefix("given\n") == true)
+        // It was killed before it could restart anything.
+        let second = try enrolment.run(on: nil)
+        #expect(second.problem == nil)
+        #expect(device.places.isServiceBehind)
+        device.places.noteServiceRestarted()
+        #expect(try enrolment.run(on: nil) == CardEnrolment.Outcome())
+        #expect(!device.places.isServiceBehind)
+        stub.stop()
+    }
+
+    /// A stick that is looked at meanwhile waits: its problems, and that its look has ended, would be undone.
+    @Test func whileItTells_nobodyElseDoes() throws {
+        let device = try Device()
+        try device.put("[upload]\nendpoint = \"http://127.0.0.1:1/api/ingest\"\n", "waypost.toml")
+        try device.put("token-1", "waypost.token")
+        try device.start()
+        let refused = Locked([Int32]())
+        var files = StepFiles()
+        files.onStep = {
+            [journal = device.places.journal, errors = device.card + "/waypost-errors.txt"] _, path
+            in
+            guard path == errors else { return }
+            let folder = open(journal, O_RDONLY | O_DIRECTORY)
+            defer { close(folder) }
+            refused.update { $0.append(flock(folder, LOCK_EX | LOCK_NB) == 0 ? 0 : errno) }
+        }
+        let enrolment = CardEnrolment(
+            device.places,
+            version: "1",
+            clock: SystemClock(),
+            files: files
+        )
+        #expect(try enrolment.run(on: device.card).isLater)
+        #expect(device.errors?.contains("E001") == true)
+        #expect(!refused.value.isEmpty && refused.value.allSatisfy { $0 == EWOULDBLOCK })
+    }
+}
