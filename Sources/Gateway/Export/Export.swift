@@ -81,8 +81,8 @@ package final class Export {
             throw failure
         } catch {
             let isMissing = access(path, F_OK) != 0 && errno == ENOENT
-            let why = isMissing ? "there is no such file; the gateway makes it when it first runs" : "\(error)"
-            throw Failure("\(path): \(why)")
+            let missing = "there is no such file; the gateway makes it when it first runs"
+            throw Failure("\(path): \(isMissing ? missing : "\(error)")")
         }
         try Self.check(request.format, stream)
     }
