@@ -37,6 +37,14 @@ package func printable(_ text: String, limit: Int = 60) -> String {
     return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
 }
 
+/// A URI that may be shown: without the user and the password in it (`ntrip://…@HOST`); any other text as it is.
+package func withoutUser(_ text: String) -> String {
+    guard let start = text.firstRange(ofPart: "://")?.upperBound,
+        let end = text.lastIndex(of: "@"), start <= end
+    else { return text }
+    return "\(text[..<start])…\(text[end...])"
+}
+
 /// Without the blanks at both ends, of whatever kind they are.
 package func trimmed(_ text: some StringProtocol) -> String {
     let start = text.drop(while: \.isWhitespace)

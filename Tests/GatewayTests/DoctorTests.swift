@@ -1,5 +1,6 @@
 // Checks that look at files, over trees that stand for other machines.
 import Foundation
+import Glibc
 import Host
 import Support
 import Testing
@@ -29,6 +30,22 @@ import Testing
 
     private func lines(_ findings: [Finding]) -> [String] {
         findings.map { "\($0.state.rawValue) \($0.part)" }
+    }
+
+    /// What the doctor says is sent to those who help.
+    @Test func passwordOfACaster_isNotSaid() throws {
+        let (listener, port) = listening()
+        defer { close(listener) }
+        Thread.detachNewThread {
+            let client = accept(listener, nil, nil)
+            let device = #"{"class":"DEVICE","path":"ntrip://anna:se@cret@caster.example/M"}"#
+            let lines = [#"{"class":"DEVICES","devices":[\#(device)]}"#, device]
+            let text = Array(lines.map { $0 + "\r\n" }.joined().utf8)
+            _ = send(client, text, text.count, Int32(MSG_NOSIGNAL))
+            close(client)
+        }
+        let look = try GPSDLook(HostPort(host: "127.0.0.1", port: port), limit: .seconds(20))
+        #expect(look.receivers.map(\.path) == ["ntrip://…@caster.example/M"])
     }
 
     @Test func service_installedAsItShouldBe_isOk() throws {

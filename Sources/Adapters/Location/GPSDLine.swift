@@ -21,25 +21,19 @@ enum GPSDLine {
     }
 
     /// A DEVICE or DEVICES object; nil for any other line.
+    ///
+    /// gpsd up to 3.25 gives the path of a caster of corrections with its password, and status and events show paths.
     static func receivers(_ line: [UInt8]) -> GPSReport? {
         guard isWhole(line) else { return nil }
         if line.starts(with: receivers) {
             let all = texts(of: "path", in: line[...])
             let open = all.filter { isOpen($0, in: line) }
-            return .receivers(all.map(withoutSecret), open: open.map(withoutSecret))
+            return .receivers(all.map(withoutUser), open: open.map(withoutUser))
         }
         guard line.starts(with: receiver), let path = texts(of: "path", in: line[...]).first else {
             return nil
         }
-        return .receiver(path: withoutSecret(path), isActive: isOpen(path, in: line))
-    }
-
-    /// A path that may be shown: up to 3.25 gpsd gives that of a caster (`ntrip://USER:PASSWORD@HOST`) with its password.
-    private static func withoutSecret(_ path: String) -> String {
-        guard let start = path.firstRange(ofPart: "://")?.upperBound,
-            let end = path.lastIndex(of: "@"), start <= end
-        else { return path }
-        return "\(path[..<start])…\(path[end...])"
+        return .receiver(path: withoutUser(path), isActive: isOpen(path, in: line))
     }
 
     /// gpsd gives the time when it opened the receiver, and 0 or nothing once it has closed it.

@@ -61,11 +61,15 @@ struct GPSDLook {
         guard let line = try? JSONInput.decode(Line.self, from: bytes) else { return }
         switch line.class {
         case "VERSION": release = line.release
-        case "DEVICES": receivers = line.devices ?? []
+        case "DEVICES":
+            receivers = (line.devices ?? []).map {
+                Receiver(path: $0.path.map(withoutUser), driver: $0.driver)
+            }
         case "DEVICE":
             // gpsd tells the receiver's type only now, or the receiver was just plugged in.
-            receivers.removeAll { $0.path == line.path }
-            receivers.append(Receiver(path: line.path, driver: line.driver))
+            let path = line.path.map(withoutUser)
+            receivers.removeAll { $0.path == path }
+            receivers.append(Receiver(path: path, driver: line.driver))
         case "TPV": mode = max(mode ?? 0, line.mode ?? 0)
         default: break
         }
