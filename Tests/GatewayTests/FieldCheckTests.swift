@@ -329,10 +329,15 @@ import Upload
             .tell(server: [problem], on: nil)
         var configuration = Configuration()
         configuration.runtimeDirectory = places.runtime
-        var input = DoctorInput(configuration, environment: [:], version: "t", root: folder.path)
         var report = Snapshot.nothing(configuration, version: "test")
         report.upload.lastSuccessAt = "2026-11-24T12:00:00.000Z"
-        input.report = report
+        let input = DoctorInput(
+            configuration,
+            environment: [:],
+            version: "t",
+            root: folder.path,
+            report: report
+        )
         let isTold = { (wall: String) throws in
             let stamp = Stamp(
                 boot: SystemClock().now(),
