@@ -38,7 +38,7 @@ package struct IngestServer: ReceiverApplication {
             let sender = InfluxSender(target: $0, userAgent: "waypost-receiver/\(version)")
             return try InfluxForwarder(directory: directory, sender: sender, log: log)
         }
-        archive = try Archive(directory: directory) {
+        archive = try Archive(directory: directory, tell: log.warn) {
             follower.note($0)
             forwarder?.note($0)
         }

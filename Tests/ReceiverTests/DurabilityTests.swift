@@ -170,6 +170,36 @@ import Testing
         return client.answer()
     }
 
+    /// Gateways were told that it is stored, and do not send it again.
+    @Test func whatAnOlderCopyOfTheIndexDoesNotKnow_isKeptAside() throws {
+        let receiver = try ReceiverProcess()
+        let (index, copy) = (receiver.folder + "/.receiver.sqlite", receiver.folder + "/.copy")
+        #expect(try post(receiver, ["a"])?.status == 200)
+        #expect(receiver.terminate() == 0)
+        try FileManager.default.copyItem(atPath: index, toPath: copy)
+        try receiver.start()
+        #expect(try post(receiver, ["b", "c"])?.status == 200)
+        #expect(receiver.terminate() == 0)
+        try FileManager.default.removeItem(atPath: index)
+        try FileManager.default.moveItem(atPath: copy, toPath: index)
+        try receiver.start()
+        #expect(try receiver.ids("places") == ["a"])
+        let folder = receiver.folder + "/.receiver-cut"
+        let starts = try FileManager.default.contentsOfDirectory(atPath: folder)
+        #expect(starts.count == 1)
+        let files = FileManager.default.enumerator(atPath: folder)
+        let kept = try #require(
+            files?.compactMap { $0 as? String }.first { $0.hasSuffix("/records.ndjson") }
+        )
+        let text = try String(contentsOfFile: "\(folder)/\(kept)", encoding: .utf8)
+        #expect(text.split(separator: "\n").count == 2)
+        #expect(text.hasPrefix(#"{"id":"b""#))
+        #expect(receiver.terminate() == 0)
+        // Nothing is cut off, nothing is kept.
+        try receiver.start()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == starts)
+    }
+
     @Test func partitionThatWasArchivedAway_isNoError_nowOrLater() throws {
         let receiver = try ReceiverProcess()
         #expect(try post(receiver, ["a", "b", "c"])?.status == 200)

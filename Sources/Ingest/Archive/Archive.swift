@@ -6,7 +6,8 @@ import SQLite
 /// Stores each record once, however often and in whatever batch it comes.
 ///
 /// A batch is in the archive when the index's transaction is committed. Files are appended before that and
-/// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start.
+/// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start
+/// (and kept aside, `CutTails`).
 package final class Archive: @unchecked Sendable {
     // Unchecked because the index, the files and the reserve are used by the queue's leader, the totals under their lock.
     package struct Totals: Sendable, Equatable {
@@ -28,7 +29,12 @@ package final class Archive: @unchecked Sendable {
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
-    init(directory: String, noteStored: @escaping @Sendable ([String: Int64]) -> Void) throws {
+    /// `tell`: is told what a start had to do.
+    init(
+        directory: String,
+        tell: (String) -> Void,
+        noteStored: @escaping @Sendable ([String: Int64]) -> Void
+    ) throws {
         self.directory = directory
         self.noteStored = noteStored
         place = try DirectoryLock(directory)
@@ -38,7 +44,7 @@ package final class Archive: @unchecked Sendable {
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
-                    + "Copy the records first: a start cuts off those that an older copy of it does not know"
+                    + "A start moves those that an older copy of it does not know to \(CutTails.folder)"
             )
         }
         // What a sync that failed has left in it reads well until the power goes.
@@ -51,7 +57,7 @@ package final class Archive: @unchecked Sendable {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
         total = try Self.readTotals(index)
-        try Recovery.run(index, directory)
+        try Recovery.run(index, directory, tell: tell)
         reserve.make()
     }
 

@@ -4,25 +4,41 @@ import Glibc
 import SQLite
 
 enum Recovery {
-    /// Cuts each file to what was committed.
+    /// Cuts each file to what was committed; what was cut off is kept aside, and told.
     ///
     /// One that is not there was archived away, and its row stays: it may come back. One that is shorter than what
     /// was committed is an error.
-    static func run(_ index: borrowing Connection, _ directory: String) throws {
+    static func run(
+        _ index: borrowing Connection,
+        _ directory: String,
+        tell: (String) -> Void
+    ) throws {
+        var tails: [CutTails.Tail] = []
         let row = try index.prepare("SELECT path, length FROM files")
-        while try row.step() { try cut("\(directory)/\(row.text(0))", to: row.required(1)) }
+        while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
         let known = try index.prepare("SELECT 1 FROM files WHERE path=?")
         try forEachRecordFile(in: directory) { file in
             try known.bind(file, at: 1)
-            if try !known.step() { try cut("\(directory)/\(file)", to: 0) }
+            if try !known.step() { try look(file, 0, directory, &tails) }
             known.reset()
             return true
+        }
+        if !tails.isEmpty { tell(CutTails.keep(tails, in: directory)) }
+        for tail in tails {
+            let path = "\(directory)/\(tail.file)"
+            guard truncate(path, Int(tail.start)) == 0 else { throw Trouble("truncate", path) }
         }
         dropBodies(directory)
     }
 
-    private static func cut(_ path: String, to length: Int64) throws {
+    private static func look(
+        _ file: String,
+        _ length: Int64,
+        _ directory: String,
+        _ tails: inout [CutTails.Tail]
+    ) throws {
+        let path = "\(directory)/\(file)"
         guard let size = fileSize(path) else { return }
         guard size >= length else {
             throw Trouble(
@@ -30,9 +46,7 @@ enum Recovery {
                     + "away to go on without it"
             )
         }
-        guard size == length || truncate(path, Int(length)) == 0 else {
-            throw Trouble("truncate", path)
-        }
+        if size > length { tails.append(CutTails.Tail(file: file, start: length, end: size)) }
     }
 
     static func hasRecords(_ directory: String) throws -> Bool {
