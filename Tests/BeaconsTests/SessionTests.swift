@@ -299,13 +299,15 @@ private final class Machine: Sendable {
         machine.current?.say(report)
         #expect(eventually { running.collector.sightings.count == 1 })
         // Phones that pass by: there is no silence that something could be done about.
-        for second in 1...4 as ClosedRange<UInt64> {
+        for second in 1...3 as ClosedRange<UInt64> {
             machine.clock.advance(by: .seconds(15))
             let other = Event.legacyReport(Sample.iBeacon(minor: UInt16(second)), from: second)
             machine.current?.say(Event.legacy(other))
             #expect(eventually { running.collector.sightings.count == 1 + Int(second) })
             running.adapter.checkHealth()
         }
+        machine.clock.advance(by: .seconds(15))
+        running.adapter.checkHealth()
         #expect(eventually { machine.opened == [.restart, .restart] })
         #expect(eventually { scans(machine) == 2 })
         #expect(running.board.failure == nil)
