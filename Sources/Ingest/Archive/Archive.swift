@@ -44,7 +44,7 @@ package final class Archive: @unchecked Sendable {
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
-                    + "A start moves those that an older copy of it does not know to \(CutTails.folder)"
+                    + "A start moves those that an older copy of it does not know to \(CutTails.name)"
             )
         }
         // What a sync that failed has left in it reads well until the power goes.

@@ -9,7 +9,7 @@ import Host
 /// that it is stored: nobody but a person knows which it was.
 enum CutTails {
     /// A folder of its own each time, with the same paths in it: engines pass over names with a dot.
-    static let folder = ".receiver-cut"
+    static let name = ".receiver-cut"
 
     struct Tail {
         /// Its path in the archive.
@@ -23,13 +23,13 @@ enum CutTails {
     static func keep(_ tails: [Tail], in directory: String) -> String {
         let bytes = tails.reduce(0) { $0 + $1.end - $1.start }
         let what = "\(bytes) bytes of \(tails.count) files are not in the index and were cut off"
-        let place = "\(folder)/\(SystemClock().wall().rfc3339)"
+        let place = "\(name)/\(SystemClock().wall().rfc3339)"
         do {
             let folders = DurableFolders(directory)
             var copies: [String] = []
             for tail in tails {
                 let copy = "\(place)/\(tail.file)"
-                try folders.make(Host.folder(ofPath: copy))
+                try folders.make(folder(ofPath: copy))
                 try write(tail, of: directory, to: "\(directory)/\(copy)")
                 copies.append("\(directory)/\(copy)")
             }
