@@ -19,7 +19,10 @@ func isOverlayInMemory(_ folder: String, _ mounts: String) -> Bool {
     guard let mount = lastMount(of: folder, table), mount[2] == "overlay",
         let option = mount[3].split(separator: ",").first(where: { $0.hasPrefix(upper) })
     else { return false }
-    return lastMount(of: String(option.dropFirst(upper.count)), table)?[2] == "tmpfs"
+    // The folder is named as the initramfs saw it. A service may see nothing there: systemd puts a file system in memory over
+    // what is forbidden (`ProtectHome=`), which takes no file.
+    let below = lastMount(of: String(option.dropFirst(upper.count)), table)
+    return below?[2] == "tmpfs" && below?[3].split(separator: ",").contains("rw") == true
 }
 
 /// The line of the file system that a path is on: the deepest folder, of several there the last.
