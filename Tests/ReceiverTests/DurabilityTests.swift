@@ -173,32 +173,41 @@ import Testing
     /// Gateways were told that it is stored, and do not send it again.
     @Test func whatAnOlderCopyOfTheIndexDoesNotKnow_isKeptAside() throws {
         let receiver = try ReceiverProcess()
-        let (index, copy) = (receiver.folder + "/.receiver.sqlite", receiver.folder + "/.copy")
+        let files = FileManager.default
+        let copies = TemporaryFolder("copies")
+        // With its journal, which an end leaves as it is.
+        let index = { try files.contentsOfDirectory(atPath: receiver.folder).filter(Self.isIndex) }
         #expect(try post(receiver, ["a"])?.status == 200)
         #expect(receiver.terminate() == 0)
-        try FileManager.default.copyItem(atPath: index, toPath: copy)
+        for name in try index() {
+            let copy = "\(copies.path)/\(name)"
+            try files.copyItem(atPath: "\(receiver.folder)/\(name)", toPath: copy)
+        }
         try receiver.start()
         #expect(try post(receiver, ["b", "c"])?.status == 200)
         #expect(receiver.terminate() == 0)
-        try FileManager.default.removeItem(atPath: index)
-        try FileManager.default.moveItem(atPath: copy, toPath: index)
+        for name in try index() { try files.removeItem(atPath: "\(receiver.folder)/\(name)") }
+        for name in try files.contentsOfDirectory(atPath: copies.path) {
+            let copy = "\(copies.path)/\(name)"
+            try files.moveItem(atPath: copy, toPath: "\(receiver.folder)/\(name)")
+        }
         try receiver.start()
         #expect(try receiver.ids("places") == ["a"])
         let folder = receiver.folder + "/.receiver-cut"
-        let starts = try FileManager.default.contentsOfDirectory(atPath: folder)
+        let starts = try files.contentsOfDirectory(atPath: folder)
         #expect(starts.count == 1)
-        let files = FileManager.default.enumerator(atPath: folder)
-        let kept = try #require(
-            files?.compactMap { $0 as? String }.first { $0.hasSuffix("/records.ndjson") }
-        )
+        let names = files.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+        let kept = try #require(names.first { $0.hasSuffix("/records.ndjson") })
         let text = try String(contentsOfFile: "\(folder)/\(kept)", encoding: .utf8)
         #expect(text.split(separator: "\n").count == 2)
         #expect(text.hasPrefix(#"{"id":"b""#))
         #expect(receiver.terminate() == 0)
         // Nothing is cut off, nothing is kept.
         try receiver.start()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == starts)
+        #expect(try files.contentsOfDirectory(atPath: folder) == starts)
     }
+
+    private static func isIndex(_ name: String) -> Bool { name.hasPrefix(".receiver.sqlite") }
 
     @Test func partitionThatWasArchivedAway_isNoError_nowOrLater() throws {
         let receiver = try ReceiverProcess()
