@@ -201,3 +201,8 @@ extension StatusReport.StreamFigures {
         )
     }
 }
+
+extension StatusReport {
+    /// Records that wait for their upload, of all streams.
+    package var pending: Int { streams.values.reduce(0) { $0 + $1.pending } }
+}

@@ -95,7 +95,7 @@ struct Sync: ParsableCommand {
         case nil where sync.isSalvaging == true:
             Output.error("a damaged database was set aside and is read now; ask again in a minute")
         case nil:
-            let pending = last?.streams.values.reduce(0) { $0 + $1.pending } ?? 0
+            let pending = last?.pending ?? 0
             Output.error(
                 pending > 0
                     ? "\(pending) records wait; `waypost status` says why"
@@ -115,10 +115,9 @@ struct Sync: ParsableCommand {
 
     private func showProgress(_ report: StatusReport) {
         guard Output.isTerminal else { return }
-        let pending = report.streams.values.reduce(0) { $0 + $1.pending }
         let current = report.streams.first { $0.value.inFlight > 0 }
         let now = current.map { ", sending \($0.value.inFlight) of \($0.key)" } ?? ""
-        Output.write("\r\u{1B}[K\(pending) records pending\(now)")
+        Output.write("\r\u{1B}[K\(report.pending) records pending\(now)")
     }
 
     private static func summary(_ report: StatusReport) -> String {

@@ -150,7 +150,7 @@ struct BoardCheck {
         guard let report = input.report, report.daemon.running == true,
             let target = input.configuration.upload.target
         else { return nil }
-        let pending = report.streams.values.reduce(0) { $0 + $1.pending }
+        let pending = report.pending
         let waiting = "\(pending) records wait"
         let next = "`waypost sync` tries now, and says what fails"
         guard let last = lastSuccess else {
