@@ -49,16 +49,15 @@ struct Sync: ParsableCommand {
     ) throws -> (ControlReply?, StatusReport?) {
         let client: ControlClient
         var reply: ControlReply?
+        do { client = try ControlClient(configuration) } catch { throw Self.failed("\(error)") }
         do {
-            client = try ControlClient(configuration)
             let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
             reply = try client.ask(request, timeout: deadline - SystemClock().now())
         } catch let refusal as ControlRefusal {
-            Output.error("\(refusal)")
-            throw ExitCode(2)
+            // It had the request, and may have begun.
+            throw client.isClosed ? Self.lost(client) : Self.failed("\(refusal)")
         } catch {
-            Output.error("sync: \(error)")
-            throw ExitCode(2)
+            throw Self.failed("sync: \(error)")
         }
         var last: StatusReport?
         while let now = reply {
@@ -69,6 +68,12 @@ struct Sync: ParsableCommand {
             if reply == nil, client.isClosed { throw Self.lost(client) }
         }
         return (reply, last)
+    }
+
+    /// The gateway could not be asked, or would not do it.
+    private static func failed(_ why: String) -> ExitCode {
+        Output.error(why)
+        return ExitCode(2)
     }
 
     /// The gateway ended before the sync did.

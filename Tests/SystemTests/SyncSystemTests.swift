@@ -94,6 +94,29 @@ import Testing
         #expect(text.contains("waypost is not running"), "\(text)")
     }
 
+    /// It had the request, and may have begun: not done is another status than not asked.
+    @Test func gatewayThatEndsBeforeItsFirstWord_isSaid() throws {
+        try device.configure("[upload]\nrequired = false\n")
+        let gateway = try StubServer(
+            """
+            import os, socket, sys
+            server = socket.socket(socket.AF_UNIX)
+            os.makedirs(os.path.dirname(sys.argv[1]), exist_ok=True)
+            server.bind(sys.argv[1])
+            server.listen()
+            print(0, flush=True)
+            client = server.accept()[0]
+            client.recv(4096)
+            client.close()
+            """,
+            device.folder + "/run/control.sock"
+        )
+        defer { gateway.stop() }
+        let sync = try device.run("sync")
+        #expect(sync.status == 1)
+        #expect(sync.error.contains("not finished: waypost is not running"), "\(sync.error)")
+    }
+
     /// Another interval is another uploader.
     @Test func datesOfUploads_outlastAReload() throws {
         let server = try start()
