@@ -1,8 +1,10 @@
 """The real gateway with all its sources connected, for benches: what is started, and what /proc says of it."""
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,24 @@ class Bench:
         Microphone(self.folder, library)
         return {"ALSA_CONFIG_PATH": str(self.folder / "asound.conf")}
 
+    def start_plain(self):
+        """plain.c, once it stores a second of sound each second."""
+        program = self.folder / "plain"
+        opus = subprocess.run(["pkg-config", "--cflags", "opus"], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(["cc", "-O2", "-o", program, ROOT / "Tests/Beside/plain.c", *opus,
+                        "-lasound", "-lcurl", "-lopus", "-lsqlite3"], check=True)
+        plain = self.start("plain", program, self.folder / "plain.sqlite", f"http://{self.receiver}/", "mic", **self.sound)
+        self.wait_for("plain.c", lambda: len(self.stored()) >= 5)
+        return plain
+
+    def stored(self):
+        """Lengths of what plain.c has stored; none before there is a table."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/plain.sqlite?mode=ro", uri=True)) as database:
+                return database.execute("SELECT length(second) FROM sound").fetchall()
+        except sqlite3.OperationalError:
+            return []
+
     def start_all(self):
         gps = free_port()
         self.start("gpsd", shutil.which("gpsd") or "/usr/sbin/gpsd", "-N", "-n", "-F", self.folder / "gpsd.sock", "-S", gps)
@@ -79,11 +99,12 @@ class Bench:
             "receiver", self.build / "waypost-receiver", "--listen", "127.0.0.1:0",
             "--data", self.folder / "received", "--tokens", self.folder / "tokens")
         hci = self.wait_for("the controller", lambda: self.said("beacons", "listening on "))
-        receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on http://"))
-        environment = self.start_sound() | unit_environment()
-        self.configure(receiver, f'[beacons]\nsource = "h4:127.0.0.1:{hci}"\n[location]\ngpsd = "127.0.0.1:{gps}"\n'
+        self.receiver = self.wait_for("the receiver", lambda: self.said("receiver", "listening on http://"))
+        self.sound = self.start_sound()
+        self.configure(self.receiver, f'[beacons]\nsource = "h4:127.0.0.1:{hci}"\n[location]\ngpsd = "127.0.0.1:{gps}"\n'
                                  '[audio]\ndevice = "mic"\n')
-        return self.start("waypost", self.build / "waypost", "run", "--config", self.file, **environment)
+        return self.start("waypost", self.build / "waypost", "run", "--config", self.file,
+                          **self.sound, **unit_environment())
 
     def status(self):
         return subprocess.run([self.build / "waypost", "status", "--config", self.file], capture_output=True, text=True).stdout
