@@ -285,6 +285,7 @@ package final class Gateway: Sendable {
         let (board, queue, clock, clockWatch, budget) = (board, queue, clock, clockWatch, budget)
         let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
         let version = settings.version
+        let trouble = memoryTrouble(settings.configuration.stateDirectory, currentMounts())
         return {
             StatusCollector(
                 board: board,
@@ -297,7 +298,8 @@ package final class Gateway: Sendable {
                 bootID: bootID,
                 started: started,
                 nextSync: { services.uploads?.nextSync },
-                budget: budget
+                budget: budget,
+                memoryTrouble: trouble
             )
         }
     }

@@ -8,6 +8,8 @@ enum HealthRules {
     struct Notes {
         /// Why the state of the storage is not `ok`.
         var storage = ""
+        /// Why a power cut takes all that waits.
+        var memory: String?
         /// Why nothing can be uploaded at all.
         var upload: String?
         /// Why figures of the queue are not of now.
@@ -49,6 +51,7 @@ enum HealthRules {
         for database in notes.setAside {
             critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
+        if let why = notes.memory { degraded.append("\(why); `waypost doctor`") }
         degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }

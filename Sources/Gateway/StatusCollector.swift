@@ -20,6 +20,8 @@ struct StatusCollector: Sendable {
     let nextSync: @Sendable () -> BootInstant?
     /// nil where nothing is uploaded.
     var budget: DayBudget?
+    /// Why a power cut takes all that waits, if it does.
+    var memoryTrouble: String?
 
     /// The report of now; may wait for the disk.
     func report() -> StatusReport { report(gather()) }
@@ -261,6 +263,7 @@ struct StatusCollector: Sendable {
     private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
+        notes.memory = memoryTrouble
         let accepted = board.upload.state.value?.lastSuccessAt?.boot
         notes.card = stored.map { $0.card.all(at: $0.at, accepted: accepted) } ?? []
         switch queue.storage.state {

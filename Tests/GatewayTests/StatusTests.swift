@@ -164,6 +164,26 @@ import Testing
         #expect(report.reasons.contains("uploads failing: E001 curl_easy_init: no memory"))
     }
 
+    /// raspi-config's overlay above a read-only root: all is well until the power goes.
+    @Test func stateDirectoryInMemory_isToldWhileAllIsWell() throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clockAtItsStart
+        let queue = try Self.queue(folder, clock)
+        defer { queue.close() }
+        var collector = Self.collector(queue, clock)
+        #expect(!collector.report().reasons.contains { $0.contains("in memory") })
+        let mounts = """
+            tmpfs /media/root-rw tmpfs rw,relatime 0 0
+            overlay / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay,workdir=/w 0 0
+            """
+        collector.memoryTrouble = memoryTrouble("/var/lib/waypost", mounts)
+        let report = collector.report()
+        #expect(report.state == .degraded)
+        let reason =
+            "/var/lib/waypost is in memory, an overlay above the disk: the power takes what waits there; `waypost doctor`"
+        #expect(report.reasons.contains(reason))
+    }
+
     /// It refused the device when the card was new, and has been told of it since: nobody has to go to the card for that.
     @Test func serverThatHasTakenRecordsSince_isNoProblemOfTheCard() throws {
         let folder = TemporaryFolder("etc", "run")

@@ -29,12 +29,13 @@ struct DiskCheck {
     /// What waits for its upload is to outlast a power cut.
     private var memory: Finding? {
         let mounts = input.files.text("/proc/self/mounts", limit: 1 << 18) ?? ""
-        guard isOverlayInMemory(directory, mounts) else { return nil }
-        return .fail(
-            "disk",
-            "\(directory) is in memory, an overlay above the disk: the power takes what waits there",
-            next: "end the overlay (`sudo raspi-config`, Performance), or mount a disk there"
-        )
+        return memoryTrouble(directory, mounts).map { trouble in
+            .fail(
+                "disk",
+                trouble,
+                next: "end the overlay (`sudo raspi-config`, Performance), or mount a disk there"
+            )
+        }
     }
 
     private var room: Finding {

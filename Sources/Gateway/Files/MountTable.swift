@@ -25,6 +25,12 @@ func isOverlayInMemory(_ folder: String, _ mounts: String) -> Bool {
     return below?[2] == "tmpfs" && below?[3].split(separator: ",").contains("rw") == true
 }
 
+/// What a person has to know of a state directory in such a place; nil where it is in none.
+func memoryTrouble(_ directory: String, _ mounts: String) -> String? {
+    guard isOverlayInMemory(directory, mounts) else { return nil }
+    return "\(directory) is in memory, an overlay above the disk: the power takes what waits there"
+}
+
 /// The line of the file system that a path is on: the deepest folder, of several there the last.
 private func lastMount(of path: String, _ table: [[Substring]]) -> [Substring]? {
     table.filter { $0[1] == "/" || path == $0[1] || path.hasPrefix($0[1] + "/") }
