@@ -11,7 +11,7 @@ build_packages=(
 # shellcheck disable=SC2034
 tool_packages=(
     gpsd gpsd-clients gpsd-tools espeak-ng opus-tools flac ffmpeg pulseaudio pulseaudio-utils libasound2-plugins
-    python3 python3-venv nginx-light caddy openssl curl mandoc gpsbabel python3-prometheus-client e2fsprogs
+    python3 python3-venv nginx-light caddy openssl curl mandoc gpsbabel python3-prometheus-client e2fsprogs git
 )
 # What a kernel in QEMU needs, and what is used on its Bluetooth and sound.
 # shellcheck disable=SC2034

@@ -28,8 +28,6 @@ package struct RequestHead: Sendable {
     package var length: Int? { fields[.contentLength].flatMap { Int($0) } }
 
     package var isChunked: Bool { fields[.transferEncoding] != nil }
-
-    package var hasBody: Bool { isChunked || length ?? 0 > 0 }
 }
 
 /// An answer.
