@@ -137,6 +137,27 @@ import Testing
         #expect(second.error.contains("another waypost runs with this state directory"))
     }
 
+    /// It would take the sockets of the first one away, which nobody could ask any more.
+    @Test func secondDaemon_isRefusedTheSameRuntimeDirectory() throws {
+        let bench = try Bench()
+        try bench.start()
+        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+        try bench.write(text.replacing("/state\"", with: "/other\""), "waypost.toml")
+        let second = try bench.run("run")
+        #expect(second.status == 2)
+        #expect(second.error.contains("another waypost runs with this runtime directory"))
+        try bench.write(text, "waypost.toml")
+        #expect(try bench.run("status").error.isEmpty)
+    }
+
+    @Test func oneDirectoryForBoth_isEnoughForADaemon() throws {
+        let bench = try Bench()
+        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+        try bench.write(text.replacing("/state\"", with: "/run\""), "waypost.toml")
+        try bench.start()
+        #expect(try bench.run("status").error.isEmpty)
+    }
+
     @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
         let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
         let result = try bench.run("run")
