@@ -38,6 +38,14 @@ struct Place: ParsableArguments {
     }
 }
 
+/// What a command prints must be there when it ends with 0: a code is shown once.
+func expectPrinted() {
+    // Who has closed it wants the exit status alone.
+    guard fflush(nil) != 0, errno != EBADF else { return }
+    complain("standard output: \(String(cString: strerror(errno))); what is there is not whole")
+    exit(1)
+}
+
 /// A line on standard error.
 func tell(_ line: String) { writeAll(Array("\(line)\n".utf8), to: STDERR_FILENO) }
 

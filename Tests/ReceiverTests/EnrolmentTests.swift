@@ -19,6 +19,16 @@ import Testing
         return outcome.output.trimmingCharacters(in: .newlines)
     }
 
+    /// It is shown once: whoever has it written to a full disk must know.
+    @Test func codeThatCannotBePrinted_isAFailure() throws {
+        let folder = TemporaryFolder()
+        let program = Tree.program("waypost-receiver")
+        let command = "\(program) codes add --data \(folder.path) > /dev/full"
+        let full = try Process.run("/bin/sh", ["-c", command])
+        #expect(full.status == 1)
+        #expect(full.error.contains("standard output: No space left on device"))
+    }
+
     private static func post(
         _ base: URL,
         _ path: String,

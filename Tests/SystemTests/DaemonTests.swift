@@ -158,6 +158,21 @@ import Testing
         #expect(try bench.run("status").error.isEmpty)
     }
 
+    /// A file that is cut short on a full disk would pass for an answer.
+    @Test(arguments: [["status", "--json"], ["config", "show"], ["survey", "list"]])
+    func answerThatCannotBeWritten_isAFailure(words: [String]) throws {
+        let bench = try Bench()
+        try bench.start()
+        let command = ([Tree.program("waypost")] + words + ["--config", bench.config])
+            .joined(separator: " ")
+        let full = try Process.run("/bin/sh", ["-c", command + " > /dev/full"])
+        #expect(full.status == 2)
+        #expect(full.error.contains("standard output: No space left on device"))
+        // Who wants the exit status alone closes it.
+        let closed = try Process.run("/bin/sh", ["-c", command + " >&-"])
+        #expect(closed.error.isEmpty)
+    }
+
     @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
         let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
         let result = try bench.run("run")
