@@ -30,4 +30,43 @@ import Testing
         #expect(report.state == .critical)
         #expect(report.reasons == ["token refused", "uploads failing: the token"])
     }
+
+    @Test func screenThatHasNoRoom_saysHowMuchIsMissing() {
+        var report = report { report in
+            for number in 0..<20 { report.streams["s\(number)"] = report.streams["beacons"] }
+        }
+        report.reasons = ["one", "two", "three", "four", "five"]
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count == 24)
+        #expect(lines.contains("  and 2 more: `waypost status --json`"))
+        // Nine of 21 streams, a blank line, storage, clock and upload are not shown.
+        #expect(lines.filter { $0.hasSuffix("  never     -") }.count == 12)
+        #expect(lines.last == "… 13 lines more: `waypost status --json` has all")
+    }
+
+    @Test(arguments: [(59, "59 s ago "), (1380, "23 min "), (7199, "119 min ")])
+    func age_isNeverCut(seconds: Int, age: String) {
+        let report = report {
+            $0.sources["beacons"]?.lastRecordAt = (StatusTests.now + .seconds(-seconds)).rfc3339
+            $0.streams["beacons"]?.lastSuccessAt = $0.sources["beacons"]?.lastRecordAt
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let lines = screen.split(separator: "\n").filter { $0.hasPrefix("beacons") }
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.contains(" \(age)") })
+    }
+
+    /// The clock is behind after a time without power: how long ago nobody knows.
+    @Test func dateAheadOfTheClock_isNoUploadOfThisMoment() {
+        let report = report {
+            $0.streams["beacons"]?.lastSuccessAt = (StatusTests.now + .seconds(8 * 3600)).rfc3339
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let line = screen.split(separator: "\n").first {
+            $0.hasPrefix("beacons") && $0.contains("  6  ")
+        }
+        #expect(line?.contains("unknown") == true)
+        #expect(line?.contains("0 s ago") == false)
+    }
 }
