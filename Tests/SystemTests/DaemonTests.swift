@@ -173,6 +173,27 @@ import Testing
         #expect(closed.error.isEmpty)
     }
 
+    @Test(.enabled(if: geteuid() == 0))
+    func databaseThatAUserMayNotRead_isNamedWithWhoMay() throws {
+        let bench = try Bench()
+        try bench.start()
+        #expect(try bench.stop() == 0)
+        for path in [bench.folder, bench.config] { chmod(path, 0o755) }
+        // Of its group, and of no other one: where nothing runs SQLite wants to write beside it.
+        for (group, why) in [("65534", "may not read it"), ("0", "while waypost does not run")] {
+            for words in [["export", "location"], ["survey", "list"]] {
+                let refused = try Process.run(
+                    "/usr/bin/setpriv",
+                    ["--reuid=65534", "--regid=\(group)", "--clear-groups"]
+                        + [Tree.program("waypost")] + words + ["--config", bench.config]
+                )
+                #expect(refused.status == 2)
+                #expect(refused.error.contains(why), "\(refused.error)")
+                #expect(refused.error.contains("sudo waypost"))
+            }
+        }
+    }
+
     @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
         let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
         let result = try bench.run("run")
