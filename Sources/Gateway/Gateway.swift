@@ -18,6 +18,7 @@ package final class Gateway: Sendable {
     private let deviceID: String
     private let bootID: String
     private let lock: Descriptor
+    private let runtimeLock: Descriptor?
     let clockWatch: ClockWatch
     private let budget: DayBudget
     private let started: BootInstant
@@ -62,6 +63,7 @@ package final class Gateway: Sendable {
         life.enters("the state directory")
         try configuration.makeDirectories()
         lock = try Self.lock(configuration.stateDirectory)
+        runtimeLock = try Self.lockRuntime(configuration)
         door.isOurs()
         try Self.tryDirectories(settings)
         deviceID = try DeviceID.resolve(
@@ -262,6 +264,27 @@ package final class Gateway: Sendable {
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
             throw Failure(
                 "\(directory): another waypost runs with this state directory; `waypost status` shows it"
+            )
+        }
+        return lock
+    }
+
+    /// One daemon for each runtime directory, too: another one would take the sockets away, and enter what this one lost.
+    ///
+    /// nil where it is the state directory, which has its lock.
+    private static func lockRuntime(_ configuration: Configuration) throws -> Descriptor? {
+        let directory = configuration.runtimeDirectory
+        var (state, runtime) = (stat(), stat())
+        if stat(configuration.stateDirectory, &state) == 0, stat(directory, &runtime) == 0,
+            (state.st_dev, state.st_ino) == (runtime.st_dev, runtime.st_ino)
+        {
+            return nil
+        }
+        let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
+        guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
+            throw Failure(
+                "\(directory): another waypost runs with this runtime directory; "
+                    + "set runtime_directory to one of its own"
             )
         }
         return lock

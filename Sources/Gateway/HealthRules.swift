@@ -1,4 +1,5 @@
 // What makes a gateway degraded or critical.
+internal import Board
 internal import Queue
 internal import Upload
 
@@ -37,7 +38,13 @@ enum HealthRules {
         var critical: [String] = []
         var degraded: [String] = []
         if report.daemon.running == false { critical.append("daemon not running") }
-        if report.upload.state == UploadReport.Phase.tokenRefused.rawValue {
+        // What was refused and then dropped fails no more, though no batch of its stream came after it.
+        let failing = report.streams.values.filter { $0.pending > 0 }.compactMap(\.lastError)
+            .max { $0.at < $1.at }
+        // After a reload or a restart the token is the same until another one is tried.
+        if report.upload.state == UploadReport.Phase.tokenRefused.rawValue
+            || failing?.code == ErrorCode.tokenRefused.rawValue
+        {
             critical.append("token refused")
         }
         switch report.storage.state {
@@ -63,7 +70,6 @@ enum HealthRules {
         }
         if let why = notes.stale { degraded.append(why) }
         if let why = notes.upload { degraded.append("uploads failing: \(why)") }
-        let failing = report.streams.values.compactMap(\.lastError).max { $0.at < $1.at }
         if let failing { degraded.append("uploads failing: \(failing.message)") }
         if report.clock.state == "unsynced" {
             degraded.append("clock not synced since this boot")

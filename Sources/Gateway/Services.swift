@@ -103,6 +103,10 @@ final class Services: Sendable {
         guard now.uploads?.slice != wanted else { return false }
         stopUploads(by: SystemClock().now() + Self.stopLimit)
         startUploads()
+        // The change may have mended what failed.
+        if context.board.upload.state.value?.isFailing == true {
+            uploads?.uploader.networkChanged()
+        }
         return true
     }
 

@@ -58,6 +58,7 @@ struct StatusCollector: Sendable {
             errorTotals: board.errors.totals
         )
         board.past.add(to: &report)
+        count(statistics, in: &report)
         (report.state, report.reasons) = HealthRules.judge(report, notes(stored, waiting))
         tellRestart(&report)
         return report
@@ -102,6 +103,15 @@ struct StatusCollector: Sendable {
             sources[name.rawValue] = source
         }
         return sources
+    }
+
+    /// No fewer records than its stream has: a kill takes what a source counted since the last tick.
+    private func count(_ statistics: [StreamStatistics], in report: inout StatusReport) {
+        for (name, stream) in [(SourceName.beacons, Stream.beacons), (.location, .location)] {
+            let accepted = statistics.first { $0.stream == stream }?.accepted ?? 0
+            let counted = report.sources[name.rawValue]?.records ?? 0
+            report.sources[name.rawValue]?.records = max(counted, accepted)
+        }
     }
 
     private func source(_ state: BoardState<SourceReport>) -> StatusReport.Source {

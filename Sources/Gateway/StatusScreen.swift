@@ -19,7 +19,15 @@ package struct StatusScreen {
         self.isColoured = isColoured
     }
 
-    package var text: String { lines.prefix(Self.height).joined(separator: "\n") + "\n" }
+    package var text: String {
+        var lines = lines
+        let more = lines.count - Self.height + 1
+        if more > 1 {
+            lines.removeLast(more)
+            lines.append("… \(more) lines more: `waypost status --json` has all")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
 
     private var lines: [String] {
         var lines = [headline] + reasons
@@ -38,7 +46,11 @@ package struct StatusScreen {
         return fit(line) == line ? coloured : fit(line)
     }
 
-    private var reasons: [String] { report.reasons.prefix(3).map { fit("  \($0)") } }
+    private var reasons: [String] {
+        let more = report.reasons.count - 3
+        return report.reasons.prefix(3).map { fit("  \($0)") }
+            + (more > 0 ? ["  and \(more) more: `waypost status --json`"] : [])
+    }
 
     private var sources: [String] {
         let names = ["beacons", "location", "audio"].filter { report.sources[$0] != nil }
@@ -145,7 +157,12 @@ package struct StatusScreen {
 
     private func age(_ time: String?) -> String {
         guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
-        return span(max(0, Int((now.milliseconds - wall.milliseconds) / 1000))) + " ago"
+        let seconds = Int((now.milliseconds - wall.milliseconds) / 1000)
+        // The clock was set back since, or is behind after a time without power.
+        if seconds < -60 { return "unknown" }
+        let age = span(max(0, seconds))
+        // "23 min ago" has no room in its column.
+        return age.count < 6 ? age + " ago" : age
     }
 
     private func fit(_ line: String) -> String {

@@ -17,13 +17,16 @@ package struct Descriptor: ~Copyable, Sendable {
 }
 
 /// Writes all of it, however long that takes; gives up where the other side is gone or takes nothing any more.
-package func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+///
+/// Returns nil where all is written, else why not.
+@discardableResult package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> SystemError? {
     var rest = bytes[...]
     while !rest.isEmpty {
         let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-        guard count > 0 else { return }
+        guard count > 0 else { return .last("write") }
         rest = rest.dropFirst(count)
     }
+    return nil
 }
 
 /// One descriptor to wait for, and what came of it.

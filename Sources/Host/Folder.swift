@@ -12,6 +12,13 @@ package func folder(ofPath path: String) -> String {
     path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
 }
 
+/// The same file for whoever is in another folder.
+package func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let here = getcwd(nil, 0) else { return path }
+    defer { free(here) }
+    return String(cString: here) + "/" + path
+}
+
 /// The names in a folder, sorted, without those that begin with a dot; none where it cannot be read.
 package func names(inFolder path: String) -> [String] { (try? list(path)) ?? [] }
 

@@ -25,6 +25,8 @@ enum Ledger {
         /// The first that no event has told of.
         var open: WallTime
         var last: WallTime
+        var openBoot: Int64
+        var lastBoot: Int64
     }
 
     static func rows(
@@ -50,7 +52,9 @@ enum Ledger {
                     told: rows.required(3),
                     first: moment(rows, from: 4),
                     open: moment(rows, from: 7),
-                    last: moment(rows, from: 10)
+                    last: moment(rows, from: 10),
+                    openBoot: rows.required(7),
+                    lastBoot: rows.required(10)
                 )
             )
         }

@@ -51,8 +51,9 @@ extension Writer {
         for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
             var detail: [(key: String, value: EventValue)] = [
                 ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
-                ("records", .integer(row.records - row.told)), ("from", .time(row.open)),
-                ("to", .time(row.last)),
+                ("records", .integer(row.records - row.told)),
+                ("from", told(row.open, boot: row.openBoot)),
+                ("to", told(row.last, boot: row.lastBoot)),
             ]
             // Nothing gives way but for want of room.
             if row.kind == .evicted {
@@ -64,6 +65,11 @@ extension Writer {
         }
         memory.untold = false
         memory.toldAt = now
+    }
+
+    /// A time in an event: the event's own clock may still be wrong after a start.
+    func told(_ time: WallTime, boot: Int64) -> EventValue {
+        boot == self.boot ? .time(time) : .known(time)
     }
 
     private func markTold(_ row: Ledger.Row) throws {

@@ -67,8 +67,8 @@ extension Writer {
         try countRemoved(held.partition, range, .discarded) { from, to in
             [
                 ("stream", .text("\(held.stream)")), ("kind", .text(LossKind.discarded.rawValue)),
-                ("records", .integer(Int64(held.records))), ("from", .time(from)),
-                ("to", .time(to)), ("first_id", .text(firstID)),
+                ("records", .integer(Int64(held.records))), ("from", from), ("to", to),
+                ("first_id", .text(firstID)),
                 ("reason", .text(held.error ?? "")),
             ]
         }
@@ -85,13 +85,12 @@ extension Writer {
         _ partition: Partition,
         _ range: ClosedRange<Int64>,
         _ kind: LossKind,
-        detail: (WallTime, WallTime) -> [(key: String, value: EventValue)]
+        detail: (_ from: EventValue, _ to: EventValue) -> [(key: String, value: EventValue)]
     ) throws {
         let (first, last) = try countGone(partition, range, kind, isTold: true)
         let from = clockMap.resolve(first.stamp, boot: first.boot).wall
         let to = clockMap.resolve(last.stamp, boot: last.boot).wall
-        try insert(
-            Event(kind.event, source: "storage", detail: detail(from, to), stamp: clock.stamp())
-        )
+        let detail = detail(told(from, boot: first.boot), told(to, boot: last.boot))
+        try insert(Event(kind.event, source: "storage", detail: detail, stamp: clock.stamp()))
     }
 }

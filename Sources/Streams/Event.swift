@@ -23,6 +23,8 @@ package enum EventValue: Sendable, Equatable {
     case integer(Int64)
     case number(Double)
     case time(WallTime)
+    /// Of an earlier boot: right as far as can be known, whatever clock the event sees.
+    case known(WallTime)
 }
 
 /// One event; `detail` keeps its order.

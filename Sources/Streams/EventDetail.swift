@@ -12,34 +12,45 @@ package enum EventDetail {
                 case .integer(let integer): $0.field(key, integer)
                 case .number(let number): $0.field(key, number)
                 case .time(let time): $0.field(key, time)
+                case .known(let time): $0.field(key, "\(time.rfc3339.dropLast())\(knownZone)")
                 }
             }
         }
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
+    /// How a known time ends where it is stored; it is sent with a Z, as all times.
+    private static let knownZone = "+00:00"
     /// Spans of time, told by the clock that the event saw.
     private static let spans = ["from", "to", "since", "until"].map { Array("\"\($0)\":\"".utf8) }
 
     /// The text as it is sent: its spans are put right with the event, which saw the clock at `seen`.
     ///
-    /// A time that is nearer to the right one was known better when the event was made.
+    /// A time that is nearer to the right one was known better when the event was made, unless the span ends with the
+    /// event: then all of it is told by one clock.
     static func dated(_ text: String, seen: WallTime, right: WallTime) -> String {
-        guard seen != right else { return text }
         var bytes = Array(text.utf8)
-        for field in spans {
-            guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: field) })
-            else { continue }
-            let old = bytes[(start + field.count)...].prefix { $0 != UInt8(ascii: "\"") }
-            guard let time = WallTime(rfc3339: String(decoding: old, as: UTF8.self)),
-                time.distance(to: seen) < time.distance(to: right)
-            else { continue }
-            let shift = right.milliseconds &- seen.milliseconds
+        let found = spans.compactMap { field in
+            bytes.indices.first { bytes[$0...].starts(with: field) }.map { $0 + field.count }
+        }
+        let times = found.map {
+            String(decoding: bytes[$0...].prefix { $0 != quote }, as: UTF8.self)
+        }
+        let endsHere = times.contains { WallTime(rfc3339: $0) == seen }
+        // From behind, so that the places of those before stay.
+        for (start, old) in zip(found, times).sorted(by: { $0.0 > $1.0 }) {
+            guard let time = WallTime(rfc3339: old) else { continue }
+            let isKnown =
+                old.hasSuffix(knownZone)
+                || !endsHere && time.distance(to: seen) >= time.distance(to: right)
+            let shift = isKnown ? 0 : right.milliseconds &- seen.milliseconds
             let new = WallTime(milliseconds: time.milliseconds &+ shift).rfc3339
-            bytes.replaceSubrange(old.indices, with: new.utf8)
+            bytes.replaceSubrange(start..<(start + old.utf8.count), with: new.utf8)
         }
         return String(decoding: bytes, as: UTF8.self)
     }
+
+    private static let quote = UInt8(ascii: "\"")
 }
 
 extension WallTime {

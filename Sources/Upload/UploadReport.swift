@@ -67,14 +67,14 @@ package struct UploadReport: Sendable, Equatable {
 
     package static let budgetObstacle = "daily budget"
 
-    /// What the next uploader goes on from: dates and counts, without the state of the one before.
+    /// Something fails, or did when it was tried last.
+    package var isFailing: Bool { streams.values.contains { $0.lastError != nil } }
+
+    /// What the next uploader goes on from: dates, counts and errors, without the state of the one before.
     func resumed() -> Self {
         var next = self
         (next.phase, next.notBefore, next.held) = (.idle, nil, [])
-        for stream in streams.keys {
-            next.streams[stream]?.inFlight = 0
-            next.streams[stream]?.lastError = nil
-        }
+        for stream in streams.keys { next.streams[stream]?.inFlight = 0 }
         return next
     }
 }

@@ -30,6 +30,7 @@ struct Codes: ParsableCommand {
             tell(
                 "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again"
             )
+            place.warnIfNoReceiver()
         }
     }
 
@@ -41,6 +42,7 @@ struct Codes: ParsableCommand {
         @OptionGroup var place: Place
 
         mutating func run() throws {
+            try place.expectThere()
             let entries = try place.perform { try $0.list(at: Date()) }
             for entry in entries {
                 switch entry.state {
@@ -61,6 +63,7 @@ struct Codes: ParsableCommand {
         @Argument(help: "Its number in the list.") var id: Int64
 
         mutating func run() throws {
+            try place.expectThere()
             let id = id
             guard try place.perform({ try $0.drop(id) }) else {
                 throw place.failure("there is no code \(id)")

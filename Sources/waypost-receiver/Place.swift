@@ -32,10 +32,27 @@ struct Place: ParsableArguments {
     }
 
     /// A directory that is not there is not made by a question.
-    func expectThere() throws {
+    func expectThere() throws { try Self.expectThere(data) }
+
+    static func expectThere(_ data: String) throws {
         guard access(data, F_OK) != 0 else { return }
-        throw failure("there is no folder \(data)")
+        complain("there is no folder \(data); --data names that of the receiver")
+        throw ExitCode(1)
     }
+
+    /// What is given out in another folder than the receiver's opens nothing.
+    func warnIfNoReceiver() {
+        guard access("\(data)/.receiver.sqlite", F_OK) != 0 else { return }
+        complain("no receiver has run on \(data) yet: this is good only for one that does")
+    }
+}
+
+/// What a command prints must be there when it ends with 0: a code is shown once.
+func expectPrinted() {
+    // Who has closed it wants the exit status alone.
+    guard fflush(nil) != 0, errno != EBADF else { return }
+    complain("standard output: \(String(cString: strerror(errno))); what is there is not whole")
+    exit(1)
 }
 
 /// A line on standard error.

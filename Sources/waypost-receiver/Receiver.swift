@@ -15,4 +15,9 @@ struct Receiver: ParsableCommand {
         // Its options may follow the program's name.
         defaultSubcommand: Serve.self
     )
+
+    static func main() {
+        main(nil)
+        expectPrinted()
+    }
 }

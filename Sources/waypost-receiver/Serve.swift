@@ -116,7 +116,10 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        guard !summary else { return print(try Summary(directory: data).text(json: json)) }
+        if summary {
+            try Place.expectThere(data)
+            return print(try Summary(directory: data).text(json: json))
+        }
         // Its threads work until the process is gone: exit(3) would clear up libcrypto under them.
         _exit(status())
     }

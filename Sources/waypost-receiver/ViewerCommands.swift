@@ -30,6 +30,7 @@ struct ViewerCommands: ParsableCommand {
             }
             print(token.text)
             tell("the token of \(name); kept as a hash: it cannot be shown again")
+            place.warnIfNoReceiver()
         }
     }
 

@@ -72,7 +72,15 @@ enum Output {
 
     static func write(_ text: String) { write(Array(text.utf8)) }
 
-    static func write(_ bytes: [UInt8]) { writeAll(bytes, to: STDOUT_FILENO) }
+    /// Ends the program where it cannot be written: half a file on a full disk would pass for an answer.
+    static func write(_ bytes: [UInt8]) {
+        // Who has closed it wants the exit status alone.
+        guard let failure = writeAll(bytes, to: STDOUT_FILENO), failure.code != EBADF else {
+            return
+        }
+        error("standard output: \(failure.reason); what is there is not whole")
+        exit(2)
+    }
 
     /// Without an end of line.
     static func errorPart(_ text: String) { writeAll(Array(text.utf8), to: STDERR_FILENO) }

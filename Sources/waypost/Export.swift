@@ -19,7 +19,7 @@ struct ExportCommand: ParsableCommand {
     @Argument(help: "location, audio, beacons, events, surveys, or a stream of your own.")
     var stream: String
     @Option(help: "ndjson, csv, gpx, geojson, wav or ogg.") var format = ExportFormat.ndjson
-    @Option(help: "From this time on: 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago.")
+    @Option(help: "From this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago.")
     var since: String?
     @Option(help: "Before this time.") var until: String?
     @Option(help: "A file, or a folder for sound; standard output without it.") var output: String?
@@ -30,6 +30,13 @@ struct ExportCommand: ParsableCommand {
         for text in [since, until].compactMap({ $0 }) where Self.time(text) == nil {
             throw ValidationError(
                 "\"\(text)\" is no time: 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
+            )
+        }
+        if let since, let until, let from = Self.time(since), let end = Self.time(until),
+            from >= end
+        {
+            throw ValidationError(
+                "--since \(since) is not before --until \(until): nothing is between"
             )
         }
     }

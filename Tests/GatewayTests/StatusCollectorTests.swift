@@ -45,6 +45,20 @@ import Upload
         #expect(rates == ["beacons": 0, "audio": 0, "location": 8.9])
     }
 
+    /// A kill takes what the source counted since the last tick; the records are there.
+    @Test func recordsOfASource_areNoFewerThanItsStreamHas() throws {
+        let queue = try queue()
+        defer { queue.close() }
+        for _ in 0..<5 {
+            let stamp = SystemClock().stamp()
+            queue.accept(Fix(stamp: stamp, mode: .twoDimensional, latitude: 1, longitude: 2))
+        }
+        try queue.flushed()
+        let report = collector(queue).report()
+        #expect(report.sources["location"]?.records == 5)
+        #expect(report.streams["linux_gpsd_location"]?.pending == 5)
+    }
+
     /// Prometheus takes no figure twice, and with it none of the file.
     @Test func lossThatIsNotEnteredYet_isAddedToThoseThatAre() throws {
         let queue = try queue()

@@ -12,9 +12,9 @@ import Testing
 @testable import Upload
 
 @Suite struct StatusTests {
-    private static let now = WallTime(milliseconds: 1_795_235_407_000)
+    static let now = WallTime(milliseconds: 1_795_235_407_000)
 
-    private func report(_ change: (inout StatusReport) -> Void = { _ in }) -> StatusReport {
+    func report(_ change: (inout StatusReport) -> Void = { _ in }) -> StatusReport {
         var report = StatusReport(
             version: "1.0",
             deviceId: "d",

@@ -19,6 +19,35 @@ import Testing
         return outcome.output.trimmingCharacters(in: .newlines)
     }
 
+    /// In another folder than the receiver's there are no codes, and one made there opens nothing.
+    @Test func wrongFolder_isNamed_andNotMadeByAQuestion() throws {
+        let folder = TemporaryFolder()
+        let (program, missing) = (Tree.program("waypost-receiver"), folder.path + "/none")
+        for words in [["codes", "list"], ["codes", "drop", "1"], ["--summary"]] {
+            let asked = try Process.run(program, words + ["--data", missing])
+            #expect(asked.status == 1)
+            #expect(asked.error.contains("there is no folder \(missing)"), "\(asked.error)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: missing))
+        for words in [["codes", "add"], ["viewers", "add", "ada"]] {
+            let made = try Process.run(program, words + ["--data", missing])
+            #expect(made.status == 0)
+            #expect(made.error.contains("no receiver has run on \(missing) yet"), "\(made.error)")
+        }
+        let receiver = try ReceiverProcess()
+        #expect(try !codes(receiver, "add").error.contains("no receiver has run"))
+    }
+
+    /// It is shown once: whoever has it written to a full disk must know.
+    @Test func codeThatCannotBePrinted_isAFailure() throws {
+        let folder = TemporaryFolder()
+        let program = Tree.program("waypost-receiver")
+        let command = "\(program) codes add --data \(folder.path) > /dev/full"
+        let full = try Process.run("/bin/sh", ["-c", command])
+        #expect(full.status == 1)
+        #expect(full.error.contains("standard output: No space left on device"))
+    }
+
     private static func post(
         _ base: URL,
         _ path: String,

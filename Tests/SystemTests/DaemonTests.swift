@@ -137,6 +137,63 @@ import Testing
         #expect(second.error.contains("another waypost runs with this state directory"))
     }
 
+    /// It would take the sockets of the first one away, which nobody could ask any more.
+    @Test func secondDaemon_isRefusedTheSameRuntimeDirectory() throws {
+        let bench = try Bench()
+        try bench.start()
+        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+        try bench.write(text.replacing("/state\"", with: "/other\""), "waypost.toml")
+        let second = try bench.run("run")
+        #expect(second.status == 2)
+        #expect(second.error.contains("another waypost runs with this runtime directory"))
+        try bench.write(text, "waypost.toml")
+        #expect(try bench.run("status").error.isEmpty)
+    }
+
+    @Test func oneDirectoryForBoth_isEnoughForADaemon() throws {
+        let bench = try Bench()
+        let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+        try bench.write(text.replacing("/state\"", with: "/run\""), "waypost.toml")
+        try bench.start()
+        #expect(try bench.run("status").error.isEmpty)
+    }
+
+    /// A file that is cut short on a full disk would pass for an answer.
+    @Test(arguments: [["status", "--json"], ["config", "show"], ["survey", "list"]])
+    func answerThatCannotBeWritten_isAFailure(words: [String]) throws {
+        let bench = try Bench()
+        try bench.start()
+        let command = ([Tree.program("waypost")] + words + ["--config", bench.config])
+            .joined(separator: " ")
+        let full = try Process.run("/bin/sh", ["-c", command + " > /dev/full"])
+        #expect(full.status == 2)
+        #expect(full.error.contains("standard output: No space left on device"))
+        // Who wants the exit status alone closes it.
+        let closed = try Process.run("/bin/sh", ["-c", command + " >&-"])
+        #expect(closed.error.isEmpty)
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func databaseThatAUserMayNotRead_isNamedWithWhoMay() throws {
+        let bench = try Bench()
+        try bench.start()
+        #expect(try bench.stop() == 0)
+        for path in [bench.folder, bench.config] { chmod(path, 0o755) }
+        // Of its group, and of no other one: where nothing runs SQLite wants to write beside it.
+        for (group, why) in [("65534", "may not read it"), ("0", "while waypost does not run")] {
+            for words in [["export", "location"], ["survey", "list"]] {
+                let refused = try Process.run(
+                    "/usr/bin/setpriv",
+                    ["--reuid=65534", "--regid=\(group)", "--clear-groups"]
+                        + [Tree.program("waypost")] + words + ["--config", bench.config]
+                )
+                #expect(refused.status == 2)
+                #expect(refused.error.contains(why), "\(refused.error)")
+                #expect(refused.error.contains("sudo waypost"))
+            }
+        }
+    }
+
     @Test func wrongConfiguration_listsEveryErrorAndExits78() throws {
         let bench = try Bench("bitrate = \"much\"\nnonsense = 1\n")
         let result = try bench.run("run")

@@ -128,6 +128,36 @@ import Testing
         #expect(plain.status == 78)
     }
 
+    @Test func configurationNamedFromItsFolder_getsATokenBesideIt() throws {
+        let bench = try Bench()
+        try bench.write("good-token\n", "given")
+        let arguments = ["--token-file", "given", "--config", "waypost.toml"]
+        let done = try Process.run(
+            "/usr/bin/env",
+            ["-C", bench.folder, Tree.program("waypost"), "enroll", "--endpoint", bench.endpoint]
+                + arguments
+        )
+        #expect(done.status == 0, "\(done.error)")
+        #expect(try bench.text("waypost.toml").contains("\"\(bench.folder)/token\""))
+        #expect(try bench.text("token") == "good-token\n")
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func whoForgetsSudo_isToldThat() throws {
+        let bench = try Bench()
+        try bench.write("good-token\n", "given", mode: 0o644)
+        for path in [bench.folder, bench.config] { chmod(path, 0o755) }
+        let refused = try Process.run(
+            "/usr/bin/setpriv",
+            ["--reuid=65534", "--regid=65534", "--clear-groups", Tree.program("waypost"), "enroll"]
+                + ["--endpoint", bench.endpoint, "--token-file", bench.folder + "/given"]
+                + ["--config", bench.config]
+        )
+        #expect(refused.status == 2)
+        #expect(refused.error.contains("`sudo waypost enroll` may"))
+        #expect(!refused.error.contains("chown"))
+    }
+
     @Test func code_isGoodOnce() throws {
         let bench = try Bench()
         let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")

@@ -98,6 +98,31 @@ import Testing
         #expect(end.seconds < 5)
     }
 
+    /// The next tick is days away: until then a failure that was forgotten would look healthy.
+    @Test func failureBeforeAReload_isNotForgotten_andAMendedAddressIsTriedAtOnce() throws {
+        let bench = try Bench()
+        func configure(_ endpoint: String, _ tables: String = "") throws {
+            try bench.upload(to: endpoint, tables)
+            let text = try String(contentsOfFile: bench.config, encoding: .utf8)
+            try bench.write(text.replacing("200ms", with: "7d"), "waypost.toml")
+        }
+        try configure("http://127.0.0.1:1/api/ingest")
+        try bench.launch()
+        try waitUntil("a failure") { try bench.run("sync").status == 1 }
+        try configure("http://127.0.0.1:1/api/ingest", "[stream.soil]\n")
+        bench.signal(SIGHUP)
+        try waitUntil("the new stream") { try bench.stream("soil")["pending"] as? Int == 0 }
+        let reasons = try bench.status()["reasons"] as? [String] ?? []
+        #expect(reasons.contains { $0.hasPrefix("uploads failing") }, "\(reasons)")
+        try configure(try bench.startReceiver(tokens: "secret"))
+        bench.signal(SIGHUP)
+        try waitUntil("an upload") { try bench.events()["uploaded"] as? Int ?? 0 > 0 }
+        try waitUntil("no failure") {
+            let reasons = try bench.status()["reasons"] as? [String] ?? []
+            return !reasons.contains { $0.hasPrefix("uploads failing") }
+        }
+    }
+
     @Test func silentNameServer_blocksNeitherStatusNorStop() throws {
         let bench = try Bench()
         try """

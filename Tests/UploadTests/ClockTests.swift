@@ -52,14 +52,7 @@ import Upload
         try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
         clock.advance(by: .seconds(5))
         accept(since: Self.now, until: Self.now + .seconds(5))
-        try queue.flushed()
-        var texts: [String] = []
-        try RecordSource(reader: queue.reader(), clockMap: .max).forEach(.events, 1...2) {
-            _,
-            json in
-            texts.append(String(decoding: json, as: UTF8.self))
-            return true
-        }
+        let texts = try Self.events(queue, 1...2)
         let spans = [
             "04:29:27.000Z\",\"to\":\"2026-11-21T04:29:57",
             "04:30:07.000Z\",\"to\":\"2026-11-21T04:30:12",
@@ -68,6 +61,80 @@ import Upload
             #expect(text.contains("\"from\":\"2026-11-21T\(span).000Z\""))
         }
         #expect(texts.count == 2)
+    }
+
+    private static func events(
+        _ queue: Queue,
+        _ rows: ClosedRange<Int64>
+    ) throws -> [String] {
+        try queue.flushed()
+        var texts: [String] = []
+        try RecordSource(reader: queue.reader(), clockMap: .max).forEach(.events, rows) { _, json in
+            texts.append(String(decoding: json, as: UTF8.self))
+            return true
+        }
+        return texts
+    }
+
+    /// The clock was wrong by less than twice the gap: its begin is nearer to the right time, and was told by the wrong one.
+    @Test func gapThatIsLongerThanTheClockIsWrong_doesNotEndBeforeItBegins() throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(Self.now + .seconds(3600), boot: 7200)
+        let queue = try Queue(
+            settings: QueueSettings(
+                path: folder.path + "/q",
+                bootID: "b",
+                clock: clock,
+                appVersion: "t"
+            )
+        )
+        defer { queue.close() }
+        let detail: [(key: String, value: EventValue)] = [
+            ("from", .time(clock.wall() + .seconds(-2400))), ("to", .time(clock.wall())),
+        ]
+        queue.accept(Event(.gap, source: "audio", detail: detail, stamp: clock.stamp()))
+        let right = Stamp(boot: clock.now(), wall: Self.now)
+        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        let text = try #require(Self.events(queue, 1...1).first)
+        let span = "\"from\":\"2026-11-21T03:50:07.000Z\",\"to\":\"2026-11-21T04:30:07.000Z\""
+        #expect(text.contains(span), "\(text)")
+    }
+
+    /// A board without a clock of its own goes on from where it was, eight hours later: what was lost before was lost then.
+    @Test func lossesOfTheBootBefore_stayWhereTheyWere_whenTheClockIsPutRight() throws {
+        let folder = TemporaryFolder()
+        func queue(_ boot: String, _ clock: ManualClock) throws -> Queue {
+            try Queue(
+                settings: QueueSettings(
+                    path: folder.path + "/q",
+                    bootID: boot,
+                    clock: clock,
+                    appVersion: "t"
+                )
+            )
+        }
+        let before = Self.clock(Self.now, boot: 600)
+        let first = try queue("a", before)
+        try first.perform { try $0.noteClock(before.stamp(), synced: true, by: .gpsd) }
+        // The first is told at once, what follows within five minutes later.
+        first.note(Loss(.gap, .audio, records: 1, from: before.stamp(), to: before.stamp()))
+        try first.flushed()
+        before.advance(by: .seconds(60))
+        first.note(Loss(.gap, .audio, records: 2, from: before.stamp(), to: before.stamp()))
+        try first.flushed()
+        first.close()
+        let after = Self.clock(Self.now + .seconds(80), boot: 20)
+        let second = try queue("b", after)
+        defer { second.close() }
+        after.advance(by: .seconds(400))
+        second.note(Loss(.gap, .location, records: 1, from: after.stamp(), to: after.stamp()))
+        try second.flushed()
+        let right = Stamp(boot: after.now(), wall: Self.now + .seconds(8 * 3600))
+        try second.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        let texts = try Self.events(second, 1...10).filter { $0.contains("\"records\":2") }
+        let span = "\"from\":\"2026-11-21T04:31:07.000Z\",\"to\":\"2026-11-21T04:31:07.000Z\""
+        #expect(texts.count == 1)
+        #expect(texts.first?.contains(span) == true, "\(texts)")
     }
 
     @Test func everyYear_isRFC3339OnTheWire_inTheOrderOfCapture() throws {

@@ -100,7 +100,8 @@ package final class QueueQuestions {
         do {
             return try body(try Reader(path: path))
         } catch {
-            throw Failure("\(error); waypost does not run, and this is where its queue would be")
+            let unread = "\(error); waypost does not run, and this is where its queue would be"
+            throw DatabaseRights.refusal(path) ?? Failure(unread)
         }
     }
 }

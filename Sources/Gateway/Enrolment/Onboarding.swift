@@ -23,7 +23,8 @@ package struct Onboarding {
 
     /// `path`: of the configuration, which is made if it is not there.
     package init(configuration path: String, environment: [String: String], version: String) {
-        self.path = Configuration.inForce(path)
+        // The token lies beside it, and its path is written into it.
+        self.path = absolute(Configuration.inForce(path))
         self.environment = environment
         self.version = version
     }
@@ -32,6 +33,7 @@ package struct Onboarding {
     ///
     /// Throws a Failure or ConfigurationErrors; nothing is written then, but a token that a code was good for.
     package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
+        try requireRights()
         let old = try currentText()
         let before = try Configuration.check(old, file: path, environment: environment).values
         guard before.upload.destination == .ingest else {
@@ -71,6 +73,12 @@ package struct Onboarding {
     }
 
     private var folder: String { Host.folder(ofPath: path) }
+
+    /// Who forgot `sudo` is told that, and not to change whose the directories are.
+    private func requireRights() throws(Failure) {
+        guard access(folder, W_OK) != 0, errno == EACCES else { return }
+        throw Failure("\(folder): this user may not write there; `sudo waypost enroll` may")
+    }
 
     private func currentText() throws -> [UInt8] {
         do throws(SystemError) {

@@ -1,0 +1,72 @@
+// What a person reads of a status: judged by what waits, with nothing cut off in silence.
+import Host
+import Testing
+
+@testable import Gateway
+
+@Suite struct StatusScreenTests {
+    private func report(_ change: (inout StatusReport) -> Void) -> StatusReport {
+        StatusTests().report(change)
+    }
+
+    /// A record was refused and dropped: nothing waits, and nobody can do more about it.
+    @Test func errorOfAStream_thatNothingWaitsIn_isNoFailure() {
+        let refused = StatusReport.ErrorAt(code: "E003", message: "refused", at: "x")
+        let waiting = report { $0.streams["beacons"]?.lastError = refused }
+        #expect(waiting.state == .degraded)
+        #expect(waiting.reasons == ["uploads failing: refused"])
+        let empty = report {
+            $0.streams["beacons"]?.lastError = refused
+            $0.streams["beacons"]?.pending = 0
+        }
+        #expect(empty.state == .healthy)
+        #expect(empty.reasons == [])
+    }
+
+    /// The uploader has not tried yet: the error is what is known of the token.
+    @Test func refusedToken_isCriticalAfterAStart_too() {
+        let refused = StatusReport.ErrorAt(code: "E002", message: "the token", at: "x")
+        let report = report { $0.streams["beacons"]?.lastError = refused }
+        #expect(report.state == .critical)
+        #expect(report.reasons == ["token refused", "uploads failing: the token"])
+    }
+
+    @Test func screenThatHasNoRoom_saysHowMuchIsMissing() {
+        var report = report { report in
+            for number in 0..<20 { report.streams["s\(number)"] = report.streams["beacons"] }
+        }
+        report.reasons = ["one", "two", "three", "four", "five"]
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count == 24)
+        #expect(lines.contains("  and 2 more: `waypost status --json`"))
+        // Nine of 21 streams, a blank line, storage, clock and upload are not shown.
+        #expect(lines.filter { $0.hasSuffix("  never     -") }.count == 12)
+        #expect(lines.last == "… 13 lines more: `waypost status --json` has all")
+    }
+
+    @Test(arguments: [(59, "59 s ago "), (1380, "23 min "), (7199, "119 min ")])
+    func age_isNeverCut(seconds: Int, age: String) {
+        let report = report {
+            $0.sources["beacons"]?.lastRecordAt = (StatusTests.now + .seconds(-seconds)).rfc3339
+            $0.streams["beacons"]?.lastSuccessAt = $0.sources["beacons"]?.lastRecordAt
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let lines = screen.split(separator: "\n").filter { $0.hasPrefix("beacons") }
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.contains(" \(age)") })
+    }
+
+    /// The clock is behind after a time without power: how long ago nobody knows.
+    @Test func dateAheadOfTheClock_isNoUploadOfThisMoment() {
+        let report = report {
+            $0.streams["beacons"]?.lastSuccessAt = (StatusTests.now + .seconds(8 * 3600)).rfc3339
+        }
+        let screen = StatusScreen(report, now: StatusTests.now, isColoured: false).text
+        let line = screen.split(separator: "\n").first {
+            $0.hasPrefix("beacons") && $0.contains("  6  ")
+        }
+        #expect(line?.contains("unknown") == true)
+        #expect(line?.contains("0 s ago") == false)
+    }
+}
