@@ -30,9 +30,8 @@ package struct StatusScreen {
     }
 
     private var lines: [String] {
-        var lines = [headline] + reasons
-        for block in [sources, streams, foot] { lines += [""] + block }
-        return lines + errors
+        let blocks = [sources, streams, foot].flatMap { [""] + $0 }
+        return [headline] + reasons(room: Self.height - 1 - blocks.count) + blocks + errors
     }
 
     private var headline: String {
@@ -46,8 +45,14 @@ package struct StatusScreen {
         return fit(line) == line ? coloured : fit(line)
     }
 
-    private var reasons: [String] {
+    /// Whole, for the remedy stands at the end of one; cut where that would push out what comes below.
+    private func reasons(room: Int) -> [String] {
+        let whole = report.reasons.flatMap { reason in
+            reason.wrapped(to: Self.width - 4, breakingWords: true).enumerated()
+                .map { ($0.offset == 0 ? "  " : "    ") + $0.element }
+        }
         let more = report.reasons.count - 3
+        guard whole.count > max(room, 0) else { return whole }
         return report.reasons.prefix(3).map { fit("  \($0)") }
             + (more > 0 ? ["  and \(more) more: `waypost status --json`"] : [])
     }

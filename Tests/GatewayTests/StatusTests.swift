@@ -363,6 +363,23 @@ import Testing
         #expect(!screen.contains("\u{1B}"))
     }
 
+    /// What to do stands behind what is wrong.
+    @Test func screen_hasAReasonWhole_whereThereIsRoom() {
+        let why = "database set aside as corrupt: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
+        let remedy = "120 records in it wait for their upload, leave it there until then"
+        func screen(_ reasons: [String]) -> String {
+            var report = report()
+            report.reasons = reasons
+            return StatusScreen(report, now: Self.now, isColoured: false).text
+        }
+        let text = screen(["\(why); \(remedy)"])
+        let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(words.contains("\(why); \(remedy)"))
+        let many = screen(Array(repeating: "\(why); \(remedy)", count: 6))
+        #expect(many.contains("  and 3 more: `waypost status --json`\n"))
+        #expect(many.contains("upload    idle"))
+    }
+
     @Test func screen_saysTheStateInColourOnlyWhenAsked() {
         #expect(
             StatusScreen(report(), now: Self.now, isColoured: true).text.contains(
