@@ -60,7 +60,9 @@ enum HealthRules {
         }
         if let why = notes.stale { degraded.append(why) }
         if let why = notes.upload { degraded.append("uploads failing: \(why)") }
-        let failing = report.streams.values.compactMap(\.lastError).max { $0.at < $1.at }
+        // Where nothing waits any more, nothing fails: what was refused is in quarantine, or somebody dropped it.
+        let waiting = report.streams.values.filter { $0.pending > 0 || $0.inFlight > 0 }
+        let failing = waiting.compactMap(\.lastError).max { $0.at < $1.at }
         if let failing { degraded.append("uploads failing: \(failing.message)") }
         if report.clock.state == "unsynced" {
             degraded.append("clock not synced since this boot")

@@ -107,13 +107,14 @@ package final class Sync {
         var isSalvaging = false
         do {
             left = try sendAll()
+            book.recovered()
             isSalvaging = left == nil
         } catch {
             side.failed(error)
             // The next sync begins with what takes the place of a damaged database; no upload failed.
             isSalvaging = QueueSide.isDamage(error)
             if !isSalvaging {
-                judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
+                judge.fail((error as? Failure) ?? Failure("\(error)"), all: side.streams)
             }
         }
         end(left)
