@@ -26,10 +26,12 @@ final class SyncReportBook {
     func enter(
         _ phase: UploadReport.Phase,
         notBefore: BootInstant? = nil,
+        atTheLatest: BootInstant? = nil,
         held: Set<Stream> = []
     ) {
         report.phase = phase
         report.notBefore = notBefore
+        report.atTheLatest = atTheLatest
         report.held = held
         publish()
     }
