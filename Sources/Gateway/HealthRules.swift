@@ -10,6 +10,8 @@ enum HealthRules {
         var storage = ""
         /// Why nothing can be uploaded at all.
         var upload: String?
+        /// Why nothing may be collected.
+        var notCollecting: String?
         /// Why figures of the queue are not of now.
         var stale: String?
         /// What is wrong with a card or a stick.
@@ -49,6 +51,7 @@ enum HealthRules {
         for database in notes.setAside {
             critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
+        if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }
         degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }

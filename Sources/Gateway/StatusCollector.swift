@@ -261,6 +261,7 @@ struct StatusCollector: Sendable {
     private func notes(_ stored: StoredFigures?, _ waiting: Duration?) -> HealthRules.Notes {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
+        notes.notCollecting = board.whyNotCollecting.value
         let accepted = board.upload.state.value?.lastSuccessAt?.boot
         notes.card = stored.map { $0.card.all(at: $0.at, accepted: accepted) } ?? []
         switch queue.storage.state {

@@ -85,6 +85,8 @@ import Testing
             return try run("enroll", "--endpoint", endpoint, "--token-file", file)
         }
 
+        func reasons() throws -> [String] { try status()["reasons"] as? [String] ?? [] }
+
         /// State and reason of the source, as the daemon says them.
         func sound() throws -> (state: String, reason: String)? {
             let report = try status()
@@ -152,10 +154,14 @@ import Testing
         let sound = try bench.sound()
         #expect(sound?.state == "disabled")
         #expect(sound?.reason == "waiting for the server to accept this device")
+        // A gateway that takes nothing is not healthy.
+        let why = "nothing is collected: waiting for the server to accept this device"
+        #expect(try bench.reasons().contains(why))
         // The gateway that runs is told by the command.
         let done = try bench.enroll("token")
         #expect(done.status == 0, "\(done.error)")
         try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        #expect(try !bench.reasons().contains(why))
     }
 
     @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {
