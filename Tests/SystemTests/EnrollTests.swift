@@ -130,6 +130,24 @@ import Testing
         #expect(plain.status == 78)
     }
 
+    /// Keys may stand in a file in many ways; an error would name a line that the file does not have.
+    @Test(arguments: [
+        ("upload.interval = \"1h\"", 0), ("upload = { interval = \"1h\" }", 2),
+        ("[\"upload\"]\ninterval = \"1h\"", 2),
+    ])
+    func fileInAnotherForm_isWritten_orLeftWithTheNextStep(text: String, status: Int) throws {
+        let bench = try Bench()
+        try bench.write("good-token", "given")
+        let places = "state_directory = \"\(bench.folder)/state\"\n"
+        try bench.write("\(places)\(text)\n", "waypost.toml")
+        let done = try bench.enroll("given")
+        #expect(Int(done.status) == status, "\(done.error)")
+        let step = "set upload.endpoint and upload.token_file there"
+        #expect(done.error.isEmpty || done.error.contains(step))
+        #expect(try bench.text("waypost.toml").contains(bench.endpoint) == (status == 0))
+        #expect(try bench.run("config", "check").status == 0)
+    }
+
     @Test func code_isGoodOnce() throws {
         let bench = try Bench()
         let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
