@@ -39,6 +39,31 @@ extension KeyTable {
         }
     }
 
+    package static func isTOML(_ bytes: [UInt8]) -> Bool { fault(of: bytes) == nil }
+
+    /// Where a file is no TOML.
+    private static func fault(of bytes: [UInt8]) -> TOMLError? {
+        do {
+            _ = try TOMLDocument(bytes).entries()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// What is right of a file that may be wrong, over the defaults: of one that is no TOML the lines before the fault.
+    package func rightParts(of bytes: [UInt8], environment: [String: String]) -> Settings {
+        var text = bytes[...]
+        if let fault = Self.fault(of: bytes) {
+            let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
+            text = bytes[..<lines[max(0, min(fault.line, lines.count) - 1)].startIndex]
+        }
+        var reader = Reader(table: self, file: "")
+        reader.read(Array(text))
+        reader.read(environment)
+        return reader.settings
+    }
+
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
     /// Throws all errors at once. `advice`: what is right but will not do what a person may expect.

@@ -223,7 +223,7 @@ where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == Stri
 }
 
 extension ValueFormat where Value == [String] {
-    /// Texts: an array in the file, split at commas in the environment.
+    /// Texts: an array in the file; in the environment the same, or without brackets and quotes, split at commas.
     package static func list(_ allowed: String, problem: @escaping @Sendable (String) -> String?)
         -> Self
     {
@@ -233,7 +233,11 @@ extension ValueFormat where Value == [String] {
                 let texts: [String]
                 switch literal {
                 case .strings(let strings): texts = strings
-                case .unquoted(let text): texts = splitAtCommas(text)
+                case .unquoted(let text):
+                    guard let list = arrayOfTexts(text) else {
+                        return .failure(Mismatch("\"\(printable(text))\" is no array of texts"))
+                    }
+                    texts = list
                 default: return .failure(Mismatch(found: literal))
                 }
                 if let message = texts.lazy.compactMap(problem).first {
@@ -243,6 +247,17 @@ extension ValueFormat where Value == [String] {
             },
             written: { "[" + $0.map(tomlString).joined(separator: ", ") + "]" }
         )
+    }
+}
+
+/// The texts of an array as TOML has it, nil where it is none; without brackets the parts between commas.
+private func arrayOfTexts(_ text: String) -> [String]? {
+    guard trimmed(text).hasPrefix("[") else { return splitAtCommas(text) }
+    let entries = try? TOMLDocument(Array("list = \(text)\n".utf8)).entries()
+    guard let entries, entries.count == 1 else { return nil }
+    switch entries[0].value {
+    case .strings(let texts): return texts
+    default: return nil
     }
 }
 

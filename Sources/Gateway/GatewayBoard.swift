@@ -9,6 +9,8 @@ final class GatewayBoard: Sendable {
     let upload = Publisher<UploadReport>()
     /// Why a source does not run: `disabled`, `waiting for enrolment`.
     let resting = StateBox([SourceName: String]())
+    /// Why nothing is collected at all: the device is not enrolled; nil where something may be.
+    let whyNotCollecting = StateBox<String?>(nil)
     /// Keys of the configuration that were changed and take effect with the next start.
     let needRestart = StateBox([String]())
     let errors = ErrorLog()

@@ -13,6 +13,8 @@ enum HealthRules {
         var memory: String?
         /// Why nothing can be uploaded at all.
         var upload: String?
+        /// Why nothing may be collected.
+        var notCollecting: String?
         /// Why figures of the queue are not of now.
         var stale: String?
         /// What is wrong with a card or a stick.
@@ -38,9 +40,9 @@ enum HealthRules {
         var critical: [String] = []
         var degraded: [String] = []
         if report.daemon.running == false { critical.append("daemon not running") }
-        // What was refused and then dropped fails no more, though no batch of its stream came after it.
-        let failing = report.streams.values.filter { $0.pending > 0 }.compactMap(\.lastError)
-            .max { $0.at < $1.at }
+        // Where nothing waits any more, nothing fails: what was refused is in quarantine, or somebody dropped it.
+        let waiting = report.streams.values.filter { $0.pending > 0 || $0.inFlight > 0 }
+        let failing = waiting.compactMap(\.lastError).max { $0.at < $1.at }
         // After a reload or a restart the token is the same until another one is tried.
         if report.upload.state == UploadReport.Phase.tokenRefused.rawValue
             || failing?.code == ErrorCode.tokenRefused.rawValue
@@ -59,6 +61,7 @@ enum HealthRules {
             critical.append("database set aside as corrupt: \(database.path); \(advice(database))")
         }
         if let why = notes.memory { degraded.append("\(why); `waypost doctor`") }
+        if let why = notes.notCollecting { degraded.append("nothing is collected: \(why)") }
         degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }

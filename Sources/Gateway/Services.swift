@@ -127,6 +127,7 @@ final class Services: Sendable {
         let now = state.value
         let why = Self.readWhyNotCollecting(now)
         state.update { $0.whyNot = why }
+        context.board.whyNotCollecting.update { $0 = why }
         var wanted: [SourceName: SourceSlice] = [:]
         var resting: [SourceName: String] = [:]
         for name in SourceName.allCases {

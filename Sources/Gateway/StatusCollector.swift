@@ -17,6 +17,7 @@ struct StatusCollector: Sendable {
     let version: String
     let bootID: String
     let started: BootInstant
+    /// The grid's next tick.
     let nextSync: @Sendable () -> BootInstant?
     /// nil where nothing is uploaded.
     var budget: DayBudget?
@@ -146,7 +147,7 @@ struct StatusCollector: Sendable {
         _ statistics: [StreamStatistics]
     ) -> [String: StatusReport.StreamFigures] {
         let upload = upload
-        let next = (upload.notBefore ?? nextOfGrid).map(wall)
+        let next = nextAttempt(upload).map(wall)
         var streams: [String: StatusReport.StreamFigures] = [:]
         for figures in statistics {
             let state = upload.streams[figures.stream] ?? StreamUpload()
@@ -180,7 +181,7 @@ struct StatusCollector: Sendable {
         var upload = board.upload.state.value ?? UploadReport()
         let rests: [UploadReport.Phase] = [.idle, .waiting, .waitingForBudget]
         if rests.contains(upload.phase), quietLeft(at: clock.now()) != nil {
-            (upload.phase, upload.notBefore) = (.quietHours, nil)
+            (upload.phase, upload.notBefore, upload.atTheLatest) = (.quietHours, nil, nil)
         }
         return upload
     }
@@ -197,7 +198,7 @@ struct StatusCollector: Sendable {
             lastAttemptAt: upload.lastAttemptAt.map(date),
             lastSuccessAt: upload.lastSuccessAt.map(date),
             state: phase,
-            nextSyncAt: ((upload.isHeld ? upload.notBefore : nil) ?? nextOfGrid).map(wall),
+            nextSyncAt: nextAttempt(upload).map(wall),
             bytesToday: bytesToday(stored),
             budget: budgetFigures,
             quietUntil: quietLeft(at: clock.now()).map { (clock.wall() + $0).rfc3339 }
@@ -224,11 +225,10 @@ struct StatusCollector: Sendable {
         return quiet.left(at: right + (moment - now.boot))
     }
 
-    /// The next tick that leads to a sync; those in quiet hours wait for their end.
-    private var nextOfGrid: BootInstant? {
-        nextSync().map { next in
-            next + (quietLeft(at: next) ?? .zero)
-        }
+    /// When something goes by itself next; in quiet hours nothing does before their end.
+    private func nextAttempt(_ upload: UploadReport) -> BootInstant? {
+        let next = upload.notBefore ?? [upload.atTheLatest, nextSync()].compactMap { $0 }.min()
+        return next.map { $0 + (quietLeft(at: $0) ?? .zero) }
     }
 
     private func bytesToday(_ stored: StoredFigures?) -> Int64 {
@@ -274,6 +274,7 @@ struct StatusCollector: Sendable {
         var notes = HealthRules.Notes()
         notes.setAside = stored?.setAside ?? []
         notes.memory = memoryTrouble
+        notes.notCollecting = board.whyNotCollecting.value
         let accepted = board.upload.state.value?.lastSuccessAt?.boot
         notes.card = stored.map { $0.card.all(at: $0.at, accepted: accepted) } ?? []
         switch queue.storage.state {

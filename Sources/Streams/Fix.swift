@@ -61,11 +61,16 @@ extension Fix: PlainRecord {
         ]
     )
 
+    /// From 0 on and below 360: what is rounded to 360 is north, and that is 0.
+    private var courseKept: Double? {
+        course.map { ($0 * 10).rounded() < 3600 ? $0 : 0 }
+    }
+
     package var values: [ColumnValue] {
         [
             .number(latitude), .number(longitude), ColumnValue(altitude), ColumnValue(speed),
-            ColumnValue(course), ColumnValue(horizontalAccuracy), ColumnValue(verticalAccuracy),
-            .integer(Int64(mode.rawValue)), ColumnValue(satellites),
+            ColumnValue(courseKept), ColumnValue(horizontalAccuracy),
+            ColumnValue(verticalAccuracy), .integer(Int64(mode.rawValue)), ColumnValue(satellites),
             ColumnValue(receiverTime.map { Int($0.milliseconds) }),
         ]
     }

@@ -39,7 +39,7 @@ package struct Pacing: Sendable {
     private let pause: Duration
     private var backoff = Backoff()
     /// When the rest of the backlog is to be sent; nil when nothing is left.
-    private var restAt: BootInstant?
+    private(set) var restAt: BootInstant?
     private var isRecovering = false
 
     /// `interval`: of the grid that ticks.
@@ -48,8 +48,11 @@ package struct Pacing: Sendable {
         pause = min(interval, .seconds(3600))
     }
 
-    /// No sync comes by itself before this; nil when only the grid is waited for.
-    package var until: BootInstant? { backoff.until ?? restAt }
+    /// A sync comes by itself then; nil when only the grid is waited for.
+    package var until: BootInstant? { notBefore ?? restAt }
+
+    /// No tick of the grid leads to a sync before this; nil when each does.
+    package var notBefore: BootInstant? { backoff.until }
 
     /// The last sync failed: another failure ends the next one, whatever stream it is of.
     package var isFailing: Bool { backoff.failures > 0 }

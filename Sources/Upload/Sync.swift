@@ -91,7 +91,11 @@ package final class Sync {
         guard reason.isAsked || clockIsGood() else {
             // With a deadline of its own: the next tick of the grid could be much later.
             clockDeadline = BootInstant(nanoseconds: settings.clockPatience.nanoseconds)
-            book.enter(.waitingForClock, notBefore: pacing.until)
+            book.enter(
+                .waitingForClock,
+                notBefore: pacing.notBefore,
+                atTheLatest: clockDeadline
+            )
             return SyncResult()
         }
         if !reason.isAsked, let hold = allowance.hold() {
@@ -107,13 +111,14 @@ package final class Sync {
         var isSalvaging = false
         do {
             left = try sendAll()
+            book.recovered()
             isSalvaging = left == nil
         } catch {
             side.failed(error)
             // The next sync begins with what takes the place of a damaged database; no upload failed.
             isSalvaging = QueueSide.isDamage(error)
             if !isSalvaging {
-                judge.fail((error as? Failure) ?? Failure("\(error)"), side.streams)
+                judge.fail((error as? Failure) ?? Failure("\(error)"), all: side.streams)
             }
         }
         end(left)
@@ -259,13 +264,18 @@ package final class Sync {
         if book.phase == .tokenRefused || book.phase == .endpointWrong {
             // Probed once an interval, by the grid alone.
             pacing.succeeded()
-            book.enter(book.phase, notBefore: pacing.until)
+            book.enter(book.phase)
         } else if let hold = allowance.hold() {
             tell(hold)
         } else {
             let held = allowance.held.filter { side.waits($0) }
             let waiting: UploadReport.Phase = held.isEmpty ? .waiting : .waitingForBudget
-            book.enter(left == 0 ? .idle : waiting, notBefore: pacing.until, held: held)
+            book.enter(
+                left == 0 ? .idle : waiting,
+                notBefore: pacing.notBefore,
+                atTheLatest: pacing.restAt,
+                held: held
+            )
         }
         note(atOnce: true)
     }

@@ -72,6 +72,12 @@ final class SyncJudge {
         }
     }
 
+    /// Nothing of any stream could be sent.
+    func fail(_ failure: Failure, all streams: [Stream]) {
+        self.failure.isThere = true
+        book.failed(failure, all: streams)
+    }
+
     func fail(_ failure: Failure, _ streams: [Stream], after: Duration? = nil) {
         self.failure = (true, [self.failure.after, after].compactMap { $0 }.max())
         book.failed(failure, streams)

@@ -9,6 +9,8 @@ final class SyncReportBook {
     private let board: Publisher<UploadReport>
     private let clock: any HostClock
     private var report: UploadReport
+    /// What kept every stream from being sent; nil once that is over.
+    private var common: TimedFailure?
 
     init(_ board: Publisher<UploadReport>, _ clock: any HostClock, streams: [Stream]) {
         self.board = board
@@ -24,10 +26,12 @@ final class SyncReportBook {
     func enter(
         _ phase: UploadReport.Phase,
         notBefore: BootInstant? = nil,
+        atTheLatest: BootInstant? = nil,
         held: Set<Stream> = []
     ) {
         report.phase = phase
         report.notBefore = notBefore
+        report.atTheLatest = atTheLatest
         report.held = held
         publish()
     }
@@ -58,6 +62,22 @@ final class SyncReportBook {
     func failed(_ failure: Failure, _ streams: [Stream]) {
         let error = TimedFailure(failure: failure, at: clock.stamp())
         for stream in streams { report.streams[stream, default: StreamUpload()].lastError = error }
+        publish()
+    }
+
+    /// Nothing of any stream could be sent.
+    func failed(_ failure: Failure, all streams: [Stream]) {
+        failed(failure, streams)
+        common = streams.first.flatMap { report.streams[$0]?.lastError }
+    }
+
+    /// What kept all streams from being sent is over, of those too that have nothing to send.
+    func recovered() {
+        guard let common else { return }
+        self.common = nil
+        for stream in report.streams.keys where report.streams[stream]?.lastError == common {
+            report.streams[stream]?.lastError = nil
+        }
         publish()
     }
 

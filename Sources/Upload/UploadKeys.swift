@@ -46,7 +46,7 @@ extension UploadSettings: Configurable {
             .says("Hours of each day without uploads; `waypost sync` does not wait for their end.")
         Key("max_attempts", \.maxAttempts, .integer(1...100))
             .says(
-                "Refusals before quarantine; a record refused alone goes there at once, an outage does not count."
+                "Refusals of a record that stands alone, one a sync, before quarantine; an outage does not count."
             )
         Key(
             "heartbeat_url",

@@ -47,17 +47,14 @@ package struct UploadReport: Sendable, Equatable {
     package var held: Set<Stream> = []
     package var lastAttemptAt: Stamp?
     package var lastSuccessAt: Stamp?
-    /// No automatic attempt before this.
+    /// No automatic attempt before this, but one then.
     package var notBefore: BootInstant?
+    /// An attempt comes by itself then, where no tick of the grid comes before.
+    package var atTheLatest: BootInstant?
     /// Bytes of bodies handed to the network since the start, retries included.
     package var bytesSent: Int64 = 0
 
     package init() {}
-
-    /// Nothing goes by itself before `notBefore`, though nothing failed.
-    package var isHeld: Bool {
-        phase == .quietHours || phase == .waitingForBudget && notBefore != nil
-    }
 
     /// Why a stream's records are not sent now, as a person reads it; nil where nothing is in the way.
     package func obstacle(of stream: Stream) -> String? {
@@ -73,7 +70,7 @@ package struct UploadReport: Sendable, Equatable {
     /// What the next uploader goes on from: dates, counts and errors, without the state of the one before.
     func resumed() -> Self {
         var next = self
-        (next.phase, next.notBefore, next.held) = (.idle, nil, [])
+        (next.phase, next.notBefore, next.atTheLatest, next.held) = (.idle, nil, nil, [])
         for stream in streams.keys { next.streams[stream]?.inFlight = 0 }
         return next
     }

@@ -30,11 +30,31 @@ struct ConfigurationOptions: ParsableArguments {
     func loadToAsk() throws -> Configuration {
         guard access(config, R_OK) != 0, errno == EACCES,
             let defaults = try? Configuration.check([], file: config, environment: Environment.all)
-        else { return try load().values }
+        else { return try loadOrAsk().values }
         Output.error(
             "warning: \(config): this user may not read it; asks the daemon at \(defaults.values.socketPath)"
         )
         return defaults.values
+    }
+
+    /// As `load`; of a file that is wrong the right parts are taken where a gateway runs, with the one before it: what
+    /// asks that gateway needs nothing else.
+    func loadOrAsk(warns: Bool = true) throws -> (values: Configuration, isRight: Bool) {
+        do {
+            let loaded = try Configuration.load(path: config, environment: Environment.all)
+            for warning in warns ? loaded.warnings : [] { Output.error("warning: \(warning)") }
+            return (loaded.values, true)
+        } catch {
+            let found = Configuration.ofRunningGateway(path: config, environment: Environment.all)
+            guard let found else {
+                Output.error("\(error)")
+                throw ExitCode(error.isUnread ? 2 : 78)
+            }
+            let problems = "\(error)".replacing(text: "\n", with: "\nwarning: ")
+            Output.error("warning: \(problems)")
+            Output.error("warning: asks the gateway, which runs with an earlier configuration")
+            return (found, false)
+        }
     }
 }
 

@@ -42,7 +42,7 @@ struct ExportCommand: ParsableCommand {
     }
 
     mutating func run() throws {
-        let configuration = try options.values(warns: false)
+        let configuration = try options.loadOrAsk(warns: false).values
         var request = ExportRequest(stream: stream, format: format)
         request.since = since.flatMap { Self.time($0) }
         request.until = until.flatMap { Self.time($0) }

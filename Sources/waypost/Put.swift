@@ -20,8 +20,8 @@ struct Put: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     mutating func run() throws {
-        let configuration = try options.values(warns: false)
-        let declared = try declaredStream(configuration)
+        let (configuration, isRight) = try options.loadOrAsk(warns: false)
+        let declared = try declaredStream(configuration, isRight: isRight)
         let input = try openInput()
         let progress = ProgressLine()
         let client = IntakeClient(
@@ -42,9 +42,14 @@ struct Put: ParsableCommand {
         }
     }
 
-    private func declaredStream(_ configuration: Configuration) throws -> UserStream {
+    private func declaredStream(
+        _ configuration: Configuration,
+        isRight: Bool
+    ) throws -> UserStream {
         let streams = configuration.userStreams
         if let declared = streams.first(where: { $0.name == stream }) { return declared }
+        // Which streams an earlier configuration declares the gateway knows.
+        if !isRight, UserStream.problem(withName: stream) == nil { return UserStream(name: stream) }
         let known =
             streams.isEmpty
             ? "no stream is" : "declared: \(streams.map(\.name).joined(separator: ", "))"

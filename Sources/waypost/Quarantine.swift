@@ -18,7 +18,7 @@ struct Quarantine: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let batches = try reporting("quarantine") { try queue.quarantine() }
             if json { return Output.write(QuarantineList(batches).json + [10]) }
             Output.write(QuarantineList(batches).text)
@@ -34,7 +34,7 @@ struct Quarantine: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let request = ControlRequest(.requeue, id)
             let changed = try reporting("quarantine") { try queue.change(request).changed }
             Output.write(
@@ -57,7 +57,7 @@ struct Quarantine: ParsableCommand {
         }
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let request = ControlRequest(.drop, id)
             let changed = try reporting("quarantine") { try queue.change(request).changed }
             Output.write("dropped: \(changed?.records ?? 0) records\n")

@@ -24,7 +24,7 @@ struct Survey: ParsableCommand {
         }
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let request = ControlRequest(.surveyStart, name)
             _ = try reporting("survey") { try queue.change(request) }
             Output.write("survey \"\(name)\" goes on until `waypost survey stop`\n")
@@ -39,7 +39,7 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let reply = try reporting("survey") { try queue.change(.init(.surveyStop)).survey }
             let name = reply?.open ?? ""
             Output.write(
@@ -57,7 +57,7 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let open = try reporting("survey") { try queue.survey() }
             let records = try reporting("survey") { try queue.finishedSurveys() }
             guard json else { return Output.write(SurveyScreen.list(open, records)) }
@@ -75,7 +75,7 @@ struct Survey: ParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         mutating func run() throws {
-            let queue = QueueQuestions(try options.values())
+            let queue = QueueQuestions(try options.loadOrAsk().values)
             let records = try reporting("survey") { try queue.finishedSurveys() }
             guard let record = records.last(where: { $0.name == name }) else {
                 Output.error(

@@ -150,6 +150,32 @@ import Testing
         #expect(bench.report.upload.nextSyncAt == "2026-11-22T06:01:40.000Z")
     }
 
+    /// After a failure no tick leads to a sync before the wait is over, and one comes at its end.
+    @Test(arguments: [60, 3600])
+    func nextSync_isAtTheEndOfTheWaitAfterAFailure(seconds: Int64) throws {
+        let bench = try Bench(hour: 12)
+        defer { bench.queue.close() }
+        var upload = UploadReport()
+        (upload.phase, upload.notBefore) = (.waiting, bench.clock.now() + .seconds(seconds))
+        bench.board.upload.loaded(upload)
+        let end = (bench.clock.wall() + .seconds(seconds)).rfc3339
+        #expect(bench.report.upload.nextSyncAt == end)
+        #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == end)
+    }
+
+    /// The rest of a backlog goes at the next tick, and without one all the same.
+    @Test(arguments: [(60, 60), (3600, 360)])
+    func restOfABacklog_goesAtTheNextTickAtTheLatest(rest: Int64, next: Int64) throws {
+        let bench = try Bench(hour: 12)
+        defer { bench.queue.close() }
+        var upload = UploadReport()
+        (upload.phase, upload.atTheLatest) = (.waiting, bench.clock.now() + .seconds(rest))
+        bench.board.upload.loaded(upload)
+        let time = (bench.clock.wall() + .seconds(next)).rfc3339
+        #expect(bench.report.upload.nextSyncAt == time)
+        #expect(bench.report.streams["waypost_events"]?.nextAttemptAt == time)
+    }
+
     /// A tick in them will lead to no sync.
     @Test func nextSync_isNotInQuietHours() throws {
         let bench = try Bench(hour: 21)

@@ -81,6 +81,19 @@ import Testing
         }
     }
 
+    /// Readers take what is 360 and more for an error.
+    @Test(arguments: [(0.04, 0.0), (359.94, 359.9), (359.96, 0), (360, 0)])
+    func course_isBelow360_roundedToo(course: Double, shown: Double) throws {
+        let bench = try Bench()
+        let stamp = bench.clock.stamp()
+        var fix = Fix(stamp: stamp, mode: .twoDimensional, latitude: 48, longitude: 11)
+        fix.course = course
+        bench.queue.accept(fix)
+        try bench.queue.flushed()
+        let records = try objects(bench.export("location", .ndjson).text)
+        #expect(records.map { $0["course"] as? Double } == [shown])
+    }
+
     /// A pager that somebody left open: the export waits for it, and the gateway goes on emptying its journal.
     @Test func outputThatNobodyReads_doesNotKeepTheJournal() throws {
         let bench = try Bench()
@@ -294,7 +307,7 @@ import Testing
         let bench = try Bench()
         for (stream, format, words) in [
             ("sea", ExportFormat.ndjson, "no stream"), ("beacons", .gpx, "is for location"),
-            ("location", .ogg, "is for audio"),
+            ("location", .ogg, "is for audio; location goes as ndjson, csv, gpx, geojson"),
         ] {
             #expect {
                 try bench.export(stream, format)

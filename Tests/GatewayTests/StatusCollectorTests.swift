@@ -59,6 +59,23 @@ import Upload
         #expect(report.streams["linux_gpsd_location"]?.pending == 5)
     }
 
+    /// The last record of a stream that was refused, and that somebody dropped: it would be degraded for ever.
+    @Test func streamOfWhichNothingWaits_failsNoMore() throws {
+        let queue = try queue()
+        defer { queue.close() }
+        var upload = UploadReport()
+        upload.streams[.events] = StreamUpload()
+        let failure = TimedFailure(failure: Failure("refused"), at: SystemClock().stamp())
+        upload.streams[.events]?.lastError = failure
+        board.upload.loaded(upload)
+        let settled = collector(queue).report()
+        #expect(settled.streams["waypost_events"]?.lastError?.message == "refused")
+        #expect(settled.state == .healthy)
+        queue.accept(Event(.started, source: "test", stamp: SystemClock().stamp()))
+        try queue.flushed()
+        #expect(collector(queue).report().reasons == ["uploads failing: refused"])
+    }
+
     /// Prometheus takes no figure twice, and with it none of the file.
     @Test func lossThatIsNotEnteredYet_isAddedToThoseThatAre() throws {
         let queue = try queue()

@@ -85,6 +85,8 @@ import Testing
             return try run("enroll", "--endpoint", endpoint, "--token-file", file)
         }
 
+        func reasons() throws -> [String] { try status()["reasons"] as? [String] ?? [] }
+
         /// State and reason of the source, as the daemon says them.
         func sound() throws -> (state: String, reason: String)? {
             let report = try status()
@@ -158,6 +160,24 @@ import Testing
         #expect(!refused.error.contains("chown"))
     }
 
+    /// Keys may stand in a file in many ways; an error would name a line that the file does not have.
+    @Test(arguments: [
+        ("upload.interval = \"1h\"", 0), ("upload = { interval = \"1h\" }", 2),
+        ("[\"upload\"]\ninterval = \"1h\"", 2),
+    ])
+    func fileInAnotherForm_isWritten_orLeftWithTheNextStep(text: String, status: Int) throws {
+        let bench = try Bench()
+        try bench.write("good-token", "given")
+        let places = "state_directory = \"\(bench.folder)/state\"\n"
+        try bench.write("\(places)\(text)\n", "waypost.toml")
+        let done = try bench.enroll("given")
+        #expect(Int(done.status) == status, "\(done.error)")
+        let step = "set upload.endpoint and upload.token_file there"
+        #expect(done.error.isEmpty || done.error.contains(step))
+        #expect(try bench.text("waypost.toml").contains(bench.endpoint) == (status == 0))
+        #expect(try bench.run("config", "check").status == 0)
+    }
+
     @Test func code_isGoodOnce() throws {
         let bench = try Bench()
         let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
@@ -182,10 +202,14 @@ import Testing
         let sound = try bench.sound()
         #expect(sound?.state == "disabled")
         #expect(sound?.reason == "waiting for the server to accept this device")
+        // A gateway that takes nothing is not healthy.
+        let why = "nothing is collected: waiting for the server to accept this device"
+        #expect(try bench.reasons().contains(why))
         // The gateway that runs is told by the command.
         let done = try bench.enroll("token")
         #expect(done.status == 0, "\(done.error)")
         try waitUntil("collecting") { try bench.sound()?.state == "error" }
+        #expect(try !bench.reasons().contains(why))
     }
 
     @Test func serverThatCannotBeAsked_enrolsByTheFirstEventsItAccepts() throws {

@@ -93,6 +93,29 @@ import Testing
         )
     }
 
+    /// Somebody saved a file with a fault: the gateway goes on with the one before, and so does whoever asks it.
+    @Test(arguments: ["bogus = 1", "[[["])
+    func faultInTheFile_keepsNoRecordOut_andNobodyFromAsking(fault: String) throws {
+        let bench = try Bench()
+        try bench.start()
+        let right = try String(contentsOfFile: bench.config, encoding: .utf8)
+        try bench.write(right + fault + "\n", "waypost.toml")
+        let put = try bench.run("put", "weather", input: "{\"n\": 1}\n")
+        #expect(put.status == 0, "\(put.error)")
+        #expect(put.error.hasPrefix("warning: \(bench.config):"))
+        #expect(put.error.contains("runs with an earlier configuration"))
+        let other = try bench.run("put", "sea", input: "{\"n\": 1}\n")
+        #expect(other.status == 1)
+        #expect(other.error.contains("is not declared"))
+        #expect(try bench.figures().stream["pending"] as? Int == 1)
+        #expect(try bench.run("quarantine", "list").status == 0)
+        #expect(try bench.run("export", "door").status == 0)
+        #expect(try bench.run("config", "check").status == 78)
+        bench.killDaemon()
+        #expect(try bench.run("status").status == 78)
+        #expect(try bench.run("put", "weather", input: "{\"n\": 1}\n").status == 78)
+    }
+
     @Test func syncThatMayWaitForEver_isNoOverflow() throws {
         let bench = try Bench()
         try bench.useReceiver()

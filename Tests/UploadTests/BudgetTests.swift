@@ -340,3 +340,10 @@ import Testing
         #expect(DayBudget(bench.queue, clock: bench.clock).figures?.spent == 99_500)
     }
 }
+
+extension UploadReport {
+    /// Nothing goes by itself before `notBefore`, though nothing failed.
+    fileprivate var isHeld: Bool {
+        phase == .quietHours || phase == .waitingForBudget && notBefore != nil
+    }
+}

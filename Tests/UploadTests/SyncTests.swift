@@ -145,6 +145,21 @@ import Upload
         #expect(bench.sync.perform(.asked).isDone)
     }
 
+    /// Streams that have nothing to send never have a success that would end the error.
+    @Test func errorOfTheDestination_isOver_ofEveryStream_onceASyncComesToItsEnd() throws {
+        let bench = try Bench()
+        defer { bench.finish() }
+        addFixes(50, to: bench.queue)
+        bench.destination.token = { throw Failure("no token file", code: .tokenRefused) }
+        _ = bench.sync.perform(.asked)
+        let failed = try #require(bench.board.state.value)
+        #expect(failed.streams.count > 1)
+        #expect(failed.streams.values.allSatisfy { $0.lastError != nil })
+        bench.destination.token = {}
+        #expect(bench.sync.perform(.asked).isDone)
+        #expect(bench.board.state.value?.streams.values.allSatisfy { $0.lastError == nil } == true)
+    }
+
     /// Batches that fail in one stream: the next sync begins with the one behind it.
     @Test func streamThatFails_doesNotBeginTheNextSync() throws {
         let bench = try Bench()

@@ -128,6 +128,21 @@ package struct Configuration: Configurable {
         }
     }
 
+    /// What is right of a file that is wrong or cannot be read: enough to find the gateway that runs with an earlier one.
+    ///
+    /// nil where none runs.
+    package static func ofRunningGateway(
+        path: String,
+        environment: [String: String]
+    ) -> Self? {
+        let file = try? SmallFile.read(inForce(path), limit: KeyTable<Self>.largestFile, wait: true)
+        let parts = table.rightParts(of: file?.bytes ?? [], environment: environment)
+        guard case .running = DaemonPresence(stateDirectory: parts.stateDirectory) else {
+            return nil
+        }
+        return parts
+    }
+
     private static func setsKeys(_ path: String) -> Bool {
         let file = try? SmallFile.read(path, limit: KeyTable<Self>.largestFile)
         return file.map { KeyTable<Self>.setsKeys($0.bytes) } ?? false

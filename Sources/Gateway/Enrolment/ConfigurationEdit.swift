@@ -23,6 +23,10 @@ struct ConfigurationEdit {
         if let place = root.firstIndex(where: { Self.isKey("\(section).\(key)", $0[...]) }) {
             return replace(place, "\(section).\(line)")
         }
+        // A section that has keys here cannot have a header, too.
+        if let place = root.lastIndex(where: { Self.isKey(of: section, $0) }) {
+            return lines.insert("\(section).\(line)" + Self.end(of: lines[place]), at: place + 1)
+        }
         guard let header = lines.firstIndex(where: { Self.isHeader($0, of: section) }) else {
             return append("[\(section)]", line)
         }
@@ -53,6 +57,11 @@ struct ConfigurationEdit {
         let line = line.drop { $0 == " " || $0 == "\t" }
         return line.hasPrefix(key)
             && line.dropFirst(key.count).first { $0 != " " && $0 != "\t" } == "="
+    }
+
+    /// `section.key = …`, whatever the key.
+    private static func isKey(of section: String, _ line: String) -> Bool {
+        trimmed(line).prefix { $0 != "=" && $0 != "#" }.hasPrefix("\(section).")
     }
 
     private static func trimmed(_ line: String) -> Substring {

@@ -100,17 +100,25 @@ package struct Onboarding {
         text.set("endpoint", to: endpoint, in: "upload")
         text.set("token_file", to: tokenFile, in: "upload")
         let bytes = Array(text.text.utf8)
-        let after = try Configuration.check(bytes, file: path, environment: environment).values
         var wanted = before
         wanted.upload.endpoint = endpoint
         wanted.upload.tokenFile = tokenFile
-        guard after == wanted else {
+        let after = try reread(bytes)
+        guard let after, after == wanted else {
             throw Failure(
                 "\(path): cannot be changed by itself (the environment overrides a key, or [upload] stands in an "
                     + "unusual place); set upload.endpoint and upload.token_file there, then try again"
             )
         }
         return (bytes, after)
+    }
+
+    /// What the changed file says; nil where the change made it no TOML.
+    ///
+    /// Throws what is wrong with the new values.
+    private func reread(_ bytes: [UInt8]) throws -> Configuration? {
+        guard KeyTable<Configuration>.isTOML(bytes) else { return nil }
+        return try Configuration.check(bytes, file: path, environment: environment).values
     }
 
     private func transport(_ configuration: Configuration) -> TransportSettings {

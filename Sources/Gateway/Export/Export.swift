@@ -89,15 +89,17 @@ package final class Export {
     }
 
     private static func check(_ format: ExportFormat, _ stream: Stream) throws {
+        let special: Stream
         switch format {
         case .ndjson, .csv: return
-        case .gpx, .geojson:
-            guard stream != .location else { return }
-            throw Failure("\(format.rawValue) is for location; \(stream) goes as ndjson or csv")
-        case .wav, .ogg:
-            guard stream != .audio else { return }
-            throw Failure("\(format.rawValue) is for audio; \(stream) goes as ndjson or csv")
+        case .gpx, .geojson: special = .location
+        case .wav, .ogg: special = .audio
         }
+        guard stream != special else { return }
+        let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg"][stream] ?? ""
+        throw Failure(
+            "\(format.rawValue) is for \(special); \(stream) goes as ndjson, csv\(others)"
+        )
     }
 
     /// Writes all of it, to the end that there was at the start.

@@ -22,6 +22,10 @@ import Upload
         ("[upload]\r\nendpoint = 1\r\n", "[upload]\r\nendpoint = \"X\"\r\n"),
         ("upload.endpoint = \"old\"\n[audio]\n", "upload.endpoint = \"X\"\n[audio]\n"),
         (
+            "upload.interval = \"1m\"\n upload.required=true\r\n[audio]\n",
+            "upload.interval = \"1m\"\n upload.required=true\r\nupload.endpoint = \"X\"\r\n[audio]\n"
+        ),
+        (
             "[upload]\nendpoints = 1\n[audio]\nendpoint = 1\n",
             "[upload]\nendpoint = \"X\"\nendpoints = 1\n[audio]\nendpoint = 1\n"
         ),

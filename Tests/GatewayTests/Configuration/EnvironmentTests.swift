@@ -44,6 +44,16 @@ import Upload
         #expect(loaded.warnings == [])
     }
 
+    @Test func arrayOfTheEnvironment_mayStandThereAsInTheFile() throws {
+        let loaded = try load("", ["WAYPOST_BEACONS_ALLOW": #" ["kind:ruuvi", "aa/*"] "#])
+        #expect(loaded.values.beacons.allow == ["kind:ruuvi", "aa/*"])
+        for wrong in ["[kind:ruuvi", "[1]", "[\"aa\"]\nlog.level = \"info\""] {
+            #expect(throws: ConfigurationErrors.self) {
+                try load("", ["WAYPOST_BEACONS_ALLOW": wrong])
+            }
+        }
+    }
+
     @Test func bindkeys_ofTheEnvironmentReplaceThoseOfTheFile() throws {
         let key = "000102030405060708090a0b0c0d0e0f"
         let loaded = try load(
