@@ -200,6 +200,22 @@ import Testing
         #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
     }
 
+    /// Nothing is collected before the server has been asked.
+    @Test func serverThatFailsOnce_isAskedAgainLongBeforeTheInterval() throws {
+        let bench = try Bench("portal")
+        try bench.write("good-token", "token", mode: 0o600)
+        try bench.collect(
+            """
+            [upload]
+            endpoint = "\(bench.endpoint)"
+            token_file = "\(bench.folder)/token"
+            interval = "1d"
+            """
+        )
+        try bench.startDaemon()
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
+    }
+
     @Test func whileTheServerIsAsked_aReloadMakesOneSetOfSources_andAStopIsObeyed() throws {
         let bench = try Bench("silent")
         try bench.write("good-token", "token", mode: 0o600)
