@@ -37,6 +37,7 @@ package enum Enrolment {
             MemoryBody([]),
             headers: headers(token: token),
             to: url(ingest: settings.endpoint),
+            isOnlyTry: true,
             until: stop
         )
         onTraffic(transport.meter.traffic)
@@ -76,6 +77,7 @@ package enum Enrolment {
             MemoryBody(json.bytes),
             headers: ["Content-Type: application/json", "Accept: application/json"],
             to: url(ingest: settings.endpoint, "enroll"),
+            isOnlyTry: true,
             until: stop
         )
         let answer = try answer(exchange)
