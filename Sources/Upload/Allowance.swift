@@ -104,6 +104,8 @@ final class Allowance {
 
     /// A request of a batch begins, if it may cost so much.
     func mayBegin(_ batch: Batch, _ cost: Int64) -> Bool {
+        // A batch to a bucket has a request for each chunk of sound, and may go on for hours.
+        guard !endsNow else { return false }
         guard let limit else { return true }
         guard fits(batch, cost) else {
             dear[batch.stream] = (batch.id, cost)
@@ -130,7 +132,9 @@ final class Allowance {
 
     /// A held batch that no day has room for, and whose halves may find some.
     func neverFits(_ batch: Batch) -> Bool {
-        guard let limit, let known = dear[batch.stream], !isOnePiece(batch) else { return false }
+        guard let limit, let known = dear[batch.stream], known.batch == batch.id,
+            !isOnePiece(batch)
+        else { return false }
         let isSound = share(batch.stream) == .sound
         return known.cost > (isSound ? budget.soundOfDay(of: limit) : limit)
     }

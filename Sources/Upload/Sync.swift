@@ -81,6 +81,9 @@ package final class Sync {
         (clockDeadline ?? allowance.heldUntil ?? pacing.until).map { max(.zero, $0 - clock.now()) }
     }
 
+    /// Whatever the next sync is for, and whenever it comes: its first request makes a new connection.
+    func networkChanged() { destination.networkChanged() }
+
     /// Says whether something is held, before the first sync.
     func start() { allowance.hold().map(tell) }
 

@@ -90,6 +90,7 @@ package final class Uploader: Sendable {
         while let reasons = next(sync.retryDelay, stop) {
             // From here on it waits for the writer's thread (which is watched itself), not for a disk.
             stop.life.rests()
+            if reasons.contains(.network) { sync.networkChanged() }
             let result = sync.perform(Self.strongest(reasons))
             answer(result)
             guard result.left == 0, let heartbeat, sync.hasRoom else { continue }

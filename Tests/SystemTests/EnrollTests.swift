@@ -9,9 +9,11 @@ import Testing
         import http.server, json, sys, time
         codes = {"once"}
         mode, _, asked = sys.argv[1].partition(":")
+        portal = mode == "portal"
         class Handler(http.server.BaseHTTPRequestHandler):
             def log_message(self, *_): pass
             def do_POST(self):
+                global portal
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 status, answer = 200, {"ok": True}
                 if self.path.endswith("/enroll"):
@@ -20,6 +22,8 @@ import Testing
                     else: status = 403
                     codes.discard(code)
                 elif self.path.endswith("/verify") and mode == "mute": status = 404
+                elif self.path.endswith("/verify") and portal:
+                    status, portal = 503, False
                 elif self.path.endswith("/verify") and mode == "silent":
                     open(asked, "w").close()
                     time.sleep(3600)
@@ -39,7 +43,8 @@ import Testing
         private let server: StubServer
         var endpoint: String { "http://127.0.0.1:\(server.port)/api/ingest" }
 
-        /// `mode`: of the server, which as `mute` has no address to ask at, and as `silent` answers no question.
+        /// `mode`: of the server, which as `mute` has no address to ask at, as `silent` answers no question, and as `portal`
+        /// does not answer the first one itself.
         init(_ mode: String = "") throws {
             let temporary = TemporaryFolder()
             server = try StubServer(EnrollTests.server, "\(mode):\(temporary.path)/asked")
@@ -189,6 +194,27 @@ import Testing
         #expect(second.error.contains("code"))
     }
 
+    /// The network goes between the exchange and the question that follows it.
+    @Test func codeWhoseTokenCannotBeTried_isGoodForTheSameCommand_andChangesNothingMeanwhile()
+        throws
+    {
+        let bench = try Bench("portal")
+        try bench.write("of-another-server\n", "token", mode: 0o600)
+        try bench.collect(
+            "[upload]\nendpoint = \"http://127.0.0.1:1/x\"\ntoken_file = \"\(bench.folder)/token\""
+        )
+        let before = try bench.text("waypost.toml")
+        let first = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(first.status == 2)
+        #expect(first.error.contains("the same command"))
+        #expect(try bench.text("token") == "of-another-server\n")
+        #expect(try bench.text("waypost.toml") == before)
+        let second = try bench.run("enroll", "--endpoint", bench.endpoint, "--code", "once")
+        #expect(second.status == 0, "\(second.error)")
+        #expect(try bench.text("token") == "good-token\n")
+        #expect(!FileManager.default.fileExists(atPath: bench.folder + "/state/asked-token"))
+    }
+
     @Test func anotherEndpoint_isNotTheOneThatAcceptedTheDevice() throws {
         let bench = try Bench()
         try bench.write("good-token", "token", mode: 0o600)
@@ -226,6 +252,22 @@ import Testing
         try bench.startDaemon()
         try waitUntil("collecting") { try bench.sound()?.state == "error" }
         #expect(try bench.text("state/enrolled") == bench.endpoint + "\n")
+    }
+
+    /// Nothing is collected before the server has been asked.
+    @Test func serverThatFailsOnce_isAskedAgainLongBeforeTheInterval() throws {
+        let bench = try Bench("portal")
+        try bench.write("good-token", "token", mode: 0o600)
+        try bench.collect(
+            """
+            [upload]
+            endpoint = "\(bench.endpoint)"
+            token_file = "\(bench.folder)/token"
+            interval = "1d"
+            """
+        )
+        try bench.startDaemon()
+        try waitUntil("collecting") { try bench.sound()?.state == "error" }
     }
 
     @Test func whileTheServerIsAsked_aReloadMakesOneSetOfSources_andAStopIsObeyed() throws {

@@ -151,6 +151,51 @@ import Testing
         #expect(end.seconds < 5)
     }
 
+    /// One port of both families: over IPv4 all is taken, over IPv6 all is swallowed.
+    private static let twoWays = """
+        import http.server, socket, socketserver
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_): pass
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        swallower = socket.socket(socket.AF_INET6)
+        swallower.bind(("::1", server.server_port))
+        swallower.listen(64)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    /// As a tunnel that tells nobody how little it takes: libcurl would go the same way each time.
+    @Test func swallowingIPv6_isLeftForIPv4() throws {
+        let bench = try Bench()
+        let server = try StubServer(Self.twoWays, "")
+        defer { server.stop() }
+        // Machines without ::1 have nothing to test.
+        guard !server.port.isEmpty else { return }
+        let library = try bench.library(Tree.path("Tests/FieldFaults/twoways.c"), to: "ways.so")
+        let host = "two-ways.example"
+        let endpoint = "http://\(host):\(server.port)/api/ingest"
+        try bench.upload(to: endpoint, "allow_plaintext = true", timeout: "1s")
+        let ways = ["LD_PRELOAD": library, "TWOWAYS_HOST": host]
+        // A command has one try.
+        let enrolled = try Process.run(
+            Tree.program("waypost"),
+            ["enroll", "--endpoint", endpoint, "--token-file", bench.folder + "/token"]
+                + ["--config", bench.config],
+            environment: bench.environment.merging(ways) { $1 }
+        )
+        #expect(enrolled.status == 0, "\(enrolled.error)")
+        try bench.start(ways)
+        try waitUntil("the upload is done") {
+            try bench.events()["uploaded"] as? Int ?? 0 > 0
+        }
+    }
+
     @Test func httpProxy_isUsed() throws {
         let bench = try Bench()
         let proxy = try BadServer(bench.folder, "proxy")

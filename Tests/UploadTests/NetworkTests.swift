@@ -132,6 +132,29 @@ import Testing
         withExtendedLifetime(silent) {}
     }
 
+    @Test func hostWithoutIPv4_isTriedOverIPv6Again() throws {
+        let isSilent = Locked(true)
+        let server = try? PlainServer(isIPv6: true) { client in
+            if isSilent.value { return Wire.waitForEnd(client) }
+            var block = [UInt8](repeating: 0, count: 4096)
+            _ = recv(client, &block, block.count, 0)
+            Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        }
+        guard let server else { return }
+        defer { server.close() }
+        let bench = try UploadBench(
+            endpoint: "http://[::1]:\(server.port)/api/ingest",
+            timeout: .milliseconds(500)
+        ) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(5)
+        #expect(try !bench.sync())
+        let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
+        #expect(failure?.message.contains("no progress") == true)
+        isSilent.update { $0 = false }
+        #expect(try bench.sync())
+    }
+
     @Test func silentTLS_endsByTheTimeout() throws {
         let server = try PlainServer { Wire.waitForEnd($0) }
         defer { server.close() }

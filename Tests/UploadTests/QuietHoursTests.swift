@@ -129,6 +129,27 @@ import Testing
         #expect(bench.phase == .quietHours)
     }
 
+    /// Each chunk of sound is an object: a batch of them goes on for hours over a slow line.
+    @Test func longBatchToABucket_restsAsTheyBegin_andGoesOnBehindThem() throws {
+        let turn = Locked<ManualClock?>(nil)
+        let bucket = BucketSettings(region: "us-east-1")
+        let settings = quiet("22:00-06:00") { $0.destination = .s3 }
+        let bench = try BudgetBench(settings, hour: 21.95, bucket: bucket) { _ in
+            turn.value?.advance(by: .seconds(60))
+            return .stored
+        }
+        turn.update { $0 = bench.clock }
+        defer { bench.finish() }
+        bench.addSound(8)
+        _ = bench.sync.perform(.tick)
+        #expect((2...4).contains(bench.server.requests.count))
+        #expect(bench.phase == .quietHours)
+        bench.pass(hours: 9)
+        #expect(bench.sync.perform(.retry).left == 0)
+        let paths = bench.server.requests.map(\.path)
+        #expect(paths.count == 9 && Set(paths).count == 9)
+    }
+
     /// The wait after a failure is over long before they are: it wakes nobody again and again until then.
     @Test func wait_thatEndsInThem_wakesNobodyBeforeTheirEnd() throws {
         let bench = try BudgetBench(quiet("22:00-06:00"), hour: 21.99) { _ in .hangUp }

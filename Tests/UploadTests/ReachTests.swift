@@ -119,6 +119,8 @@ import Upload
             try waitUntil("the sync ends", limit: .seconds(120)) { isOver.value }
         }
 
+        var connections: Int { listener.connectionCount }
+
         var uploaded: Int {
             let all = try? queue.flushed().statistics()
             return all?.first { $0.stream == .location }?.uploaded ?? 0
@@ -166,6 +168,27 @@ import Upload
         bench.uploader.networkChanged()
         try bench.sync()
         #expect(bench.server.requests.value == before + 1)
+    }
+
+    /// Both come while a sync goes on, and lead to one: the old connection may be dead all the same.
+    @Test func networkThatChanged_asSomebodyAsks_isNotForgottenOverIt() throws {
+        let isOpen = Locked(false)
+        let bench = try Bench { _, _ in
+            while !isOpen.value { usleep(1000) }
+            return Self.http(200)
+        }
+        defer { bench.finish() }
+        bench.add(3)
+        let asked = Locked(0)
+        bench.uploader.sync { _ in asked.update { $0 += 1 } }
+        try waitUntil("the first request") { bench.server.requests.value == 1 }
+        bench.add(3)
+        bench.uploader.networkChanged()
+        bench.uploader.sync { _ in asked.update { $0 += 1 } }
+        isOpen.update { $0 = true }
+        try waitUntil("both are answered") { asked.value == 2 }
+        #expect(bench.uploaded == 6)
+        #expect(bench.connections == 2)
     }
 
     @Test func newToken_isTriedAtOnce_afterARefusedOne() throws {

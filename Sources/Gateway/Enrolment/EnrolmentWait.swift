@@ -6,7 +6,7 @@ internal import Requests
 internal import Streams
 internal import Upload
 
-/// Asks the endpoint once an interval.
+/// Asks the endpoint once an interval, and sooner where it was not the server that said no.
 ///
 /// Where it cannot be asked, the first events that it accepts show it.
 struct EnrolmentWait: Sendable {
@@ -27,7 +27,10 @@ struct EnrolmentWait: Sendable {
     func run(until stop: StopSignal) -> Bool {
         let start = clock.now()
         var events: Subscription?
+        // Nothing is collected meanwhile, and an interval may be days.
+        var retry = Retry([10, 30, 60, 120, 300, 900, 3600].map { min(.seconds($0), interval) })
         while !stop.isRaised {
+            var pause = interval
             if events != nil, hasSentEvents(since: start) { return accepted() }
             do {
                 let answer = try destination.verify(until: stop) { traffic in
@@ -45,9 +48,10 @@ struct EnrolmentWait: Sendable {
                 // A stop ends a request, too.
                 if stop.isRaised { return false }
                 tell(error)
+                if (error as? Failure)?.code != .tokenRefused { pause = retry.next() }
             }
             var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
-            _ = stop.wait(for: &entries, timeout: interval)
+            _ = stop.wait(for: &entries, timeout: pause)
             wakeup.clear()
         }
         return false

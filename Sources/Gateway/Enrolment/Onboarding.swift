@@ -31,7 +31,7 @@ package struct Onboarding {
 
     /// Returns what was done, a line each.
     ///
-    /// Throws a Failure or ConfigurationErrors; nothing is written then, but a token that a code was good for.
+    /// Throws a Failure or ConfigurationErrors; nothing that was in force is changed then, and a code may be given again.
     package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
         try requireRights()
         let old = try currentText()
@@ -43,14 +43,11 @@ package struct Onboarding {
         let (text, configuration) = try edited(old, before, endpoint, tokenFile)
         let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
         try owner.prepare(configuration)
-        let token = try token(proof, configuration, owner, tokenFile)
-        let answer = try Enrolment.verify(
-            transport(configuration),
-            token: token,
-            until: StopSignal()
-        )
+        let token = try token(proof, configuration, owner)
+        let answer = try verify(token, of: proof, configuration)
         try store(token, tokenFile, owner)
         try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
+        AskedToken(configuration: configuration).forget()
         var lines = ["token: \(tokenFile)", "configuration: \(path)"]
         switch answer {
         case .accepted:
@@ -131,20 +128,32 @@ package struct Onboarding {
     private func token(
         _ proof: Proof,
         _ configuration: Configuration,
-        _ owner: ServiceOwner,
-        _ tokenFile: String
+        _ owner: ServiceOwner
     ) throws -> String {
         switch proof {
         case .tokenFile(let file): return try Token.read(source: file)
         case .code(let code):
             let transport = transport(configuration)
+            // The token of before stays in force until the server has said yes to this one.
             let token = try Self.reporting {
                 try Self.exchange(code, configuration, owner, transport)
             }
-            // The code is used up: whatever comes now, the token must not be lost.
-            try store(token, tokenFile, owner)
-            AskedToken(configuration: configuration).forget()
-            return try Token.read(source: tokenFile)
+            return try Token.token(in: Array(token.utf8), "the token that the server gave")
+        }
+    }
+
+    private func verify(
+        _ token: String,
+        of proof: Proof,
+        _ configuration: Configuration
+    ) throws -> Enrolment.Outcome {
+        do {
+            let transport = transport(configuration)
+            return try Enrolment.verify(transport, token: token, until: StopSignal())
+        } catch let failure as Failure {
+            guard case .code = proof else { throw failure }
+            let next = "the token that the code was good for is kept: the same command goes on"
+            throw Failure("\(failure.message); \(next)", code: failure.code)
         }
     }
 

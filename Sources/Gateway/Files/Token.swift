@@ -28,7 +28,7 @@ package enum Token {
         for endpoint: String?
     ) throws(Failure) -> String {
         let (bytes, path) = try Self.file.read(file, environment, for: endpoint)
-        return try token(in: bytes, path)
+        return try token(in: bytes, "token file \(path)")
     }
 
     /// The token in a file that a person names; its permissions are not checked.
@@ -39,22 +39,23 @@ package enum Token {
         } catch {
             throw Failure("token file \(path): \(error.reason)")
         }
-        return try token(in: bytes, path)
+        return try token(in: bytes, "token file \(path)")
     }
 
-    private static func token(in bytes: [UInt8], _ path: String) throws(Failure) -> String {
+    /// The token in what `name` holds.
+    static func token(in bytes: [UInt8], _ name: String) throws(Failure) -> String {
         guard bytes.count <= limit else {
-            throw Failure("token file \(path): is larger than \(limit) bytes, so it holds no token")
+            throw Failure("\(name): is larger than \(limit) bytes, so it holds no token")
         }
         let blanks = " \t\r\n".utf8
         var end = bytes.count
         while end > 0, blanks.contains(bytes[end - 1]) { end -= 1 }
         let token = bytes.prefix(end)
-        guard !token.isEmpty else { throw Failure("token file \(path): is empty") }
+        guard !token.isEmpty else { throw Failure("\(name): is empty") }
         // It goes into an HTTP header field as it is (RFC 9110, section 5.5).
         guard token.allSatisfy({ $0 > 32 && $0 < 127 }) else {
             throw Failure(
-                "token file \(path): holds a blank, a control character or one beyond ASCII; "
+                "\(name): holds a blank, a control character or one beyond ASCII; "
                     + "it must hold the token alone"
             )
         }

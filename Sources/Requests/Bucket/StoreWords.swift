@@ -5,7 +5,7 @@ internal import Host
 package struct StoreWords {
     package enum Meaning {
         case stored
-        /// It said yes and did not name what it stored: a captive portal.
+        /// It said yes and did not name what it stored, or refused the keys with a page: a captive portal.
         case stranger
         case clock
         case size
@@ -48,6 +48,8 @@ package struct StoreWords {
         if status == 413 || code == "EntityTooLarge" { return .size }
         if [404, 405].contains(status) || (300...399).contains(status) { return .address }
         if Self.addressCodes.contains(code) { return .address }
+        // No store refuses keys without a code: something on the way has a page.
+        if [401, 403].contains(status), code.isEmpty, answer.isPage { return .stranger }
         return [401, 403].contains(status) || Self.keyCodes.contains(code) ? .keys : .other
     }
 
@@ -62,7 +64,7 @@ package struct StoreWords {
         switch meaning {
         case .stored, .size: text
         case .stranger:
-            "the answer is not from an object store (\(answer.contentType), a captive portal?)"
+            "the answer is not from an object store (\(strange), a captive portal?)"
         case .clock:
             "the store says that the clock of this machine is wrong (\(text)); it is tried again, "
                 + "and works once NTP or a person has set the clock"
@@ -72,6 +74,11 @@ package struct StoreWords {
                 + "objects into the bucket"
         case .other: "store error: \(text)"
         }
+    }
+
+    private var strange: String {
+        (200...299).contains(answer.status)
+            ? answer.contentType.plainWords(atMost: 80) : answer.message
     }
 
     private func addressAdvice(_ names: SettingNames) -> String {

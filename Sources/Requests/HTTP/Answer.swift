@@ -38,6 +38,17 @@ package struct Answer: Sendable, Equatable {
         self.acceptEncoding = acceptEncoding
     }
 
+    /// It is a page of HTML: something on the way to the server has it in the place of an answer, or the server's own frame.
+    package var isPage: Bool { firstByte == UInt8(ascii: "<") }
+
+    /// It is a JSON object, as servers of this protocol say what is wrong; nothing on the way to them does.
+    package var isObject: Bool { firstByte == UInt8(ascii: "{") && Reply(body).form == .json }
+
+    /// Behind blanks and the mark of UTF-8.
+    private var firstByte: UInt8? {
+        body.first { $0 > 32 && ![0xEF, 0xBB, 0xBF].contains($0) }
+    }
+
     /// The server's message for people: one line, at most 200 characters.
     package var message: String {
         let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)

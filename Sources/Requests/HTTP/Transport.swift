@@ -18,6 +18,7 @@ package struct Transport: ~Copyable {
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
+    private let way = WayThere()
     /// Bytes of all requests until it is cleared.
     package let meter: WireMeter
 
@@ -44,30 +45,29 @@ package struct Transport: ~Copyable {
 
     /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
     ///
-    /// `isFresh`: over a new connection to an address that DNS was asked for just now. `meanwhile` is called, until it
-    /// returns false, when some of the body is under way and the network or the server would be waited for.
+    /// `isFresh`: over a new connection to an address that DNS was asked for just now. `isOnlyTry`: nobody tries it again
+    /// soon. `meanwhile` is called, until it returns false, when some of the body is under way and the network or the server
+    /// would be waited for.
     package borrowing func post(
         _ body: any RequestBody,
         headers: [String],
         to url: String? = nil,
         isFresh: Bool = false,
+        isOnlyTry: Bool = false,
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
         // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
-        send(
-            body,
-            headers: headers + ["Expect:"],
-            to: url ?? settings.endpoint,
-            isFresh: isFresh,
-            meanwhile: meanwhile,
-            until: stop
-        )
+        var request = Sending(url ?? settings.endpoint, headers + ["Expect:"])
+        (request.isFresh, request.isOnlyTry) = (isFresh, isOnlyTry)
+        return send(body, request, meanwhile: meanwhile, until: stop)
     }
 
     /// Fetches an address; returns when it is answered, has failed, or `stop` is raised.
     package borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
-        send(MemoryBody([]), headers: [], to: url, isGet: true, until: stop)
+        var request = Sending(url, [])
+        request.isGet = true
+        return send(MemoryBody([]), request, until: stop)
     }
 
     /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
@@ -83,43 +83,72 @@ package struct Transport: ~Copyable {
         until stop: StopSignal
     ) -> Exchange {
         // No empty Expect: libcurl 7.88 signs it and does not send it.
-        send(
-            body,
-            headers: headers + [signing.header],
-            to: url,
-            signing: signing,
-            isFresh: isFresh,
-            limit: limit,
-            until: stop
-        )
+        var request = Sending(url, headers + [signing.header])
+        (request.signing, request.isFresh, request.limit) = (signing, isFresh, limit)
+        return send(body, request, until: stop)
+    }
+
+    /// A request but for its body.
+    private struct Sending {
+        let url: String
+        let headers: [String]
+        var signing: RequestSigning?
+        var isGet = false
+        var isFresh = false
+        var isOnlyTry = false
+        var limit: Duration?
+
+        init(_ url: String, _ headers: [String]) { (self.url, self.headers) = (url, headers) }
     }
 
     private borrowing func send(
         _ body: any RequestBody,
-        headers: [String],
-        to url: String,
-        signing: RequestSigning? = nil,
-        isGet: Bool = false,
-        isFresh: Bool = false,
-        limit: Duration? = nil,
+        _ request: Sending,
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
+        if request.isFresh { way.forget() }
+        let exchange = attempt(body, request, meanwhile, stop)
+        guard case .failed(_, let code) = exchange, way.turns(code, address: peer) else {
+            return exchange.outcome
+        }
+        // What may be long is left to the next try, which has been paid for.
+        guard request.isOnlyTry || !way.avoidsIPv6 else { return exchange.outcome }
+        body.rewind()
+        let second = attempt(body, request, meanwhile, stop)
+        if case .failed(_, let code) = second {
+            _ = way.turns(code, address: peer)
+            // A way that is not there says nothing of why the other one failed.
+            return exchange.outcome
+        }
+        return second.outcome
+    }
+
+    /// What became of one try.
+    private enum Attempt {
+        case over(Exchange)
+        case failed(Failure, CURLcode)
+
+        var outcome: Exchange {
+            switch self {
+            case .over(let exchange): exchange
+            case .failed(let failure, _): .failed(failure)
+            }
+        }
+    }
+
+    private borrowing func attempt(
+        _ body: any RequestBody,
+        _ request: Sending,
+        _ meanwhile: () -> Bool,
+        _ stop: StopSignal
+    ) -> Attempt {
         var list: UnsafeMutablePointer<curl_slist>?
-        for header in headers { list = curl_slist_append(list, header) }
+        for header in request.headers { list = curl_slist_append(list, header) }
         defer { curl_slist_free_all(list) }
         let exchange = ExchangeContext(body: body)
         prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
-        if isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
-        if isFresh {
-            waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
-            waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
-        }
-        if let limit {
-            waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(limit.milliseconds)))
-        }
-        waypost_curl_set_string(easy, CURLOPT_URL, url)
-        signing?.apply(to: easy)
+        apply(request)
         curl_multi_add_handle(multi, easy)
         defer { curl_multi_remove_handle(multi, easy) }
         let result = withExtendedLifetime(exchange) {
@@ -127,15 +156,36 @@ package struct Transport: ~Copyable {
         }
         stop.life.rests()
         meter.add(traffic())
-        guard let result else { return .stopped }
+        guard let result else { return .over(.stopped) }
         if let problem = exchange.bodyError {
-            return .failed(Failure("the batch could not be read: \(problem)"))
+            return .over(.failed(Failure("the batch could not be read: \(problem)")))
         }
         // libcurl calls an answer that ends in its header a good one: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
         // The status counts even if the body was too long to be read.
         return isWhole || exchange.isCut
-            ? .answered(answer(exchange)) : .failed(failure(result, exchange))
+            ? .over(.answered(answer(exchange))) : .failed(failure(result, exchange), result)
+    }
+
+    private func apply(_ request: Sending) {
+        if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
+        if request.isFresh {
+            waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
+            waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
+        }
+        if way.avoidsIPv6 { waypost_curl_set_long(easy, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4)) }
+        if let limit = request.limit {
+            waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(limit.milliseconds)))
+        }
+        waypost_curl_set_string(easy, CURLOPT_URL, request.url)
+        request.signing?.apply(to: easy)
+    }
+
+    /// The address that the last request was sent to; empty where it came to no connection.
+    private var peer: String {
+        var address: UnsafeMutablePointer<CChar>?
+        waypost_curl_get_string(easy, CURLINFO_PRIMARY_IP, &address)
+        return address.map { String(cString: $0) } ?? ""
     }
 
     private func prepare(

@@ -35,13 +35,15 @@ final class Line {
     func post(
         _ body: any RequestBody,
         headers: [String],
-        meanwhile: () -> Bool,
+        to url: String? = nil,
+        meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
         paced(until: stop) {
             transport.post(
                 body,
                 headers: headers,
+                to: url,
                 isFresh: wantsFreshConnection,
                 meanwhile: meanwhile,
                 until: stop

@@ -21,6 +21,10 @@ package enum Enrolment {
         return base + "/device/\(action)"
     }
 
+    static func headers(token: String) -> [String] {
+        ["X-Device-Token: \(token)", "Accept: application/json"]
+    }
+
     /// Throws a Failure with what the server or the network said.
     package static func verify(
         _ settings: TransportSettings,
@@ -31,8 +35,9 @@ package enum Enrolment {
         let transport = try Transport(settings)
         let exchange = transport.post(
             MemoryBody([]),
-            headers: ["X-Device-Token: \(token)", "Accept: application/json"],
+            headers: headers(token: token),
             to: url(ingest: settings.endpoint),
+            isOnlyTry: true,
             until: stop
         )
         onTraffic(transport.meter.traffic)
@@ -40,6 +45,7 @@ package enum Enrolment {
         if answer.status == 404 { return .cannotBeAsked }
         switch Verdict(answer) {
         case .accepted: return .accepted
+        case .tokenRefused where !answer.isObject: throw stranger(answer)
         case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
             .endpointWrong(let failure):
             throw failure
@@ -71,10 +77,12 @@ package enum Enrolment {
             MemoryBody(json.bytes),
             headers: ["Content-Type: application/json", "Accept: application/json"],
             to: url(ingest: settings.endpoint, "enroll"),
+            isOnlyTry: true,
             until: stop
         )
         let answer = try answer(exchange)
         switch answer.status {
+        case 200...499 where answer.isPage, 300...399: throw stranger(answer)
         case 200...299:
             guard let given = try? JSONInput.decode(Given.self, from: answer.body) else {
                 throw Failure("the server gave no token: \(answer.message)", code: .server)
@@ -88,12 +96,22 @@ package enum Enrolment {
         case 408, 425, 429:
             throw Failure("the server asks to wait: \(answer.message)", code: .server)
         case 400...499:
+            guard answer.isObject else { throw stranger(answer) }
             throw Failure(
                 "the server does not take this code (\(answer.message)); each is good once, for some days",
                 code: .tokenRefused
             )
         default: throw Failure("server error: \(answer.message)", code: .server)
         }
+    }
+
+    /// Nobody knows who said no: a refusal that counts is one of the server itself.
+    private static func stranger(_ answer: Answer) -> Failure {
+        Failure(
+            "this is no answer of a Waypost server, which says no in JSON (\(answer.message)): "
+                + "a captive portal or a proxy stands in the way, or another server at upload.endpoint",
+            code: .server
+        )
     }
 
     private struct Given: Decodable {

@@ -10,6 +10,8 @@ final class ServerDestination: Destination {
     private let line: Line
     private var compression: CompressionChoice
     private var token = ""
+    /// The server itself has answered in this sync.
+    private var isServerKnown = false
     /// The body of a batch that is about to be frozen, and the reader it was made with: another database has other
     /// records under the same numbers.
     private var draft: (body: BodyDraft, reader: Reader)?
@@ -24,6 +26,7 @@ final class ServerDestination: Destination {
 
     func begin() throws {
         (draft, ahead) = (nil, nil)
+        isServerKnown = false
         token = try settings.token()
     }
 
@@ -96,8 +99,40 @@ final class ServerDestination: Destination {
                 delivery.wasRepeated = true
                 continue
             }
-            delivery.take(exchange) { Verdict($0) }
+            delivery.take(exchange) { Verdict($0, ofKnownServer: isServerKnown) }
+            if case .answered(let answer) = exchange, answer.isPageAgainstRecords,
+                !isServerKnown || batch.records == 1
+            {
+                doubt(answer, &delivery, mayCost, until: stop)
+            }
+            if delivery.verdict == .accepted { isServerKnown = true }
+            // A connection to whoever had it, and the name's address there, are of no use to the next request.
+            if case .answered(let answer) = exchange, answer.isPage, !isServerKnown {
+                line.networkChanged()
+            }
             return delivery
+        }
+    }
+
+    /// Believes a page that refuses a batch only where something else is answered at another address of the server.
+    private func doubt(
+        _ page: Answer,
+        _ delivery: inout Delivery,
+        _ mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) {
+        let (body, headers) = (MemoryBody([]), Enrolment.headers(token: token))
+        delivery.isHeld = !mayCost(Line.cost(body, headers: headers), delivery.traffic)
+        if delivery.isHeld { return }
+        let url = Enrolment.url(ingest: settings.transport.endpoint)
+        let exchange = line.post(body, headers: headers, to: url, until: stop)
+        delivery.traffic = delivery.traffic + line.takeTraffic()
+        switch exchange {
+        case .stopped: delivery.verdict = nil
+        case .failed(let failure): delivery.verdict = .unreachable(failure)
+        case .answered(let answer) where answer.isStrangers(like: page):
+            delivery.verdict = .stranger(page)
+        case .answered: isServerKnown = true
         }
     }
 

@@ -5,18 +5,17 @@ package import Requests
 
 extension Verdict {
     /// The table of the contract, row by row.
-    package init(_ answer: Answer) {
+    ///
+    /// `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
+    package init(_ answer: Answer, ofKnownServer isKnown: Bool = false) {
         let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
         switch answer.status {
         case 200...299:
             self = Self.success(answer)
+        case 401 where isKnown && answer.isPage, 403 where isKnown && answer.isPage:
+            self = .stranger(answer)
         case 401, 403:
-            self = .tokenRefused(
-                Failure(
-                    "the server refused the device token (\(answer.message)); put a valid one into the token file",
-                    code: .tokenRefused
-                )
-            )
+            self = .tokenRefused(Self.tokenRefusal(answer))
         case 404, 405, 300...399:
             self = .endpointWrong(
                 Failure(
@@ -42,6 +41,14 @@ extension Verdict {
                 after: after
             )
         }
+    }
+
+    private static func tokenRefusal(_ answer: Answer) -> Failure {
+        let doubt = answer.isPage ? ", or this is the page of a captive portal" : ""
+        return Failure(
+            "the server refused the device token\(doubt) (\(answer.message)); put a valid one into the token file",
+            code: .tokenRefused
+        )
     }
 
     /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.

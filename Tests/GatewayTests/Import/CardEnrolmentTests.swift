@@ -57,6 +57,67 @@ import Testing
         stub.stop()
     }
 
+    /// A server behind a captive portal, which answers the first question after a code and the first after a token.
+    private static let harbour = """
+        import http.server, sys
+        status, _, words = sys.argv[1].partition(":")
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            seen = set()
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                isKnown = self.path in Handler.seen
+                Handler.seen.add(self.path)
+                self.send_response(200 if isKnown else int(status))
+                body = b'{"token":"given"}' if isKnown else words.encode()
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *words): pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    private func device(of stub: StubServer) throws -> Device {
+        let device = try Device()
+        let (state, run) = (device.folder.path + "/state", device.folder.path + "/run")
+        let lines = [
+            "state_directory = \"\(state)\"", "runtime_directory = \"\(run)\"", "[upload]",
+            "endpoint = \"http://127.0.0.1:\(stub.port)/api/ingest\"",
+        ]
+        try device.put(lines.joined(separator: "\n"), "waypost.toml")
+        try device.put("KNOWNCODE", "waypost.code")
+        try device.start()
+        return device
+    }
+
+    @Test(arguments: [
+        "400:<html>log in", "401:<html>log in", "403:<html>log in", "403:", "403:Forbidden", "302:",
+    ])
+    func portal_isAskedAgain_andToldAsOne(answer: String) throws {
+        let stub = try StubServer(Self.harbour, answer)
+        let device = try device(of: stub)
+        let enrolment = CardEnrolment(device.places, version: "1")
+        for _ in 1...2 {
+            let outcome = try enrolment.run(on: device.card)
+            #expect(outcome.isLater)
+            #expect(device.errors?.contains("it is tried again every minute") == true)
+        }
+        #expect(try enrolment.run(on: device.card).problem == nil)
+        #expect(device.state[1]?.hasPrefix("given\n") == true)
+        stub.stop()
+    }
+
+    @Test func serverThatRefusesACode_isNotAskedAgain() throws {
+        let stub = try StubServer(Self.harbour, #"403:{"error":"this code was used"}"#)
+        let device = try device(of: stub)
+        let outcome = try CardEnrolment(device.places, version: "1").run(on: device.card)
+        #expect(outcome.problem != nil && !outcome.isLater)
+        #expect(device.errors?.contains("this code was used") == true)
+        stub.stop()
+    }
+
     /// A stick that is looked at meanwhile waits: its problems, and that its look has ended, would be undone.
     @Test func whileItTells_nobodyElseDoes() throws {
         let device = try Device()
