@@ -143,9 +143,12 @@ import Testing
         try bench.start()
         let text = try String(contentsOfFile: bench.config, encoding: .utf8)
         try bench.write(text.replacing("/state\"", with: "/other\""), "waypost.toml")
-        let second = try bench.run("run")
-        #expect(second.status == 2)
-        #expect(second.error.contains("another waypost runs with this runtime directory"))
+        let said = Pipe()
+        let second = try bench.begin("run", error: said)
+        try waitUntil("its end") { !second.isRunning }
+        #expect(second.terminationStatus == 2)
+        let why = String(decoding: said.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(why.contains("another waypost runs with this runtime directory"))
         try bench.write(text, "waypost.toml")
         #expect(try !bench.run("status").error.contains("does not answer"))
     }
