@@ -342,66 +342,6 @@ import Testing
         )
     }
 
-    @Test func screen_staysWithin80By24_whateverIsInTheReport() {
-        let long = String(repeating: "wörter und \u{1B}[31m\n", count: 40)
-        let report = report { report in
-            report.clock.state = long
-            for name in ["location", "audio"] { report.sources[name] = report.sources["beacons"] }
-            report.sources["audio"]?.state = "error"
-            report.sources["audio"]?.reason = long
-            for number in 0..<4 { report.streams[long + "\(number)"] = report.streams["beacons"] }
-            report.streams["beacons"]?.lastError = .init(code: "E001", message: long, at: "x")
-            report.disk = .card
-            report.recentErrors = (0..<10).map {
-                .init(code: nil, message: long, at: "2026-11-21T04:30:0\($0).000Z", count: 3)
-            }
-        }
-        let screen = StatusScreen(report, now: Self.now, isColoured: false).text
-        let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        #expect(lines.count <= 24)
-        #expect(lines.allSatisfy { $0.count <= 80 })
-        #expect(!screen.contains("\u{1B}"))
-    }
-
-    /// What to do stands behind what is wrong.
-    @Test func screen_hasAReasonWhole_whereThereIsRoom() {
-        let why =
-            "database set aside as corrupt: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"
-        let remedy = "120 records in it wait for their upload, leave it there until then"
-        func screen(_ reasons: [String]) -> String {
-            var report = report()
-            report.reasons = reasons
-            return StatusScreen(report, now: Self.now, isColoured: false).text
-        }
-        let text = screen(["\(why); \(remedy)"])
-        let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        #expect(words.contains("\(why); \(remedy)"))
-        let many = screen(Array(repeating: "\(why); \(remedy)", count: 6))
-        #expect(many.contains("  and 3 more: `waypost status --json`\n"))
-        #expect(many.contains("upload    idle"))
-    }
-
-    @Test func screen_saysTheStateInColourOnlyWhenAsked() {
-        #expect(
-            StatusScreen(report(), now: Self.now, isColoured: true).text.contains(
-                "\u{1B}[1;32mhealthy"
-            )
-        )
-        let plain = StatusScreen(report(), now: Self.now, isColoured: false).text
-        #expect(
-            plain.hasPrefix("waypost 1.0  healthy  up 61 s, 6.0 MB of 16.7 MB its own, 0.5 s CPU\n")
-        )
-        #expect(plain.contains("beacons   loaded    3 s ago      1.3        7  passive scan"))
-        #expect(!plain.contains("disk "))
-        let disk = StatusScreen(
-            self.report { $0.disk = .card },
-            now: Self.now,
-            isColoured: false
-        )
-        let line = "disk      mmcblk0 31.9 GB: 1.5 GB a day (1.1 GB ours), 5.8 years to 3.2 TB\n"
-        #expect(disk.text.contains(line))
-    }
-
     @Test func errors_areCountedByCode_andGoOnFromWhatWasKept() {
         let log = ErrorLog()
         let moment = BootInstant(nanoseconds: 60_000_000_000)
@@ -419,7 +359,7 @@ import Testing
 }
 
 extension StatusReport.DiskFigures {
-    fileprivate static let card = Self(
+    static let card = Self(
         name: "mmcblk0",
         sizeBytes: 31_914_983_424,
         writtenBytes: 9_000_000_000,
