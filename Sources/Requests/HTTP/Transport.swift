@@ -18,7 +18,7 @@ package struct Transport: ~Copyable {
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
-    private let way = WayThere()
+    private let way: WayThere
     /// Bytes of all requests until it is cleared.
     package let meter: WireMeter
 
@@ -32,6 +32,7 @@ package struct Transport: ~Copyable {
         self.multi = multi
         self.easy = easy
         self.settings = settings
+        way = WayThere()
         meter = WireMeter()
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
