@@ -108,34 +108,29 @@ package struct Transport: ~Copyable {
         meanwhile: () -> Bool = { false },
         until stop: StopSignal
     ) -> Exchange {
+        let way = way
         if request.isFresh { way.forget() }
-        let exchange = attempt(body, request, meanwhile, stop)
-        guard case .failed(_, let code) = exchange, way.turns(code, address: peer) else {
-            return exchange.outcome
+        let first = attempt(body, request, meanwhile, stop)
+        guard let code = first.code, way.turns(code, address: first.address) else {
+            return first.outcome
         }
         // What may be long is left to the next try, which has been paid for.
-        guard request.isOnlyTry || !way.avoidsIPv6 else { return exchange.outcome }
+        guard request.isOnlyTry || !way.avoidsIPv6 else { return first.outcome }
         body.rewind()
         let second = attempt(body, request, meanwhile, stop)
-        if case .failed(_, let code) = second {
-            _ = way.turns(code, address: peer)
-            // A way that is not there says nothing of why the other one failed.
-            return exchange.outcome
-        }
-        return second.outcome
+        guard let code = second.code else { return second.outcome }
+        _ = way.turns(code, address: second.address)
+        // A way that is not there says nothing of why the other one failed.
+        return first.outcome
     }
 
     /// What became of one try.
-    private enum Attempt {
-        case over(Exchange)
-        case failed(Failure, CURLcode)
-
-        var outcome: Exchange {
-            switch self {
-            case .over(let exchange): exchange
-            case .failed(let failure, _): .failed(failure)
-            }
-        }
+    private struct Attempt {
+        let outcome: Exchange
+        /// Why libcurl gave no answer.
+        var code: CURLcode?
+        /// That it was sent to; empty where it came to no connection.
+        var address = ""
     }
 
     private borrowing func attempt(
@@ -157,18 +152,21 @@ package struct Transport: ~Copyable {
         }
         stop.life.rests()
         meter.add(traffic())
-        guard let result else { return .over(.stopped) }
+        guard let result else { return Attempt(outcome: .stopped) }
         if let problem = exchange.bodyError {
-            return .over(.failed(Failure("the batch could not be read: \(problem)")))
+            return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
         }
         // libcurl calls an answer that ends in its header a good one: `200` and no body.
         let isWhole = result == CURLE_OK && exchange.hasWholeHeader
         // The status counts even if the body was too long to be read.
         return isWhole || exchange.isCut
-            ? .over(.answered(answer(exchange))) : .failed(failure(result, exchange), result)
+            ? Attempt(outcome: .answered(answer(exchange)))
+            : Attempt(outcome: .failed(failure(result, exchange)), code: result, address: peer)
     }
 
     private func apply(_ request: Sending) {
+        // Swift 6.0.3 ends over a member of a property of a struct that is not copied, behind others.
+        let (easy, way) = (easy, way)
         if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
         if request.isFresh {
             waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
