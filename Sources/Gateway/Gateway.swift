@@ -2,6 +2,7 @@
 internal import Audio
 internal import Beacons
 internal import Board
+internal import CLinux
 internal import Glibc
 internal import Host
 internal import Location
