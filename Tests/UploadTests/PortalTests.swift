@@ -136,7 +136,9 @@ import Testing
     ]
 
     private func failure(_ body: () throws -> Void) throws -> Failure {
-        try #require(#expect(throws: Failure.self) { try body() })
+        var thrown: Failure?
+        do { try body() } catch { thrown = error as? Failure }
+        return try #require(thrown)
     }
 
     @Test(arguments: strangers)
