@@ -32,15 +32,7 @@ import Testing
     /// and a service is given its credentials when it starts.
     @Test func programThatIsKilledBehindTheExchange_hasTheServiceRestarted_byTheNextOne() throws {
         let stub = try StubServer(Self.server, "")
-        let device = try Device()
-        let (state, run) = (device.folder.path + "/state", device.folder.path + "/run")
-        let lines = [
-            "state_directory = \"\(state)\"", "runtime_directory = \"\(run)\"", "[upload]",
-            "endpoint = \"http://127.0.0.1:\(stub.port)/api/ingest\"",
-        ]
-        try device.put(lines.joined(separator: "\n"), "waypost.toml")
-        try device.put("KNOWNCODE", "waypost.code")
-        try device.start()
+        let device = try device(of: stub)
         #expect(device.places.isServiceBehind)
         device.places.noteServiceRestarted()
         let enrolment = CardEnrolment(device.places, version: "1")
