@@ -260,12 +260,14 @@ package final class Gateway: Sendable {
 
     /// One daemon for each state directory: two writers would contradict each other.
     static func lock(_ directory: String) throws -> Descriptor {
-        // The directory itself is locked: that works on a full disk, too.
+        try lock(directory, or: "this state directory; `waypost status` shows it")
+    }
+
+    /// The directory itself is locked: that works on a full disk, too.
+    private static func lock(_ directory: String, or refusal: String) throws -> Descriptor {
         let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
         guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
-            throw Failure(
-                "\(directory): another waypost runs with this state directory; `waypost status` shows it"
-            )
+            throw Failure("\(directory): another waypost runs with \(refusal)")
         }
         return lock
     }
@@ -281,14 +283,10 @@ package final class Gateway: Sendable {
         {
             return nil
         }
-        let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-        guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
-            throw Failure(
-                "\(directory): another waypost runs with this runtime directory; "
-                    + "set runtime_directory to one of its own"
-            )
-        }
-        return lock
+        return try lock(
+            directory,
+            or: "this runtime directory; set runtime_directory to one of its own"
+        )
     }
 
     private func accept(_ kind: EventKind, _ detail: [String: String]) {
