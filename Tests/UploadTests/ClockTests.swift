@@ -26,18 +26,22 @@ import Upload
         )
     }
 
+    private static func queue(
+        _ folder: TemporaryFolder,
+        _ clock: ManualClock,
+        boot: String = "b"
+    ) throws -> Queue {
+        let path = folder.path + "/q"
+        return try Queue(
+            settings: QueueSettings(path: path, bootID: boot, clock: clock, appVersion: "t")
+        )
+    }
+
     /// A gap in the first minutes of a boot: its span is told by the clock of then, and belongs where the gap was.
     @Test func spanOfAnEvent_isPutRightWithItsRecord_butNotWhatWasRightBefore() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(WallTime(milliseconds: 60_000), boot: 60)
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: folder.path + "/q",
-                bootID: "b",
-                clock: clock,
-                appVersion: "t"
-            )
-        )
+        let queue = try Self.queue(folder, clock)
         defer { queue.close() }
         func accept(since: WallTime, until: WallTime) {
             let detail: [(key: String, value: EventValue)] = [
@@ -80,14 +84,7 @@ import Upload
     @Test func gapThatIsLongerThanTheClockIsWrong_doesNotEndBeforeItBegins() throws {
         let folder = TemporaryFolder()
         let clock = Self.clock(Self.now + .seconds(3600), boot: 7200)
-        let queue = try Queue(
-            settings: QueueSettings(
-                path: folder.path + "/q",
-                bootID: "b",
-                clock: clock,
-                appVersion: "t"
-            )
-        )
+        let queue = try Self.queue(folder, clock)
         defer { queue.close() }
         let detail: [(key: String, value: EventValue)] = [
             ("from", .time(clock.wall() + .seconds(-2400))), ("to", .time(clock.wall())),
@@ -103,18 +100,8 @@ import Upload
     /// A board without a clock of its own goes on from where it was, eight hours later: what was lost before was lost then.
     @Test func lossesOfTheBootBefore_stayWhereTheyWere_whenTheClockIsPutRight() throws {
         let folder = TemporaryFolder()
-        func queue(_ boot: String, _ clock: ManualClock) throws -> Queue {
-            try Queue(
-                settings: QueueSettings(
-                    path: folder.path + "/q",
-                    bootID: boot,
-                    clock: clock,
-                    appVersion: "t"
-                )
-            )
-        }
         let before = Self.clock(Self.now, boot: 600)
-        let first = try queue("a", before)
+        let first = try Self.queue(folder, before, boot: "a")
         try first.perform { try $0.noteClock(before.stamp(), synced: true, by: .gpsd) }
         // The first is told at once, what follows within five minutes later.
         first.note(Loss(.gap, .audio, records: 1, from: before.stamp(), to: before.stamp()))
@@ -124,7 +111,7 @@ import Upload
         try first.flushed()
         first.close()
         let after = Self.clock(Self.now + .seconds(80), boot: 20)
-        let second = try queue("b", after)
+        let second = try Self.queue(folder, after)
         defer { second.close() }
         after.advance(by: .seconds(400))
         second.note(Loss(.gap, .location, records: 1, from: after.stamp(), to: after.stamp()))
