@@ -12,7 +12,7 @@ package struct Fix: Sendable, Equatable {
 
     /// When the report arrived, by the board's clocks.
     package var stamp: Stamp
-    /// The time that the receiver gave for it.
+    /// The time that the receiver gave for it, whether it is believed or not.
     package var receiverTime: WallTime?
     package var mode: Mode
     /// Degrees, WGS 84.

@@ -10,6 +10,8 @@ import Support
 
 final class AdapterBench {
     let fixes = Locked([Fix]())
+    /// What it found to be the time.
+    let evidence = Locked([Stamp]())
     let board = Publisher<SourceReport>()
     private let adapter: LocationAdapter
     private let stop: StopSignal
@@ -18,16 +20,19 @@ final class AdapterBench {
     init(
         port: UInt16,
         clock: any HostClock = SystemClock(),
-        dates: ReceiverDates = .anyTime,
         interval: Duration = .milliseconds(1)
     ) throws {
         let stop = try StopSignal()
-        let fixes = fixes
+        let (fixes, evidence) = (fixes, evidence)
         var settings = LocationSettings()
         settings.gpsd = HostPort(host: "127.0.0.1", port: port)
         settings.interval = interval
-        settings.dates = dates
-        let adapter = try LocationAdapter(settings: settings, board: board, clock: clock) { fix in
+        let adapter = try LocationAdapter(
+            settings: settings,
+            board: board,
+            clock: clock,
+            onTime: { stamp in evidence.update { $0.append(stamp) } }
+        ) { fix in
             fixes.update { $0.append(fix) }
             return true
         }

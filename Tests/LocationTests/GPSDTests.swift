@@ -25,7 +25,6 @@ import Testing
             var settings = LocationSettings()
             settings.gpsd = HostPort(host: "127.0.0.1", port: port)
             settings.interval = interval
-            settings.dates = .anyTime
             let adapter = try LocationAdapter(
                 settings: settings,
                 board: board,

@@ -6,13 +6,6 @@ import Support
 
 @testable import Location
 
-extension ReceiverDates {
-    /// For recordings: 1980 to 2100.
-    static let anyTime = Self(
-        WallTime(milliseconds: 315_964_800_000)..<WallTime(milliseconds: 4_102_444_800_000)
-    )
-}
-
 /// The kernel's clocks, both put forward on demand.
 final class ShiftedClock: HostClock {
     private let shift = Locked(Duration.zero)

@@ -35,24 +35,32 @@ import Testing
     }
 
     private func refusals(_ fixes: [Fix]) -> [Refusal?] {
-        var judge = FixJudge(dates: .sinceRelease)
+        var judge = FixJudge()
         return fixes.map { judge.judge($0, now: $0.stamp.boot) }
     }
 
-    @Test func dates_ofOneEraFromTheRelease_areBelieved() {
+    @Test func dates_ofOneEraFromTheRelease_areBelieved() throws {
         let cases: [(String, String?)] = [
-            ("1999-08-22T00:02:31Z", "receiver's date 1999-08-22 is before this release"),
-            ("2002-11-14T14:32:55Z", "receiver's date 2002-11-14 is before this release"),
-            ("2026-10-31T23:59:59Z", "receiver's date 2026-10-31 is before this release"),
+            ("1999-08-22T00:02:31Z", "its date 1999-08-22 is before this release, not used"),
+            ("2002-11-14T14:32:55Z", "its date 2002-11-14 is before this release, not used"),
+            ("2026-10-31T23:59:59Z", "its date 2026-10-31 is before this release, not used"),
             ("2026-11-01T00:00:00Z", nil), ("2038-11-21T00:00:00Z", nil),
             ("2046-06-16T23:59:59Z", nil),
-            ("2046-07-07T04:30:07Z", "receiver's date 2046-07-07 is implausible"),
+            ("2046-07-07T04:30:07Z", "its date 2046-07-07 is implausible, not used"),
         ]
         for (text, words) in cases {
-            var one = fix(0)
-            one.receiverTime = WallTime(rfc3339: text)
-            #expect(refusals([one]).first??.message == words, "\(text)")
+            let time = try #require(WallTime(rfc3339: text))
+            #expect(ReceiverDates.doubt(time) == words, "\(text)")
         }
+    }
+
+    @Test func rolloverInTheMiddle_costsTenSecondsBackwards_andNothingForwards() throws {
+        let era = 1024.0 * 7 * 86_400
+        let back = (0..<60).map { fix(Double($0), said: Double($0) - ($0 < 30 ? 0 : era)) }
+        #expect(refusals(back).filter { $0 != nil }.count <= 11)
+        #expect(refusals(back).suffix(19).allSatisfy { $0 == nil })
+        let forth = (0..<60).map { fix(Double($0), said: Double($0) - ($0 < 30 ? era : 0)) }
+        #expect(refusals(forth).allSatisfy { $0 == nil })
     }
 
     @Test func fixThatWaited_isTooOldAfterTenSeconds() {
@@ -90,7 +98,7 @@ import Testing
     }
 
     @Test func fixThatWasHeldBackByUs_isTooOld() {
-        var judge = FixJudge(dates: .sinceRelease)
+        var judge = FixJudge()
         #expect(judge.judge(fix(0), now: Self.start.boot + .seconds(10)) == nil)
         #expect(
             judge.judge(fix(1), now: Self.start.boot + .seconds(12)) == .late(.seconds(11))

@@ -5,10 +5,6 @@ internal import Streams
 
 /// Why a fix is not kept, in words for `status`.
 enum Refusal: Equatable {
-    /// The receiver's date is before this release: before its last week rollover, or from its battery clock.
-    case past(WallTime)
-    /// 1024 weeks after the release or more.
-    case future(WallTime)
     case late(Duration)
     /// Latitude and longitude both 0: a receiver's memory before its first fix.
     case nowhere
@@ -19,25 +15,18 @@ enum Refusal: Equatable {
 
     var message: String {
         switch self {
-        case .past(let time): "receiver's date \(time.rfc3339.prefix(10)) is before this release"
-        case .future(let time): "receiver's date \(time.rfc3339.prefix(10)) is implausible"
         case .late(let age): "fixes come \(age.milliseconds / 1000) s late"
         case .nowhere: "receiver says latitude 0, longitude 0"
         case .vague(let metres): "error estimate of \(Int(metres)) m"
         case .jump(let metres): "jump of \(Int(metres / 1000)) km"
         }
     }
-
-    /// It ends only when somebody looks after the receiver.
-    var isLasting: Bool {
-        switch self {
-        case .past, .future: true
-        case .late, .nowhere, .vague, .jump: false
-        }
-    }
 }
 
 /// Judges one fix after the other.
+///
+/// A wrong date alone is no reason: a receiver that is a week rollover behind knows its place all the same, and a
+/// fix is dated by when it came. Dates that agree with each other still tell which fixes waited somewhere.
 struct FixJudge {
     /// A fix with a larger error says less than the site's own address; gpsd's estimate for the worst geometry
     /// that receivers give a fix for (a dilution of 50) is just below.
@@ -51,19 +40,13 @@ struct FixJudge {
     /// Degrees, some 1 m: what is closer to 0/0 is no place.
     private static let nowhere = 1e-5
 
-    private let dates: ReceiverDates
     private var freshness = Freshness()
     private var last: Fix?
     private var elsewhere: [Fix] = []
 
-    init(dates: ReceiverDates) {
-        self.dates = dates
-    }
-
     /// Why the fix is not to be kept; nil if it is good.
     mutating func judge(_ fix: Fix, now: BootInstant) -> Refusal? {
         if let time = fix.receiverTime {
-            if let reason = judge(time) { return reason }
             let age = freshness.age(of: time, at: fix.stamp.boot)
             if age > Freshness.limit { return .late(age) }
         }
@@ -71,12 +54,6 @@ struct FixJudge {
         if abs(fix.latitude) < Self.nowhere, abs(fix.longitude) < Self.nowhere { return .nowhere }
         if let error = fix.horizontalAccuracy, error > Self.accuracyLimit { return .vague(error) }
         return jump(fix)
-    }
-
-    /// Why a receiver's date is not believed.
-    func judge(_ time: WallTime?) -> Refusal? {
-        guard let time, !dates.contains(time) else { return nil }
-        return time < dates.range.lowerBound ? .past(time) : .future(time)
     }
 
     private mutating func jump(_ fix: Fix) -> Refusal? {

@@ -10,8 +10,6 @@ struct LocationSession {
     static let silenceLimit = Duration.seconds(30)
     /// Time without a position report after which gpsd is asked again; after twice of it, anew.
     static let reportLimit = Duration.seconds(60)
-    /// A date that is wrong for so long will not mend by itself.
-    static let patience = Duration.seconds(10)
 
     /// Why the source is in error, and so what ends that.
     enum Trouble: Equatable {
@@ -21,8 +19,6 @@ struct LocationSession {
         case noReceiver
         /// Ends with a position report.
         case silence
-        /// Ends with a good fix, or with none.
-        case date
     }
 
     /// What is to be done about a silence.
@@ -38,14 +34,14 @@ struct LocationSession {
     private let onFix: @Sendable (Fix) -> Void
     private var meter: SourceMeter
     private var limit: FixLimit
-    private var receivers: Receivers
+    private var receivers = Receivers()
     /// The one that is told of, and whether gpsd ever had it open.
     private var receiver = ""
     private var wasThere = false
     private(set) var trouble: Trouble?
     private var failure: Failure?
-    /// Why the last fix was not kept, and since when there was none.
-    private var refusal: (reason: Refusal, since: BootInstant)?
+    /// Why the last fix was not kept.
+    private var refusal: Refusal?
     private var refused = 0
     private var toldDropped = 0
     /// A position report came in this connection.
@@ -74,7 +70,6 @@ struct LocationSession {
         self.accept = accept
         meter = SourceMeter(device: "\(settings.gpsd)", board: board)
         limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
-        receivers = Receivers(dates: settings.dates)
         meter.loading()
     }
 
@@ -96,7 +91,7 @@ struct LocationSession {
 
     /// No more will come of this connection.
     mutating func disconnected(_ now: BootInstant) {
-        for epoch in receivers.flush(now: now, isAll: true) { keep(epoch, now) }
+        for epoch in receivers.flush(now: now, isAll: true) { keep(epoch) }
     }
 
     mutating func restarted() { meter.restarted() }
@@ -113,7 +108,7 @@ struct LocationSession {
 
     /// What is due now.
     mutating func update(_ now: BootInstant) {
-        for epoch in receivers.flush(now: now) { keep(epoch, now) }
+        for epoch in receivers.flush(now: now) { keep(epoch) }
         if let askAt, now >= askAt {
             mustAsk = trouble == .noReceiver
             planToAsk(now)
@@ -199,7 +194,7 @@ struct LocationSession {
         // A second one is no news while the first is followed.
         guard receivers.followed == nil else { return }
         (receiver, wasThere) = (path, true)
-        if trouble != .silence, trouble != .date { tell("receiver found, no report yet", now) }
+        if trouble != .silence { tell("receiver found, no report yet", now) }
     }
 
     private mutating func take(lost path: String, _ now: BootInstant) {
@@ -242,18 +237,18 @@ struct LocationSession {
         (askAt, asks) = (nil, 0)
         let (time, epoch) = receivers.take(position, from: device, at: stamp)
         if let time { onTime(time) }
-        if let epoch { keep(epoch, stamp.boot) }
+        if let epoch { keep(epoch) }
         guard device == receivers.followed else { return }
         if !device.isEmpty { (receiver, wasThere) = (device, true) }
         describe(position, stamp.boot)
     }
 
-    private mutating func keep(_ epoch: Epoch, _ now: BootInstant) {
+    private mutating func keep(_ epoch: Epoch) {
         switch epoch {
         case .refused(let reason):
             refused += 1
             meter.drop()
-            refusal = (reason, refusal?.since ?? now)
+            refusal = reason
         case .good(let fix):
             refusal = nil
             onFix(fix)
@@ -265,30 +260,17 @@ struct LocationSession {
     // MARK: The board
 
     private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
-        if position.mode < 2 {
-            refusal = nil
-        } else if let reason = receivers.judge(position.time), refusal == nil {
-            // Said before the epoch is over, lest it is called a fix until then.
-            refusal = (reason, now)
-        }
-        if let refusal { return tell(refusal.reason, since: refusal.since, now) }
+        if position.mode < 2 { refusal = nil }
+        if let refusal { return tell("\(refusal.message): fixes not kept", now) }
         let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
         let kept = refused > 0 ? ", \(refused) not kept" : ""
         let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
+        let doubt = position.time.flatMap { ReceiverDates.doubt($0) }.map { "; \($0)" } ?? ""
         switch position.mode {
-        case 3: tell("3D fix\(clock)\(satellites)\(kept)", now)
-        case 2: tell("2D fix\(clock)\(satellites)\(kept)", now)
+        case 3: tell("3D fix\(clock)\(satellites)\(kept)\(doubt)", now)
+        case 2: tell("2D fix\(clock)\(satellites)\(kept)\(doubt)", now)
         default: tell("no fix\(satellites)\(kept)", now)
         }
-    }
-
-    private mutating func tell(_ reason: Refusal, since: BootInstant, _ now: BootInstant) {
-        let message = "\(reason.message): fixes not kept"
-        guard reason.isLasting, now - since >= Self.patience else { return tell(message, now) }
-        let failure = Failure(
-            "\(settings.name), \(receiver): \(message); give it an hour of open sky, or newer firmware"
-        )
-        fail(.date, failure)
     }
 
     private mutating func tell(_ detail: String, _ now: BootInstant) {

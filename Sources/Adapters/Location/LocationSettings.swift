@@ -10,8 +10,6 @@ package struct LocationSettings: Configurable {
     package var interval = Duration.seconds(10)
     /// Metres to move before another fix is kept.
     package var minDistance = 0.0
-    /// Fixes of other dates are not kept.
-    package var dates = ReceiverDates.sinceRelease
 
     package init() {}
 

@@ -13,16 +13,10 @@ struct ReceiverTime: Sendable {
     /// How far they must be apart at least: reports that waited somewhere come in one gulp, and agree.
     static let spacing = Duration.milliseconds(500)
 
-    private let dates: ReceiverDates
-
     /// The newest fixes: receiver's time against boot time.
     private var recent: [Stamp] = []
     /// The time of an epoch that has shown no 3D fix yet: some receivers report in several pieces.
     private var unfixed: WallTime?
-
-    init(dates: ReceiverDates = .sinceRelease) {
-        self.dates = dates
-    }
 
     /// Takes a report that came at `stamp`; returns a boot time and the right wall time then, once known.
     mutating func add(_ position: GPSReport.Position, at stamp: Stamp) -> Stamp? {
@@ -40,7 +34,7 @@ struct ReceiverTime: Sendable {
         guard position.latitude != nil, position.longitude != nil else { return nil }
         unfixed = nil
         if let last = recent.last, time < last.wall || stamp.boot <= last.boot { forget() }
-        guard dates.contains(time) else {
+        guard ReceiverDates.sinceRelease.contains(time) else {
             forget()
             return nil
         }

@@ -27,8 +27,8 @@ struct Receivers {
 
     private struct Receiver {
         var merger = EpochMerger()
-        var time: ReceiverTime
-        var judge: FixJudge
+        var time = ReceiverTime()
+        var judge = FixJudge()
         var sky: (used: Int, at: BootInstant)?
         /// Its newest fix that was believed; nil when it has none any more.
         var good: Fix?
@@ -37,20 +37,12 @@ struct Receivers {
         var heardAt: BootInstant
     }
 
-    private let dates: ReceiverDates
     private var all: [String: Receiver] = [:]
     /// The path of the receiver whose fixes are kept; empty for one that gpsd does not name.
     private(set) var followed: String?
 
-    init(dates: ReceiverDates) {
-        self.dates = dates
-    }
-
     /// When the next open epoch is over.
     var deadline: BootInstant? { all.values.compactMap(\.merger.deadline).min() }
-
-    /// Why a date is not believed, whoever gives it.
-    func judge(_ time: WallTime?) -> Refusal? { FixJudge(dates: dates).judge(time) }
 
     /// Satellites that the followed receiver uses.
     func satellites(at now: BootInstant) -> Int? {
@@ -102,7 +94,7 @@ struct Receivers {
     mutating func connected() {
         for device in all.keys {
             all[device]?.merger = EpochMerger()
-            all[device]?.time = ReceiverTime(dates: dates)
+            all[device]?.time = ReceiverTime()
             all[device]?.good = nil
             all[device]?.sky = nil
         }
@@ -127,11 +119,7 @@ struct Receivers {
         {
             all[oldest.key] = nil
         }
-        return Receiver(
-            time: ReceiverTime(dates: dates),
-            judge: FixJudge(dates: dates),
-            heardAt: now
-        )
+        return Receiver(heardAt: now)
     }
 
     // MARK: The choice
