@@ -18,7 +18,7 @@ import duckdb
 
 QUERY = """
     SELECT stream, date::VARCHAR AS date, device, count(*) AS records, count(DISTINCT id) AS ids
-    FROM read_ndjson('{0}/**/*.ndjson*', hive_partitioning = true, union_by_name = true)
+    FROM read_ndjson('{0}/**/*.ndjson*', hive_partitioning = true, columns = {{id: 'VARCHAR'}})
     GROUP BY ALL ORDER BY ALL
 """
 SOUND = """

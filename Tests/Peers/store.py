@@ -18,6 +18,7 @@ portal  answered with 200 by somebody who is no store
 """
 
 import json
+import queue
 import sys
 import threading
 
@@ -34,6 +35,15 @@ ERRORS = {"503": ("503 Slow Down", "SlowDown", "Please reduce your request rate.
           "413": ("400 Bad Request", "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size"),
           "301": ("301 Moved Permanently", "PermanentRedirect", "Use another endpoint."),
           "portal": ("200 OK", "Welcome", "Log in here.")}
+
+
+# What is printed; a test that reads none of it stops nobody.
+LINES = queue.SimpleQueue()
+
+
+def print_lines():
+    while True:
+        print(LINES.get(), flush=True)
 
 
 class Quiet(WSGIRequestHandler):
@@ -60,7 +70,7 @@ class Faults:
         try:
             return self.act(fault, environ, start_response)
         finally:
-            print("PUT", fault, environ["PATH_INFO"], flush=True)
+            LINES.put(f"PUT {fault} {environ['PATH_INFO']}")
             if fault == "hang":
                 threading.Event().wait()
 
@@ -101,7 +111,8 @@ def main():
     endpoint = f"http://127.0.0.1:{server.server_port}"
     key, secret = make_keys(endpoint)
     faults.plan = sys.argv[1:]
-    print(json.dumps({"endpoint": endpoint, "bucket": BUCKET, "id": key, "secret": secret}), flush=True)
+    LINES.put(json.dumps({"endpoint": endpoint, "bucket": BUCKET, "id": key, "secret": secret}))
+    threading.Thread(target=print_lines, daemon=True).start()
     sys.stdin.read()
 
 

@@ -290,7 +290,8 @@ import Upload
         let clients = ManyClients(8, at: balancer.port)
         for round in 0..<6 {
             let before = clients.answered.value.count
-            try waitUntil("answers") { clients.answered.value.count > before + 40 }
+            let isAnswered = eventually { clients.answered.value.count > before + 40 }
+            try #require(isAnswered, "answers by status: \(clients.statuses.value)")
             receivers[round % 2].kill()
             try receivers[round % 2].start()
         }

@@ -19,7 +19,7 @@ final class RawClient: @unchecked Sendable {
     /// Waits a minute at most for whatever is to come; `window`: bytes that come unread, 0 for as many as usual.
     init(port: UInt16, from address: String = "127.0.0.1", window: Int32 = 0) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        var limit = timeval(tv_sec: 60 * patience, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
         setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)

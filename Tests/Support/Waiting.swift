@@ -14,7 +14,7 @@ package struct NeverHappened: Error, CustomStringConvertible {
 }
 
 /// How many times as long everything may take: on emulated processors.
-private let patience = getenv("WAYPOST_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
+package let patience = getenv("WAYPOST_TEST_PATIENCE").flatMap { Int(String(cString: $0)) } ?? 1
 
 /// Waits for a condition, a minute at most; false when it did not come.
 package func eventually(

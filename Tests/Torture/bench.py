@@ -208,7 +208,9 @@ class Bench:
             self.daemon = None
 
     def stop(self, limit=10.0):
-        """SIGTERM; its exit status, None when it had to be killed."""
+        """SIGTERM; its exit status, None when it had to be killed, or does not run."""
+        if self.daemon is None:
+            return None
         self.daemon.terminate()
         try:
             code = self.daemon.wait(limit)

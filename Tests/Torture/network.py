@@ -1,5 +1,6 @@
 """Bad networks: hundreds of faults of every kind between the gateway and the receiver, each answered by a sync."""
 import json
+import os
 import socket
 import time
 
@@ -10,9 +11,11 @@ from bench import Bench, NeverStarted, capture, wait
 from report import Row
 from server import Receiver
 
+# How many times as long everything may take: on emulated processors.
+SLOWER = int(os.environ.get("WAYPOST_TEST_PATIENCE", 1))
 # Faults that end only by the gateway's own patience: few of them, with a short one.
 SLOW = ("stall", "stored, stall", "stored, drip")
-PATIENCE = "1s"
+PATIENCE = f"{SLOWER}s"
 # A thousand faults a minute.
 PER_SECOND = 1000 / 60
 
@@ -53,7 +56,7 @@ class Networks:
     def sync(self):
         """One sync over the control socket; whether nothing was left, None when the gateway is gone."""
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(20)
+        client.settimeout(20 * SLOWER)
         try:
             client.connect(str(self.bench.run / "control.sock"))
             client.sendall(b'{"command":"sync"}\n')
@@ -64,7 +67,7 @@ class Networks:
                     return reply.get("done", False)
             return None
         except socket.timeout:
-            self.row.problem("a sync did not end in 20 s")
+            self.row.problem(f"a sync did not end in {20 * SLOWER} s")
             return None
         except OSError:
             return None
@@ -76,12 +79,12 @@ class Networks:
         fault = self.choose()
         before = self.network.done[fault]
         self.network.next_fault = fault
-        end = time.monotonic() + 10
+        end = time.monotonic() + 10 * SLOWER
         while self.network.done[fault] == before and time.monotonic() < end:
             # When there is nothing to send yet, the next sync has something.
             self.sync()
         if self.network.done[fault] == before:
-            self.row.problem(f"the fault '{fault}' met no request in 10 s")
+            self.row.problem(f"the fault '{fault}' met no request in {10 * SLOWER} s")
             self.network.next_fault = None
             return
         self.row.tried += 1
@@ -96,7 +99,7 @@ class Networks:
         count = max(20, round(self.settings.seconds * PER_SECOND))
         try:
             if self.start():
-                while self.row.tried < count and time.monotonic() < end + 60 and len(self.row.problems) < 5:
+                while self.row.tried < count and time.monotonic() < end + 60 * SLOWER and len(self.row.problems) < 5:
                     self.fault()
                     self.settings.progress.show(self.row)
             self.finish()
@@ -111,7 +114,7 @@ class Networks:
     def finish(self):
         """A good network at last: everything arrives, each record once."""
         self.network.next_fault = None
-        code, output = self.bench.command("sync", "--wait", "60", limit=90)
+        code, output = self.bench.command("sync", "--wait", str(60 * SLOWER), limit=90 * SLOWER)
         if self.bench.stop() != 0:
             self.row.problem("SIGTERM at the end did not end the gateway with 0")
         accounts = settle(self.row, self.bench)
