@@ -15,7 +15,8 @@ HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
 
 # The parts of the table of costs, in its order.
 COSTS = {
-    "queue": "records into the queue, beside a C loop that inserts the same rows", "upload": "a backlog to a server on the same machine",
+    "queue": "records into the queue, beside a C loop that inserts the same rows",
+    "writes": "the same on a card: ext4 with a journal, no cache to flush", "upload": "a backlog to a server on the same machine",
     "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s",
     "month": "a site's first day on the card: 10 sightings a second, a fix each 10 s, Opus all day",
     "audio": "sound, beside each codec's own tool",

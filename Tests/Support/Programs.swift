@@ -75,9 +75,14 @@ extension Process {
 }
 
 extension Tree {
-    /// The path of a program of this package, as it was built beside the tests.
+    /// The path of a program of this package: as it is installed, where WAYPOST_TEST_PROGRAMS names a folder that
+    /// holds it, or as it was built beside the tests.
     package static func program(_ name: String) -> String {
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        if let folder = ProcessInfo.processInfo.environment["WAYPOST_TEST_PROGRAMS"] {
+            let installed = "\(folder)/\(name)"
+            if FileManager.default.isExecutableFile(atPath: installed) { return installed }
+        }
+        return URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
             .deletingLastPathComponent().appendingPathComponent(name).path
     }
 }

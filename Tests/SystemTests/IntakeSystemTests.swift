@@ -207,7 +207,7 @@ import Testing
         )
         put.waitUntilExit()
         let synced = try bench.run("sync")
-        #expect(synced.status == 0, "\(synced.error)")
+        #expect(synced.status == 0, "\(synced.output)\(synced.error)")
         let arrived = try bench.numbers("site_weather")
         #expect(Set(arrived).count == arrived.count)
         // Lines are told by number from 1 on, those that nobody knows of as one span.

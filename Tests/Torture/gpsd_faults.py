@@ -129,8 +129,8 @@ class Liar(Listening):
         self.listener.close()
 
 
-# 1024 weeks, ms.
-ROLLOVER = 1024 * 7 * 86_400_000
+# ms.
+YEAR = 365 * 86_400_000
 
 GARBAGE = (b"\x00\xff\xfe garbage\r\n" + b"x" * 30_000 + b"\r\n" + b'{"class":"TPV","mode":"three"}\r\n'
            + b'{"class":"TPV","mode":3,"lat":1e999,"lon":{}}\r\n' + b'{"class":"DEVICES","devices":[{}]}\r\n'
@@ -193,8 +193,8 @@ class Places:
             self.fault("gpsd killed", daemon.kill, "Connection refused", daemon.start)
             self.fault("receiver unplugged", daemon.unplug, "has lost the receiver", daemon.plug)
             self.fault("garbage in place of gpsd", self.lie, "", self.tell_the_truth)
-            behind = time.strftime("%d%m%y", time.gmtime(time.time() - ROLLOVER / 1000))
-            self.fault("receiver a rollover behind", lambda: self.date(behind), "is before this release", lambda: self.date(None),
+            # One rollover behind gpsd corrects by itself, two it does not.
+            self.fault("receiver a rollover behind", lambda: self.date("220899"), "is before this release", lambda: self.date(None),
                        detection=40)
             if self.settings.seconds >= 60:
                 self.fault("receiver silent", lambda: self.silence(True), "silent for", lambda: self.silence(False), SILENCE)
@@ -239,8 +239,8 @@ class Places:
         if told != len(rows):
             self.row.lost += max(0, told - len(rows))
             self.row.problem(f"{told} fixes told, {len(rows)} in the queue")
-        # A receiver that is a rollover behind is right but for the date.
-        worst = max((min(abs(wall - said), abs(wall - said - ROLLOVER)) for wall, said, _, _ in rows if said), default=0)
+        # A receiver that is years behind is right but for the date.
+        worst = max((late for late in (abs(wall - said) for wall, said, _, _ in rows if said) if late < YEAR), default=0)
         if worst > 10_000:
             self.row.problem(f"a fix was kept that is {worst / 1000:.0f} s old")
         if any(abs(latitude - 464_603_000) > 10 or abs(longitude - 68_430_000) > 10 for _, _, latitude, longitude in rows):
