@@ -236,6 +236,41 @@ import Testing
         }
     }
 
+    /// The times that count of receivers which report once a second, and are so many seconds behind.
+    private func times(
+        _ receivers: [(path: String, mode: Int, behind: Int)],
+        seconds: Int = 30
+    ) -> [WallTime] {
+        var all = Receivers()
+        var times: [WallTime] = []
+        for second in 0..<seconds {
+            for (path, mode, behind) in receivers {
+                let stamp = Self.start.advanced(by: .seconds(second))
+                var position = GPSReport.Position(mode: mode)
+                (position.latitude, position.longitude) = (46, 6)
+                position.time = stamp.wall + .seconds(-behind)
+                if let time = all.take(position, from: path, at: stamp).time {
+                    times.append(time.wall(at: Self.start.boot))
+                }
+            }
+        }
+        return times
+    }
+
+    /// The one that is followed knows the place, and not the date.
+    @Test func rollover_ofTheReceiverFollowed_leavesTheTimeToOneOther() {
+        let era = 1024 * 7 * 86_400
+        for mode in [2, 3] {
+            let told = times([("/dev/x", 3, era), ("/dev/b", mode, 0), ("/dev/c", 3, 18)])
+            #expect(told.count >= 10)
+            // Two that tell different times do not take turns.
+            #expect(Set(told) == [Self.start.wall + .seconds(mode == 3 ? 0 : -18)])
+        }
+        // While the one that is followed tells the time, it alone does.
+        let told = times([("/dev/x", 3, 0), ("/dev/b", 3, 18), ("/dev/c", 3, era)])
+        #expect(told.count >= 20 && Set(told) == [Self.start.wall])
+    }
+
     @Test func receiverThatWasUnplugged_leavesNoError_whileAnotherReports() {
         let board = Publisher<SourceReport>()
         var session = LocationSession(

@@ -40,6 +40,8 @@ struct Receivers {
     private var all: [String: Receiver] = [:]
     /// The path of the receiver whose fixes are kept; empty for one that gpsd does not name.
     private(set) var followed: String?
+    /// The one whose time counts, and when it told it last.
+    private var timekeeper: (device: String, at: BootInstant)?
 
     /// When the next open epoch is over.
     var deadline: BootInstant? { all.values.compactMap(\.merger.deadline).min() }
@@ -71,7 +73,24 @@ struct Receivers {
         all[device] = receiver
         if !isHeard(followed, at: stamp.boot) { followed = device }
         let epoch = fix.flatMap { judge($0, of: device, stamp.boot) }
-        return (device == followed ? time : nil, epoch)
+        return (isTimekeeper(device, at: stamp.boot, isTelling: time != nil) ? time : nil, epoch)
+    }
+
+    /// Whether the time of a receiver counts: that of the one followed, or of one other while it tells none.
+    ///
+    /// The best place may be that of a receiver which is a week rollover behind. Two others must not take turns, either.
+    private mutating func isTimekeeper(
+        _ device: String,
+        at now: BootInstant,
+        isTelling: Bool
+    ) -> Bool {
+        let keeper = timekeeper ?? (device: followed ?? device, at: now)
+        timekeeper = keeper
+        guard isTelling,
+            device == followed || device == keeper.device || now - keeper.at >= Self.patience
+        else { return false }
+        timekeeper = (device, now)
+        return true
     }
 
     /// A sky that names no device is that of the receiver followed.
@@ -99,6 +118,7 @@ struct Receivers {
             all[device]?.sky = nil
         }
         followed = nil
+        timekeeper = nil
     }
 
     /// gpsd has closed a receiver; another one with a fix is followed in its place.
