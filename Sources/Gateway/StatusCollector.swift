@@ -232,7 +232,7 @@ struct StatusCollector: Sendable {
     }
 
     private func bytesToday(_ stored: StoredFigures?) -> Int64 {
-        let today = clock.wall().utcDay
+        let today = queue.today
         return stored?.traffic.first { $0.day == today }?.traffic.total ?? 0
     }
 

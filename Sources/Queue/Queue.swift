@@ -260,8 +260,12 @@ package final class Queue: Sendable {
     package func losses() throws -> [LossEntry] { try core.books.losses() }
 
     /// The days of the last week that have any bytes on the wire, newest first.
-    package func traffic() throws -> [DayTraffic] {
-        try core.books.traffic(core.settings.clock.wall().utcDay)
+    package func traffic() throws -> [DayTraffic] { try core.books.traffic(today) }
+
+    /// The day that it is, as far as is known.
+    package var today: Int64 {
+        let now = core.settings.clock.stamp()
+        return (rightTime(at: now) ?? now.wall).utcDay
     }
 
     /// Whether this boot's clock has been synced since it started.

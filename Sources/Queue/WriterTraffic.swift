@@ -37,9 +37,10 @@ extension Writer {
     /// Adds bytes to the day it is; below zero, takes them back.
     package func note(_ traffic: Traffic) throws {
         guard traffic != Traffic() else { return }
-        let today = clock.wall().utcDay
+        // As records are dated: what the board's own clock shows may stay wrong though the time is known.
+        let today = rightTime.utcDay
         try note(DayTraffic(day: today, traffic: traffic))
-        // A clock that nobody vouched for may show any day: it deletes none.
+        // A time that nobody vouched for may be of any day: it deletes none.
         if memory.bootIsSynced {
             try connection.run(
                 "DELETE FROM traffic WHERE day<=? OR day>?",

@@ -48,7 +48,7 @@ package final class DayBudget: Sendable {
 
     /// What the ledger of bytes has for today.
     private var spentBefore: Int64 {
-        let today = clock.wall().utcDay
+        let today = queue.today
         return (try? queue.traffic())?.first { $0.day == today }?.traffic.total ?? 0
     }
 

@@ -84,6 +84,18 @@ import Testing
         #expect(bench.report.upload.quietUntil == "2026-11-21T19:00:00.000Z")
     }
 
+    /// A clock that begins each day at the time of its last shutdown counts all of them as one.
+    @Test func bytesOfToday_areOfTheReceiversDay_whereTheClockIsWrong() throws {
+        let bench = try Bench(hour: 12, synced: false)
+        defer { bench.queue.close() }
+        let right = Stamp(boot: bench.clock.now(), wall: Self.midnight + .seconds(23 * 3600))
+        try bench.queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        try bench.queue.perform { try $0.note(Traffic(sent: 5000, received: 0)) }
+        #expect(bench.report.upload.bytesToday == 5000)
+        bench.clock.advance(by: .seconds(3600))
+        #expect(bench.report.upload.bytesToday == 0)
+    }
+
     @Test func budget_isToldWithWhatWaitsForIt() throws {
         let bench = try Bench(hour: 12)
         defer { bench.queue.close() }

@@ -162,13 +162,21 @@ import Testing
         let last = testStart.wall.utcDay + 9
         #expect(days.map(\.day) == [0, 1, 2, 3, 4, 5, 6].map { last - $0 })
         #expect(days.first?.traffic == Traffic(sent: 109, received: 10))
-        // A clock that jumps back without anybody vouching for it deletes nothing.
+        // What the board's own clock shows is no matter where the time is known.
+        for years in [-50, -1, 1] {
+            clock.stepWall(to: testStart.wall + .seconds(years * 365 * 86_400))
+            try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+        }
+        #expect(try queue.flushed().traffic().map(\.day) == days.map(\.day))
+        #expect(try queue.flushed().traffic().first?.traffic == Traffic(sent: 112, received: 10))
+        queue.close()
+        // Where nobody knows it, it is all there is, and deletes nothing.
         clock.stepWall(to: WallTime(milliseconds: 0))
-        #expect(try queue.flushed().traffic().isEmpty)
-        clock.stepWall(to: testStart.wall + .seconds(9 * 86_400))
-        #expect(try queue.flushed().traffic().count == 7)
+        queue = try folder.queue(bootID: "another", clock: clock)
+        try queue.perform { try $0.note(Traffic(sent: 1, received: 0)) }
+        #expect(try queue.flushed().traffic().map(\.day) == [0])
         queue.close()
         let database = try Connection(path: folder.database, access: .readOnly)
-        #expect(try database.integer("SELECT count(*) FROM traffic") == 7)
+        #expect(try database.integer("SELECT count(*) FROM traffic") == 8)
     }
 }
