@@ -24,6 +24,7 @@ extension Writer {
     func adopt(_ inheritance: Inheritance, name: String) throws {
         try begin()
         let id = try insertDatabase(name, .adopted)
+        try insert(olderBoots: inheritance.boots)
         let notes = try inheritance.clock.map { entry in
             let boot = inheritance.boots[entry.boot]
             return (old: entry.id, new: try boot.map { try adopt(entry, boot: row(ofBoot: $0)) })
@@ -59,6 +60,20 @@ extension Writer {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
         }
         if !inheritance.isReadable { try tellSalvage(id, isReadable: false, isKnown: false) }
+    }
+
+    /// The boots of a database that was set aside come before all others: rows and boots ascend together, and retention
+    /// would take the time that they ran for time since an upload of this database.
+    private func insert(olderBoots boots: [Int64: String]) throws {
+        // 0 and -1 stand for none.
+        var row = min(-1, try connection.integer("SELECT min(id) FROM boots") ?? 0)
+        let insert = try connection.prepare("INSERT INTO boots(id, boot_id) VALUES (?,?)")
+        for (_, name) in boots.sorted(by: { $0.key > $1.key }) where try boot(named: name) == 0 {
+            row -= 1
+            try insert.bind(row, at: 1)
+            try insert.bind(name, at: 2)
+            try insert.run()
+        }
     }
 
     /// A survey goes on in the database that came next; where that is not known in full, it may be over.

@@ -201,4 +201,34 @@ extension ClockTests {
             queue.close()
         }
     }
+
+    /// They were before all that was uploaded of the database in its place.
+    @Test func retention_doesNotCountTheBootsOfADatabaseThatWasSetAside() throws {
+        let folder = TemporaryFolder()
+        for boot in 1...2 {
+            let clock = Self.clock(Self.now)
+            let queue = try folder.queue(bootID: "before \(boot)", clock: clock)
+            clock.advance(by: .seconds(30 * 86_400))
+            try Self.note(queue, clock.stamp(), synced: true)
+            queue.close()
+        }
+        var clock = Self.clock(Self.now)
+        var queue = try folder.queue(bootID: "damaged", clock: clock)
+        try damage(queue)
+        Self.add(1, to: queue, clock)
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.location))
+            try writer.uploaded(try #require(try writer.freeze(range, through: 1)))
+        }
+        queue.close()
+        clock = Self.clock(Self.now)
+        queue = try folder.queue(bootID: "after", clock: clock)
+        func purged() throws -> Int {
+            try queue.perform { try $0.purge(.location, retention: .seconds(3600)) }
+        }
+        #expect(try purged() == 0)
+        clock.advance(by: .seconds(3600))
+        #expect(try purged() == 1)
+        queue.close()
+    }
 }
