@@ -17,6 +17,10 @@ final class IdentityCache {
 
     private var entries: [BeaconIdentity: Entry] = [:]
     private var uses: UInt64 = 0
+    /// Rows that nobody will use any more, and that no commit has closed yet.
+    private var closing: Set<Int64> = []
+    /// The open transaction has closed them.
+    private var areClosed = true
     private let insert: Statement
     private let close: Statement
 
@@ -34,8 +38,15 @@ final class IdentityCache {
         )
     }
 
-    /// After a rollback the rows may not exist.
-    func forgetAll() { entries.removeAll() }
+    /// After a rollback the rows may not exist; those that do are to be closed by the next transaction.
+    func forgetAll() {
+        closing.formUnion(entries.values.map(\.row))
+        areClosed = false
+        entries.removeAll()
+    }
+
+    /// What the transaction has closed is closed.
+    func committed() { if areClosed { closing.removeAll() } }
 
     /// The row of an identity, written if it is new.
     ///
@@ -47,6 +58,8 @@ final class IdentityCache {
             entries.values[index].used = uses
             return entries.values[index].row
         }
+        // Before any is inserted: the numbers of rows that do not exist come again.
+        if !areClosed { try closeAll(below: numbers, next: next) }
         if entries.count >= Self.limit { try evict(next: next) }
         try insert.bind(Int64(identity.kind.rawValue), at: 1)
         try insert.bind(identity.beaconID, at: 2)
@@ -65,10 +78,21 @@ final class IdentityCache {
     private func evict(next: Int64) throws {
         let middle = entries.values.map(\.used).sorted()[entries.count / 2]
         for entry in entries.values where entry.used < middle {
-            try close.bind(next - 1, at: 1)
-            try close.bind(entry.row, at: 2)
-            try close.run()
+            try close(entry.row, next: next)
+            closing.insert(entry.row)
         }
         entries = entries.filter { $0.value.used >= middle }
+    }
+
+    private func closeAll(below end: Int64, next: Int64) throws {
+        for row in closing where row < end { try close(row, next: next) }
+        areClosed = true
+    }
+
+    /// No sighting from `next` on is of it.
+    private func close(_ row: Int64, next: Int64) throws {
+        try close.bind(next - 1, at: 1)
+        try close.bind(row, at: 2)
+        try close.run()
     }
 }

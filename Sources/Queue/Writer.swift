@@ -192,6 +192,7 @@ package final class Writer {
         openBytes = 0
         wantsCommit = false
         committed = memory
+        identities.committed()
     }
 
     /// Forgets everything since the last commit.

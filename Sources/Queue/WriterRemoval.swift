@@ -216,12 +216,35 @@ extension Writer {
             max(4096, 2 * Int64(range.count))
         )
         try connection.run(
-            "DELETE FROM beacons WHERE id BETWEEN ? AND ? AND last_sighting<?",
+            """
+            DELETE FROM beacons WHERE id BETWEEN ?1 AND ?2 AND last_sighting<?3
+            AND id NOT IN (SELECT beacon FROM sightings WHERE id<?3)
+            """,
             first,
             end ?? .max,
-            try connection.integer("SELECT min(id) FROM sightings") ?? range.upperBound + 1
+            try firstSighting() ?? range.upperBound + 1
         )
         beaconsLookedAt = end ?? 0
+    }
+
+    /// So many sightings in quarantine are looked through at each removal.
+    private static let mostHeld: Int64 = 16_384
+
+    /// The first sighting that is not in quarantine: those wait there for a person, for months perhaps.
+    private func firstSighting() throws -> Int64? {
+        let next = "SELECT id FROM sightings WHERE id>? ORDER BY id LIMIT 1"
+        var first = try connection.integer(next, 0)
+        guard (1...Self.mostHeld).contains(memory[Partition(.beacons)].quarantined) else {
+            return first
+        }
+        let held = try connection.prepare(
+            "SELECT first, last FROM batches WHERE state=2 AND database=0 AND stream=? ORDER BY first"
+        )
+        try held.bind(Int64(Stream.beacons.number), at: 1)
+        while let oldest = first, try held.step(), held.required(0) <= oldest {
+            if held.required(1) >= oldest { first = try connection.integer(next, held.required(1)) }
+        }
+        return first
     }
 
     private func removeSegments(ofChunks range: ClosedRange<Int64>) throws {

@@ -221,6 +221,83 @@ import Testing
         #expect(try database.integer(lost) == 0)
     }
 
+    /// One that a server refused waits for a person, who may come in a year: the crowd that came after it does not.
+    @Test func identitiesOfACrowd_goBehindASightingInQuarantine() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        func hear(_ id: String) {
+            var sighting = testSighting(1)
+            sighting.identity.beaconID = id
+            queue.accept(sighting)
+        }
+        hear("refused/1")
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.beacons))
+            let batch = try #require(try writer.freeze(range, through: range.last))
+            try writer.quarantine(batch, message: "bad")
+        }
+        let count = 20_000
+        for number in 0..<count {
+            if number % 1000 == 0 { _ = try queue.flushed() }
+            hear("crowd/\(number)")
+            // Another one is refused in the midst of them.
+            if number == 10_000 { hear("refused/2") }
+        }
+        try queue.perform { writer in
+            for last in [10_002, 10_003, Int64(count) + 2] {
+                let range = try #require(try writer.pending(.beacons))
+                let batch = try #require(try writer.freeze(range, through: last))
+                if batch.records == 1 {
+                    try writer.quarantine(batch, message: "bad")
+                } else {
+                    try writer.uploaded(batch)
+                }
+            }
+        }
+        clock.advance(by: .seconds(61))
+        let purged = try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) }
+        #expect(purged == count)
+        var names: [String] = []
+        try queue.reader().sightingsThere(1...(Int64(count) + 2)) {
+            names.append($0.record.identity.beaconID)
+        }
+        #expect(names == ["refused/1", "refused/2"])
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        let rows = try #require(try database.integer("SELECT count(*) FROM beacons"))
+        #expect(rows <= 2 * Int64(IdentityCache.limit))
+    }
+
+    /// What is undone leaves the rows of before it, which nobody uses any more.
+    @Test func identitiesOfBeforeATransactionThatWasUndone_goWithTheirSightings() throws {
+        struct Undone: Error {}
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        for round in 0..<50 {
+            for number in 0..<10 { queue.accept(testSighting(round * 10 + number)) }
+            _ = try queue.flushed()
+            try? queue.perform { _ in throw Undone() }
+        }
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.beacons))
+            try writer.uploaded(try #require(try writer.freeze(range, through: range.last)))
+        }
+        clock.advance(by: .seconds(61))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 500)
+        queue.accept(testSighting(500))
+        queue.accept(testSighting(501))
+        var heard: [String] = []
+        try queue.flushed().reader().sightingsThere(1...502) {
+            heard.append($0.record.identity.beaconID)
+        }
+        #expect(heard == ["f7826da6/1/0", "f7826da6/1/1"])
+        queue.close()
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try #require(try database.integer("SELECT count(*) FROM beacons")) <= 12)
+    }
+
     @Test func newerSchema_isRefusedAndLeftAlone() throws {
         let folder = TemporaryFolder()
         try folder.queue().close()
