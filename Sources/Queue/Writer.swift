@@ -21,6 +21,8 @@ struct WriterMemory: Sendable {
     var soundEnd: Stamp?
     /// The survey that goes on, or has ended and is not worked out yet.
     var survey: OpenSurvey?
+    /// About as many are in its track.
+    var places: Int64 = 0
     /// Records in the ledger, by `CommitMark.name` of stream and kind.
     var entered: [String: Int64] = [:]
     /// The ledger holds losses that no event has told of.
@@ -146,6 +148,7 @@ package final class Writer {
         // Not unique in a table that is damaged.
         memory.files = Dictionary(known.map { ($0.name, $0.id) }) { first, _ in first }
         try declare(user: user, numbers: try numbersBefore(numbers))
+        memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
         memory.untold =
             try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
         for row in try Ledger.rows(connection, streams, clockMap) {

@@ -17,6 +17,7 @@ extension Writer {
             first: memory.live[.beacons]?.next ?? 1
         )
         try connection.execute("DELETE FROM survey_track")
+        memory.places = 0
         let insert = try connection.prepare(
             "INSERT INTO open_survey(name, boot, boottime, wall, first) VALUES (?,?,?,?,?)"
         )
@@ -68,13 +69,16 @@ extension Writer {
             boot: end.boot
         )
         try connection.execute("DELETE FROM open_survey; DELETE FROM survey_track")
+        memory.places = 0
         self.survey = nil
     }
 
     /// Where the gateway is, if a survey wants to know.
     func insert(place fix: Fix) throws {
-        guard survey?.isOpen ?? false else { return }
+        guard let survey, survey.isOpen else { return }
         try begin()
+        if memory.places >= mostPlaces { try thinTrack(since: survey.start) }
+        memory.places += 1
         try connection.run(
             "INSERT OR REPLACE INTO survey_track VALUES (?,?,?,?)",
             boot,
@@ -82,6 +86,25 @@ extension Writer {
             Int64((fix.latitude * 1e7).rounded()),
             Int64((fix.longitude * 1e7).rounded())
         )
+    }
+
+    /// Places of a track: a day, as most receivers tell one a second; less in a small database.
+    private var mostPlaces: Int64 { min(65_536, settings.limits.file / 256) }
+
+    /// Keeps every second of the seconds, then every fourth, until half of the places are gone.
+    ///
+    /// Those of a survey that nobody stops for months would take the room of records, and nothing could be deleted.
+    private func thinTrack(since start: Stamp) throws {
+        var step: Int64 = 1
+        repeat {
+            step *= 2
+            try connection.run(
+                "DELETE FROM survey_track WHERE abs(boottime-?1)/1000%?2>=?2/2",
+                start.boot.milliseconds,
+                step
+            )
+            memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
+        } while memory.places > mostPlaces / 2 && step < 1 << 24
     }
 
     func loadSurvey() throws -> OpenSurvey? {

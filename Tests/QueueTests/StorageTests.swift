@@ -196,6 +196,42 @@ import Testing
         queue.close()
     }
 
+    /// Its way is thinned, and begins and ends where it did.
+    @Test func surveyThatNobodyStops_leavesTheRoomToRecords() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let limits = StorageLimits(maxSize: 1_000_000, warnFree: 0, criticalFree: 0)
+        var queue = try folder.queue(clock: clock, limits: limits)
+        queue.accept(testSighting(0))
+        try queue.startSurvey("forgotten")
+        func walk(_ seconds: Range<Int>) throws {
+            for second in seconds {
+                if second % 5000 == 0 { _ = try queue.flushed() }
+                queue.note(
+                    place: Fix(
+                        stamp: testStart.advanced(by: .seconds(second)),
+                        mode: .threeDimensional,
+                        latitude: 46.5,
+                        longitude: Double(second) / 1e6
+                    )
+                )
+            }
+        }
+        try walk(0..<30_000)
+        queue.close()
+        queue = try folder.queue(clock: clock, limits: limits)
+        try walk(30_000..<60_000)
+        queue.accept(testSighting(1))
+        #expect(try figures(queue, .beacons).pending == 2)
+        #expect(try figures(queue, .beacons).evicted == 0)
+        var seconds: [Int] = []
+        try queue.reader().track { seconds.append(Int(($1.longitude * 1e6).rounded())) }
+        #expect((500...3650).contains(seconds.count))
+        #expect(seconds.first == 0)
+        #expect(seconds.last == 59_999)
+        queue.close()
+    }
+
     @Test func purge_goesOnBehindWhatIsInQuarantine() throws {
         let folder = TemporaryFolder()
         let clock = ManualClock(testStart)
