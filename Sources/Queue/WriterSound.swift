@@ -151,7 +151,14 @@ extension Writer {
         let chunked =
             try (connection.integer("SELECT chunked FROM runs WHERE id=?", run.id) ?? 0)
             .checked("the last segment of a chunk")
-        let from = chunked == 0 ? Int64.min : chunked - Int64(run.overlapSegments) + 1
+        // In no chunk yet: it comes behind all those before it, which may be gigabytes.
+        let before =
+            try chunked == 0
+            ? connection.integer(
+                "SELECT max(chunked) FROM runs WHERE chunked<?",
+                memory.numbers.segments
+            ) : nil
+        let from = before.map { $0 + 1 } ?? chunked - Int64(run.overlapSegments) + 1
         let notes = unbroken(try segmentNotes(run: run.id, from: from))
         chunker = Chunker(
             resuming: run,

@@ -169,6 +169,30 @@ import Testing
         queue.close()
     }
 
+    /// A power cut in the first minute of a run must not cost minutes at the next start: a card reads some MB a second.
+    @Test func startBehindARunWithoutAChunk_readsNothingOfThoseBeforeIt() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        for number in 0..<20 { record(queue, segments: 60, from: number * 60) }
+        let last = run(queue)
+        queue.begin(last)
+        for number in 0..<2 { queue.accept(segment(last, number)) }
+        queue.close()
+        let settings = QueueSettings(path: folder.database, bootID: "boot", appVersion: "test")
+        let before = try bytesRead()
+        let writer = try Writer(settings, user: [])
+        #expect(try bytesRead() - before < FileSpace.size(folder.database) / 20)
+        let tail = "SELECT segments FROM chunks ORDER BY id DESC LIMIT 1"
+        #expect(try writer.connection.integer(tail) == 2)
+    }
+
+    /// By this thread (proc(5)).
+    private func bytesRead() throws -> Int64 {
+        let text = try #require(SmallText.read("/proc/thread-self/io"))
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar:") })
+        return try #require(Int64(line.dropFirst(7)))
+    }
+
     private func segments(_ folder: TemporaryFolder) throws -> [Int64] {
         let database = try Connection(path: folder.database, access: .readOnly)
         let rows = try database.prepare("SELECT id FROM segments ORDER BY id")
