@@ -65,6 +65,9 @@ struct Chunker {
     /// The first segment that is in no chunk yet.
     var firstUnchunked: Int64? { notes.count > shared ? notes[shared].id : nil }
 
+    /// All that it has is of a chunk that is not kept.
+    var isUnkept: Bool { !neighbourIsKept && notes.count <= shared }
+
     /// The chunk made last is not kept: the next one shares nothing with another.
     mutating func leaveOut() { neighbourIsKept = false }
 

@@ -102,11 +102,24 @@ extension Writer {
     /// Ends the run that is open; its source had `count` segments, if it said so.
     func endRun(count: Int64? = nil, at end: Stamp? = nil) throws {
         if let count { try noteMissing(until: count, at: end ?? clock.stamp()) }
-        let run = chunker.run
+        let (run, isUnkept) = (chunker.run, chunker.isUnkept)
+        let rest = chunker.firstNeeded ?? memory.numbers.segments
         memory.soundEnd = chunker.end ?? memory.soundEnd
-        guard let chunk = chunker.finish() else { return }
-        try insert(chunk, of: run)
+        if let chunk = chunker.finish() {
+            try insert(chunk, of: run)
+        } else if let run, isUnkept {
+            try removeUnkept(rest...max(rest, memory.numbers.segments - 1), of: run)
+        } else {
+            return
+        }
         commitSoon()
+    }
+
+    /// Segments that no chunk will have, with the one before them: the next chunk would have been decoded from it.
+    private func removeUnkept(_ segments: ClosedRange<Int64>, of run: AudioRun) throws {
+        try begin()
+        let next = memory[Partition(.audio)].next
+        try removeSegments(run: run.id, segments, ofChunks: next...next)
     }
 
     private func insert(_ chunk: ChunkNote, of run: AudioRun?) throws {
@@ -114,9 +127,7 @@ extension Writer {
         try begin()
         if let minimum = run.minimumLevel, SoundLevel.decibels(chunk.meanSquare) < minimum {
             chunker.leaveOut()
-            let next = memory[Partition(.audio)].next
-            let last = chunk.segments.last ?? first
-            try removeSegments(run: run.id, first.id...last.id, ofChunks: next...next)
+            try removeUnkept(first.id...(chunk.segments.last ?? first).id, of: run)
             memory[Partition(.audio)].notKept += 1
             return
         }

@@ -13,14 +13,18 @@ import Testing
     )
 
     /// Chunks of 4 segments of 2 s with one shared, to keep the tests short.
-    private func run(_ queue: Queue, minimumLevel: Double? = nil) -> AudioRun {
+    private func run(
+        _ queue: Queue,
+        minimumLevel: Double? = nil,
+        overlapSegments: Int = 1
+    ) -> AudioRun {
         AudioRun(
             id: queue.newRunID(),
             codec: .wav,
             rate: 16_000,
             device: "test",
             chunkSegments: 4,
-            overlapSegments: 1,
+            overlapSegments: overlapSegments,
             minimumLevel: minimumLevel
         )
     }
@@ -166,6 +170,26 @@ import Testing
         #expect(tail[2] == 0)
         let present = try segments(folder)
         for id in tail[0]..<(tail[0] + tail[1]) { #expect(present.contains(id)) }
+        queue.close()
+    }
+
+    /// As one that another device takes over from, at the end of a chunk.
+    @Test(arguments: [0, 1])
+    func runThatEndsBehindAQuietChunk_leavesNothingOfIt(overlap: Int) throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        for isLoud in [true, false] {
+            let run = run(queue, minimumLevel: -30, overlapSegments: overlap)
+            queue.begin(run)
+            // Two chunks, of which the first may be loud.
+            for number in 0..<(8 - overlap) {
+                let level = isLoud && number < 3 ? 0.01 : 0
+                queue.accept(segment(run, number, meanSquare: level))
+            }
+            queue.end(run: run.id)
+        }
+        #expect(try chunks(queue) == [[1, 4, 0]])
+        #expect(try segments(folder) == [1, 2, 3, 4])
         queue.close()
     }
 
