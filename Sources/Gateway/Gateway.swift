@@ -122,7 +122,6 @@ package final class Gateway: Sendable {
             clock: clock,
             patience: service.healthInterval(settings.patience),
             log: settings.log,
-            rightTime: { queue.rightTime(at: $0) },
             accept: { queue.accept($0) }
         )
     }

@@ -89,18 +89,16 @@ final class SourceWatch: Sendable {
     private let clock: any HostClock
     private let patience: Duration
     private let log: Log
-    private let rightTime: @Sendable (Stamp) -> WallTime?
     private let accept: @Sendable (Event) -> Void
     private let health: StateBox<[SourceName: SourceHealth]>
     private let subscriptions: [Subscription]
 
-    /// `patience`: the health timer's interval; `rightTime`: nil for what nobody can date.
+    /// `patience`: the health timer's interval.
     init(
         _ board: GatewayBoard,
         clock: any HostClock,
         patience: Duration,
         log: Log,
-        rightTime: @escaping @Sendable (Stamp) -> WallTime? = { _ in nil },
         accept: @escaping @Sendable (Event) -> Void
     ) {
         let health = StateBox([SourceName: SourceHealth]())
@@ -108,7 +106,6 @@ final class SourceWatch: Sendable {
         self.clock = clock
         self.patience = patience
         self.log = log
-        self.rightTime = rightTime
         self.accept = accept
         self.health = health
         subscriptions = board.sources.map { name, publisher in
@@ -182,12 +179,12 @@ final class SourceWatch: Sendable {
         log.warning(
             "source lost",
             [
-                "source": name.rawValue, "since": date(absence.since, now).rfc3339,
+                "source": name.rawValue, "since": absence.since.wall(by: now).rfc3339,
                 "why": failure.description,
             ]
         )
         var detail: [(key: String, value: EventValue)] = [
-            ("since", .time(date(absence.since, now))), ("reason", .text(failure.message)),
+            ("since", .seen(absence.since.wall(by: now))), ("reason", .text(failure.message)),
         ]
         if let code = failure.code { detail.append(("code", .text(code.rawValue))) }
         detail.append(("device", .text(report.device)))
@@ -207,17 +204,12 @@ final class SourceWatch: Sendable {
             ]
         )
         let detail: [(key: String, value: EventValue)] = [
-            ("away_s", .number(absence.seconds)), ("since", .time(date(absence.since, now))),
-            ("until", .time(date(absence.until ?? now, now))),
+            ("away_s", .number(absence.seconds)), ("since", .seen(absence.since.wall(by: now))),
+            ("until", .seen((absence.until ?? now).wall(by: now))),
             ("restarts", .integer(Int64(max(0, report.restarts - absence.restarts)))),
             ("device", .text(report.device)),
         ]
         accept(Event(.sourceRecovered, source: name.rawValue, detail: detail, stamp: now))
-    }
-
-    /// When something was: the clock may have been set since, or be wrong for good.
-    private func date(_ stamp: Stamp, _ now: Stamp) -> WallTime {
-        rightTime(stamp) ?? stamp.wall(by: now)
     }
 }
 

@@ -49,17 +49,17 @@ extension Writer {
         let now = clock.now()
         if let told = memory.toldAt, now - told < Self.lossEventPause, !atOnce { return }
         for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
+            let stamp = clock.stamp()
             var detail: [(key: String, value: EventValue)] = [
                 ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
                 ("records", .integer(row.records - row.told)),
-                ("from", told(row.open, boot: row.openBoot)),
-                ("to", told(row.last, boot: row.lastBoot)),
+                ("from", told(row.open, boot: row.openBoot, at: stamp)),
+                ("to", told(row.last, boot: row.lastBoot, at: stamp)),
             ]
             // Nothing gives way but for want of room.
             if row.kind == .evicted {
                 detail.append(("code", .text(ErrorCode.storageFull.rawValue)))
             }
-            let stamp = clock.stamp()
             try insert(Event(row.kind.event, source: "storage", detail: detail, stamp: stamp))
             try markTold(row)
         }
@@ -67,9 +67,12 @@ extension Writer {
         memory.toldAt = now
     }
 
-    /// A time in an event: the event's own clock may still be wrong after a start.
-    func told(_ time: WallTime, boot: Int64) -> EventValue {
-        boot == self.boot ? .time(time) : .known(time)
+    /// A time as far as is known, for an event that sees the clock at `now`: that may still be wrong after a start, or stay
+    /// so.
+    func told(_ time: WallTime, boot: Int64, at now: Stamp) -> EventValue {
+        guard boot == self.boot else { return .known(time) }
+        let ahead = now.wall.milliseconds &- clockMap.resolve(now, boot: boot).wall.milliseconds
+        return .seen(WallTime(milliseconds: time.milliseconds &+ ahead))
     }
 
     private func markTold(_ row: Ledger.Row) throws {

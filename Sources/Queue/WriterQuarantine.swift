@@ -90,7 +90,11 @@ extension Writer {
         let (first, last) = try countGone(partition, range, kind, isTold: true)
         let from = clockMap.resolve(first.stamp, boot: first.boot).wall
         let to = clockMap.resolve(last.stamp, boot: last.boot).wall
-        let detail = detail(told(from, boot: first.boot), told(to, boot: last.boot))
-        try insert(Event(kind.event, source: "storage", detail: detail, stamp: clock.stamp()))
+        let now = clock.stamp()
+        let detail = detail(
+            told(from, boot: first.boot, at: now),
+            told(to, boot: last.boot, at: now)
+        )
+        try insert(Event(kind.event, source: "storage", detail: detail, stamp: now))
     }
 }

@@ -23,6 +23,8 @@ package enum EventValue: Sendable, Equatable {
     case integer(Int64)
     case number(Double)
     case time(WallTime)
+    /// As the clock that the event sees tells it, right or wrong: it is put right with the event.
+    case seen(WallTime)
     /// Of an earlier boot: right as far as can be known, whatever clock the event sees.
     case known(WallTime)
 }

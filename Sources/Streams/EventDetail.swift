@@ -12,6 +12,7 @@ package enum EventDetail {
                 case .integer(let integer): $0.field(key, integer)
                 case .number(let number): $0.field(key, number)
                 case .time(let time): $0.field(key, time)
+                case .seen(let time): $0.field(key, "\(time.rfc3339.dropLast())\(seenZone)")
                 case .known(let time): $0.field(key, "\(time.rfc3339.dropLast())\(knownZone)")
                 }
             }
@@ -19,15 +20,16 @@ package enum EventDetail {
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
-    /// How a known time ends where it is stored; it is sent with a Z, as all times.
+    /// How a known time ends where it is stored, and one of the event's own clock; they are sent with a Z, as all times.
     private static let knownZone = "+00:00"
+    private static let seenZone = "-00:00"
     /// Spans of time, told by the clock that the event saw.
     private static let spans = ["from", "to", "since", "until"].map { Array("\"\($0)\":\"".utf8) }
 
     /// The text as it is sent: its spans are put right with the event, which saw the clock at `seen`.
     ///
-    /// A time that is nearer to the right one was known better when the event was made, unless the span ends with the
-    /// event: then all of it is told by one clock.
+    /// Where it is not said by which clock a time is told: one that is nearer to the right one was known better when the
+    /// event was made, unless the span ends with the event, for then all of it is told by one clock.
     static func dated(_ text: String, seen: WallTime, right: WallTime) -> String {
         var bytes = Array(text.utf8)
         let found = spans.compactMap { field in
@@ -42,7 +44,8 @@ package enum EventDetail {
             guard let time = WallTime(rfc3339: old) else { continue }
             let isKnown =
                 old.hasSuffix(knownZone)
-                || !endsHere && time.distance(to: seen) >= time.distance(to: right)
+                || !old.hasSuffix(seenZone) && !endsHere
+                    && time.distance(to: seen) >= time.distance(to: right)
             let shift = isKnown ? 0 : right.milliseconds &- seen.milliseconds
             let new = WallTime(milliseconds: time.milliseconds &+ shift).rfc3339
             bytes.replaceSubrange(start..<(start + old.utf8.count), with: new.utf8)

@@ -3,7 +3,9 @@ import Board
 import Host
 import Queue
 import Streams
+import Support
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -150,16 +152,13 @@ import Testing
     private let board = GatewayBoard()
     private let events = StateBox([Event]())
 
-    private func watch(
-        rightTime: @escaping @Sendable (Stamp) -> WallTime? = { _ in nil }
-    ) -> SourceWatch {
+    private func watch() -> SourceWatch {
         let events = events
         return SourceWatch(
             board,
             clock: clock,
             patience: .seconds(30),
-            log: Log(level: .error),
-            rightTime: rightTime
+            log: Log(level: .error)
         ) { event in events.update { $0.append(event) } }
     }
 
@@ -190,11 +189,11 @@ import Testing
         #expect(told.allSatisfy { $0.source == "location" })
         let expected: [[(String, EventValue)]] = [
             [
-                ("since", .time(since)), ("reason", .text("gpsd hung up")),
+                ("since", .seen(since)), ("reason", .text("gpsd hung up")),
                 ("code", .text("E005")), ("device", .text("localhost:2947")),
             ],
             [
-                ("away_s", .number(60)), ("since", .time(since)), ("until", .time(until)),
+                ("away_s", .number(60)), ("since", .seen(since)), ("until", .seen(until)),
                 ("restarts", .integer(3)), ("device", .text("localhost:2947")),
             ],
         ]
@@ -221,21 +220,43 @@ import Testing
         audio.loaded(SourceReport(device: "mic"))
         ticks(2, watch)
         let since = events.value.flatMap(\.detail).filter { $0.key == "since" }.map(\.value)
-        #expect(since == [.time(right), .time(right)])
+        #expect(since == [.seen(right), .seen(right)])
     }
 
-    /// A receiver dates this boot, and sets no clock.
-    @Test func absence_isDatedRight_whereTheClockStaysWrong() throws {
-        let years = Duration.seconds(20 * 31_536_000)
-        let watch = watch { $0.wall + years }
-        let since = clock.wall() + years
+    /// The board was off for the night, or its clock shows local time; a receiver tells the time, before or after.
+    @Test(arguments: [-8, 8, -200_000], [false, true])
+    func longAbsence_isDatedRight_whereTheClockIsWrong(hours: Int, isKnownBefore: Bool) throws {
+        let (folder, right) = (TemporaryFolder(), clock.stamp())
+        clock.stepWall(to: right.wall + .seconds(hours * 3600))
+        let path = folder.path + "/q"
+        let queue = try Queue(
+            settings: QueueSettings(path: path, bootID: "b", clock: clock, appVersion: "t")
+        )
+        defer { queue.close() }
+        let note = { try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) } }
+        if isKnownBefore { try note() }
+        let watch = SourceWatch(
+            board,
+            clock: clock,
+            patience: .seconds(30),
+            log: Log(level: .error)
+        ) { queue.accept($0) }
         board.sources[.audio]?.failed(Failure("no such device"))
-        ticks(2, watch)
+        ticks(600, watch)
         board.sources[.audio]?.loaded(SourceReport(device: "mic"))
         ticks(2, watch)
-        let told = events.value.flatMap(\.detail).filter { ["since", "until"].contains($0.key) }
-        let until = since + .seconds(60)
-        #expect(told.map(\.value) == [.time(since), .time(since), .time(until)])
+        if !isKnownBefore { try note() }
+        try queue.flushed()
+        var told: [String] = []
+        let events = try RecordSource(reader: queue.reader(), clockMap: .max)
+        try events.forEach(.events, 1...2) { _, json in
+            told.append(String(decoding: json, as: UTF8.self))
+            return true
+        }
+        let since = "\"since\":\"\(right.wall.rfc3339)\""
+        let until = "\"until\":\"\((right.wall + .seconds(5 * 3600)).rfc3339)\""
+        #expect(told.count == 2 && told.allSatisfy { $0.contains(since) }, "\(told)")
+        #expect(told.last?.contains(until) == true, "\(told)")
     }
 
     @Test func sourceThatHangs_isLostAtOnce_sinceItWasHeardOfLast() throws {
@@ -249,7 +270,7 @@ import Testing
         watch.isAway(.audio, since: since.boot)
         watch.check()
         #expect(events.value.map(\.kind) == [.sourceLost])
-        #expect(events.value.first?.detail.first?.value == .time(since.wall))
+        #expect(events.value.first?.detail.first?.value == .seen(since.wall))
     }
 
     @Test func sourceThatStartsForEver_standsInTheErrors() {
@@ -312,8 +333,8 @@ import Testing
         let times = detail.filter { $0.key == "since" || $0.key == "until" }.map(\.value)
         #expect(
             times == [
-                .time(WallTime(milliseconds: 1_899_999_940_000)),
-                .time(WallTime(milliseconds: 1_900_000_000_000)),
+                .seen(WallTime(milliseconds: 1_899_999_940_000)),
+                .seen(WallTime(milliseconds: 1_900_000_000_000)),
             ]
         )
     }

@@ -97,6 +97,28 @@ import Upload
         #expect(text.contains(span), "\(text)")
     }
 
+    /// The board was off for the night, and only a receiver knows the time: records that give way are days old.
+    @Test(arguments: [-8, 8])
+    func lossesOfThisBoot_areDatedRight_whereTheClockIsWrongByLessThanTheirSpan(
+        hours: Int
+    ) throws {
+        let folder = TemporaryFolder()
+        let clock = Self.clock(Self.now + .seconds(hours * 3600), boot: 600)
+        let queue = try Self.queue(folder, clock)
+        defer { queue.close() }
+        let (first, right) = (clock.stamp(), Stamp(boot: clock.now(), wall: Self.now))
+        try queue.perform { try $0.noteClock(right, synced: true, by: .gpsd) }
+        clock.advance(by: .seconds(86_400))
+        queue.note(Loss(.gap, .audio, records: 1, from: first, to: clock.stamp()))
+        try waitUntil("it is told") {
+            queue.checkStorage()
+            return try queue.flushed().pending(.events) != nil
+        }
+        let text = try #require(Self.events(queue, 1...1).first)
+        let span = "\"from\":\"2026-11-21T04:30:07.000Z\",\"to\":\"2026-11-22T04:30:07.000Z\""
+        #expect(text.contains(span), "\(text)")
+    }
+
     /// A board without a clock of its own goes on from where it was, eight hours later: what was lost before was lost then.
     @Test func lossesOfTheBootBefore_stayWhereTheyWere_whenTheClockIsPutRight() throws {
         let folder = TemporaryFolder()
