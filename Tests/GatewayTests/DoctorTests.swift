@@ -81,6 +81,33 @@ import Testing
         #expect(finding.what.contains("2015-03-01") == (year == 2015))
     }
 
+    /// chrony follows a receiver that is a week rollover behind; records are dated by what was known before, or by another one.
+    @Test(arguments: [(true, "warn"), (false, "ok")])
+    func clockThatIsSyncedToABygoneDate_isWrong_thoughRecordsAreDated(
+        isVouchedFor: Bool,
+        state: String
+    ) throws {
+        let tree = Tree()
+        var input = tree.input
+        var report = Snapshot.nothing(input.configuration, version: "test")
+        report.clock.state = "synced"
+        input = DoctorInput(
+            input.configuration,
+            environment: [:],
+            version: "test",
+            root: tree.root,
+            report: report
+        )
+        let wall = try #require(WallTime(rfc3339: "2007-04-08T00:00:00Z"))
+        let check = ClockCheck(
+            input: input,
+            clock: ManualClock(Stamp(boot: BootInstant(nanoseconds: 1), wall: wall)),
+            isVouchedFor: isVouchedFor
+        )
+        #expect(lines(check.findings) == ["\(state) clock"])
+        #expect(check.findings.first?.what.contains("2007-04-08") == isVouchedFor)
+    }
+
     @Test func service_inHalves_isNamedPartByPart() throws {
         let tree = Tree()
         try tree.put("/etc/systemd/system/waypost.service")

@@ -22,18 +22,20 @@ struct ClockCheck {
             ]
         }
         if isVouchedFor, wall >= .release { return [.ok("clock", "synced (\(who))")] }
-        if input.report?.clock.state == "synced" {
-            return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
-        }
         if isVouchedFor {
             let day = wall.rfc3339.prefix(10)
             return [
                 .warn(
                     "clock",
                     "synced to \(day), which is before this release: not believed (\(who))",
-                    next: "the time server is wrong, often the router: give NTP another one"
+                    next:
+                        "the time server is wrong, often the router, or a GNSS receiver that is a week "
+                        + "rollover behind: give NTP another one"
                 )
             ]
+        }
+        if input.report?.clock.state == "synced" {
+            return [.ok("clock", "synced by the receiver behind gpsd; \(who)")]
         }
         return [
             .warn(
