@@ -276,9 +276,8 @@ extension ClockWatch.Known {
         let boottime = stamp.boot.milliseconds
         let distance = boottime &- anchor.boottime
         let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
-        guard anchor.source == .gpsd else {
-            return deviation > leapSeconds + ClockMap.tolerance(distance)
-        }
+        // However long ago the NTP client was heard: a board that runs by its crystal is minutes off after months.
+        guard anchor.source == .gpsd else { return deviation > leapSeconds }
         return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
     }
 

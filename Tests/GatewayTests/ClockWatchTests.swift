@@ -287,6 +287,20 @@ import Testing
         #expect(try bench.resolved().wall == bench.clock.wall() + .seconds(7200))
     }
 
+    /// It had a network where it was set up, and has a receiver alone where it stands.
+    @Test func clockThatDriftsForMonths_isPutRightByTheReceiver() throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.vouches.update { $0 = false }
+        for day in 1...60 {
+            bench.pass(.seconds(86_400))
+            // 50 ppm.
+            bench.receiver(says: Self.now + .milliseconds(Int64(day) * 86_404_320))
+        }
+        let resolved = try bench.resolved()
+        #expect(resolved.quality == .corrected)
+        #expect(resolved.wall == Self.now + .milliseconds(60 * 86_404_320))
+    }
+
     @Test func kernelThatSyncsAfterAReceiver_takesOver_andIsNotToldAgain() throws {
         let bench = try Bench(Self.wrong)
         bench.receiver(says: Self.now)
