@@ -27,6 +27,7 @@ final class Uploads: Sendable {
     private let uploading: StoppableThread
     private let connectivity: StoppableThread
     private let enrolment: StoppableThread?
+    private let clockChanges: Subscription?
 
     /// nil without anywhere to upload to.
     ///
@@ -64,9 +65,12 @@ final class Uploads: Sendable {
         )
         self.connectivity = try StoppableThread("connectivity") { connectivity.run(until: $0) }
         guard configuration.whyNotCollecting != nil else {
-            enrolment = nil
+            (enrolment, clockChanges) = (nil, nil)
             return
         }
+        // A certificate is not good yet for a clock of before. What the clock is now is no news.
+        clockChanges = context.clockWatch.board.subscribe { _ in retryEnrolment.signal() }
+        retryEnrolment.clear()
         let wait = EnrolmentWait(
             destination: destination,
             mark: configuration.enrolmentMark,

@@ -52,6 +52,8 @@ struct EnrolmentWait: Sendable {
             }
             var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
             _ = stop.wait(for: &entries, timeout: pause)
+            // What changed may be half of what was missing: the rest comes in seconds.
+            if entries[1].isReady { retry.succeeded() }
             wakeup.clear()
         }
         return false

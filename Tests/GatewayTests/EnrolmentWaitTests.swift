@@ -1,0 +1,70 @@
+// A gateway that waits for its endpoint, and what ends the wait.
+import Board
+import Foundation
+import Host
+import Queue
+import Support
+import Testing
+import Upload
+
+@testable import Gateway
+
+@Suite struct EnrolmentWaitTests {
+    /// A server that refuses the first question and no other.
+    private static let server = """
+        import http.server
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            asked = 0
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                Handler.asked += 1
+                self.send_response(401 if Handler.asked == 1 else 200)
+                body = b'{"error":"not yet"}' if Handler.asked == 1 else b"{}"
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *words): pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    /// A board without a clock: a certificate that is not good yet is good once the time is known, and nothing is collected
+    /// before.
+    @Test func clockThatIsKnownAtLast_hasTheServerAskedAgain_notAfterTheInterval() throws {
+        let stub = try StubServer(Self.server, "")
+        defer { stub.stop() }
+        let bench = try ClockWatchTests.Bench(ClockWatchTests.wrong)
+        var configuration = Configuration()
+        configuration.stateDirectory = bench.folder
+        configuration.runtimeDirectory = bench.folder
+        configuration.upload.endpoint = "http://127.0.0.1:\(stub.port)/api/ingest"
+        configuration.upload.interval = .seconds(86_400)
+        let token = bench.folder + "/token"
+        try Data("secret".utf8).write(to: URL(fileURLWithPath: token))
+        chmod(token, 0o600)
+        configuration.upload.tokenFile = token
+        let board = GatewayBoard()
+        let context = ServiceContext(
+            queue: bench.queue,
+            board: board,
+            budget: DayBudget(bench.queue, clock: bench.clock),
+            clock: bench.clock,
+            clockWatch: bench.watch,
+            deviceID: "d",
+            version: "1",
+            environment: [:],
+            log: Log(level: .error)
+        )
+        let isEnrolled = Locked(false)
+        let uploads = try Uploads(context, configuration) { isEnrolled.update { $0 = true } }
+        defer { uploads?.stop(by: SystemClock().now() + .seconds(5)) }
+        try waitUntil("the server has refused it") { !board.errors.memory.entries.isEmpty }
+        #expect(!isEnrolled.value)
+        bench.clock.stepWall(to: ClockWatchTests.now)
+        bench.vouches.update { $0 = true }
+        bench.watch.look()
+        try waitUntil("the server was asked again") { isEnrolled.value }
+    }
+}
