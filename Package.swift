@@ -221,7 +221,7 @@ let package = Package(
             exclude: [
                 "air", "all", "beside.json", "card.py", "drain", "figures", "figures.json",
                 "gateway.py",
-                "idle", "instructions", "page", "peers", "rendering.py", "rows.py",
+                "idle", "instructions", "page", "peers", "writes", "rendering.py", "rows.py",
                 "test_figures.py",
             ],
             swiftSettings: strict
