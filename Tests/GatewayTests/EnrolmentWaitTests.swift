@@ -11,24 +11,12 @@ import Upload
 
 @Suite struct EnrolmentWaitTests {
     /// A server that refuses the first question and no other.
-    private static let server = """
-        import http.server
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            asked = 0
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                Handler.asked += 1
-                self.send_response(401 if Handler.asked == 1 else 200)
-                body = b'{"error":"not yet"}' if Handler.asked == 1 else b"{}"
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            def log_message(self, *words): pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        print(server.server_port, flush=True)
-        server.serve_forever()
+    private static let server = StubServer.posts(
         """
+        def answer(path, before):
+            return (200, b"{}") if before else (401, b'{"error":"not yet"}')
+        """
+    )
 
     /// A board without a clock: a certificate that is not good yet is good once the time is known, and nothing is collected
     /// before.

@@ -103,3 +103,29 @@ package final class StubServer {
     /// Called at the end of the test, which so holds on to it until then.
     package func stop() { process.terminate() }
 }
+
+extension StubServer {
+    /// A script that answers POST as `answer` says: a function in Python from the path, and the paths asked before, to
+    /// status and body.
+    package static func posts(_ answer: String) -> String {
+        answer + """
+
+            import http.server, sys
+            asked = []
+            class Handler(http.server.BaseHTTPRequestHandler):
+                protocol_version = "HTTP/1.1"
+                def do_POST(self):
+                    self.rfile.read(int(self.headers["Content-Length"]))
+                    status, body = answer(self.path, asked)
+                    asked.append(self.path)
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+                def log_message(self, *words): pass
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            print(server.server_port, flush=True)
+            server.serve_forever()
+            """
+    }
+}

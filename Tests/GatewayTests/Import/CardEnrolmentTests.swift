@@ -8,25 +8,13 @@ import Testing
 
 @Suite struct CardEnrolmentTests {
     /// A server that gives a token for any code, and is too busy for any other question until it was asked it once.
-    private static let server = """
-        import http.server
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            asked = 0
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                isCode = self.path.endswith("/enroll")
-                Handler.asked += not isCode
-                self.send_response(200 if isCode or Handler.asked > 1 else 503)
-                body = b'{"token":"given"}' if isCode else b"{}"
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            def log_message(self, *words): pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        print(server.server_port, flush=True)
-        server.serve_forever()
+    private static let server = StubServer.posts(
         """
+        def answer(path, before):
+            if path.endswith("/enroll"): return 200, b'{"token":"given"}'
+            return (200 if any(not one.endswith("/enroll") for one in before) else 503), b"{}"
+        """
+    )
 
     /// The limit of its unit, or the next stick, ends the program while it waits for an answer: the token has come by then,
     /// and a service is given its credentials when it starts.
@@ -50,26 +38,13 @@ import Testing
     }
 
     /// A server behind a captive portal, which answers the first question after a code and the first after a token.
-    private static let harbour = """
-        import http.server, sys
-        status, _, words = sys.argv[1].partition(":")
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            seen = set()
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                isKnown = self.path in Handler.seen
-                Handler.seen.add(self.path)
-                self.send_response(200 if isKnown else int(status))
-                body = b'{"token":"given"}' if isKnown else words.encode()
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            def log_message(self, *words): pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        print(server.server_port, flush=True)
-        server.serve_forever()
+    private static let harbour = StubServer.posts(
         """
+        def answer(path, before):
+            status, _, words = sys.argv[1].partition(":")
+            return (200, b'{"token":"given"}') if path in before else (int(status), words.encode())
+        """
+    )
 
     private func device(of stub: StubServer) throws -> Device {
         let device = try Device()
