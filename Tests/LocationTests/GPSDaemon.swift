@@ -107,11 +107,23 @@ final class GPSDaemon: Sendable {
 
     /// What the receiver says; false when the line takes no more.
     @discardableResult
-    func feed(_ bytes: [UInt8]) -> Bool {
-        guard let line = line.value else { return false }
+    func feed(_ bytes: [UInt8]) -> Bool { put(bytes[...]) == bytes.count }
+
+    /// As `feed`, but nothing is lost where gpsd is slow: a line that is full is waited for.
+    func feedAll(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        try waitUntil("gpsd has read what the receiver says") {
+            rest = rest.dropFirst(put(rest))
+            return rest.isEmpty
+        }
+    }
+
+    /// How many of the bytes the line took.
+    private func put(_ bytes: ArraySlice<UInt8>) -> Int {
+        guard let line = line.value else { return 0 }
         var entries = [PollEntry(line.receiver, PollEntry.writable)]
-        guard wait(for: &entries, timeout: .milliseconds(100)) > 0 else { return false }
-        return write(line.receiver, bytes, bytes.count) == bytes.count
+        guard wait(for: &entries, timeout: .milliseconds(100)) > 0 else { return 0 }
+        return max(0, bytes.withUnsafeBytes { write(line.receiver, $0.baseAddress, $0.count) })
     }
 
     /// A second of a receiver that stands still with a 3D fix at `time`.
