@@ -82,10 +82,12 @@ let fuzzing: [Target] = {
 }()
 
 /// Without a network where WAYPOST_SOURCES names a folder that holds it already (deploy/package).
-func fetched(_ url: String, from version: Version) -> Package.Dependency {
+///
+/// The version is the one that `deploy/debian/sources` names with the sum of its content.
+func fetched(_ url: String, exact version: Version) -> Package.Dependency {
     let name = url.split(separator: "/").last ?? ""
     guard let folder = Context.environment["WAYPOST_SOURCES"] else {
-        return .package(url: url, from: version)
+        return .package(url: url, exact: version)
     }
     return .package(path: "\(folder)/\(name)")
 }
@@ -98,7 +100,7 @@ let package = Package(
         .executable(name: "waypost-bench", targets: ["waypost-bench"]),
     ],
     dependencies: [
-        fetched("https://github.com/apple/swift-argument-parser", from: "1.5.0")
+        fetched("https://github.com/apple/swift-argument-parser", exact: "1.8.2")
     ],
     targets: [
         system("CLinux"),

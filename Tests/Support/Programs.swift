@@ -101,7 +101,9 @@ package final class StubServer {
     }
 
     /// Called at the end of the test, which so holds on to it until then.
-    package func stop() { process.terminate() }
+    ///
+    /// By SIGKILL: under emulation one lived on after SIGTERM, and held the pipe of another test open.
+    package func stop() { process.killAndWait() }
 }
 
 extension StubServer {

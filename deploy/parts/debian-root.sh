@@ -80,6 +80,7 @@ fetch_sources() {
     local url version sum folder
     while read -r url version sum; do
         folder=$1/$(basename "$url")
+        grep -qF "\"$url\", exact: \"$version\"" Package.swift || fail "Package.swift names another version of $url than deploy/debian/sources: $version"
         if [ -d "$folder" ] && [ "$(content_sum "$folder")" = "$sum" ]; then continue; fi
         say "fetching $url $version"
         rm -rf "$folder"
