@@ -1,4 +1,5 @@
 // The control socket: what it takes, and that nothing keeps its answers waiting or sends them to another.
+import Board
 import Foundation
 import Host
 import Queue
@@ -125,6 +126,21 @@ private final class Bench {
         #expect(reply.status?.daemon.running == true)
         #expect(reply.status?.daemon.rssBytes == 0)
         #expect(bench.gathered.value == 0)
+    }
+
+    @Test func oneThatIsTurnedAwayBeforeItAsks_isToldWhy() throws {
+        var limits = ControlServer.Limits()
+        limits.clientsOfOneUser = 1
+        let bench = try Bench(limits)
+        let first = try bench.client()
+        #expect(throws: ControlRefusal.self) {
+            try first.ask(.init(.surveyStop), timeout: .milliseconds(1))
+        }
+        let late = try bench.client()
+        // They are taken in the order in which they came: once this one was answered, so was that one.
+        let error = try #require(bench.client().next(timeout: Self.patience)?.error)
+        #expect(error.contains("programs are being answered"))
+        #expect(throws: Failure(error)) { try late.ask(.init(.status), timeout: Self.patience) }
     }
 
     @Test func longWork_keepsNoOtherClientWaiting_norItsOwnNextOne() throws {

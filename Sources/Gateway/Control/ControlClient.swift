@@ -80,9 +80,9 @@ package final class ControlClient {
         timeout: Duration = ControlClient.patience
     ) throws -> ControlReply {
         let line = request.json + [10]
-        guard send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count,
-            let reply = next(timeout: timeout)
-        else { throw lost }
+        let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
+        // A daemon that turns this one away says why, and closes without having heard it.
+        guard let reply = next(timeout: isSent ? timeout : .zero) else { throw lost }
         if let error = reply.error { throw Failure(error) }
         return reply
     }
