@@ -152,7 +152,8 @@ import Testing
         let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.message.contains("no progress") == true)
         isSilent.update { $0 = false }
-        #expect(try bench.sync())
+        // A busy machine may need longer than the timeout; what is asked is whether the address is tried at all.
+        try waitUntil("it is tried over IPv6 again") { try bench.sync() }
     }
 
     @Test func silentTLS_endsByTheTimeout() throws {
