@@ -87,7 +87,11 @@ import Testing
         try waitUntil("gpsd has opened the receiver") {
             bench.board.state.value?.device.contains("/dev/pts") == true
         }
-        for piece in try pieces(name) { try daemon.feedAll(piece) }
+        for piece in try pieces(name) {
+            try daemon.feedAll(piece)
+            // A serial line takes its time; all at once is what no receiver does.
+            usleep(2000)
+        }
         try waitUntil("\(name) was taken in") { isDone(bench) }
         daemon.kill()
         try waitUntil("the end of gpsd is told") { bench.reason != nil }

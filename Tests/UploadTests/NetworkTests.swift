@@ -144,7 +144,8 @@ import Testing
         defer { server.close() }
         let bench = try UploadBench(
             endpoint: "http://[::1]:\(server.port)/api/ingest",
-            timeout: .milliseconds(500)
+            // The answer has to come within it, too, on a busy machine.
+            timeout: .seconds(2)
         ) { _ in .ok }
         defer { bench.finish() }
         bench.add(5)
@@ -152,8 +153,7 @@ import Testing
         let failure = bench.board.state.value?.streams[.location]?.lastError?.failure
         #expect(failure?.message.contains("no progress") == true)
         isSilent.update { $0 = false }
-        // A busy machine may need longer than the timeout; what is asked is whether the address is tried at all.
-        try waitUntil("it is tried over IPv6 again") { try bench.sync() }
+        #expect(try bench.sync())
     }
 
     @Test func silentTLS_endsByTheTimeout() throws {
