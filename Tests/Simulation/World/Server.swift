@@ -10,6 +10,7 @@ final class Server {
     private struct Entry: Equatable {
         /// Of all but its dates.
         var content: UInt64
+        var dates: RecordDates
         var stream: String
         /// The number of its device.
         var device: Int
@@ -187,10 +188,19 @@ final class Server {
                         "\(record.id) of \(record.stream) is \(record.content), and was another of \(entry.stream)"
                     )
             }
+            if !record.dates.mayFollow(entry.dates) {
+                found =
+                    found
+                    ?? Violation(
+                        "dates of one event",
+                        "\(record.id) of \(record.stream) has \(record.dates), and had \(entry.dates)"
+                    )
+            }
             return false
         }
         entries[record.id] = Entry(
             content: record.content.fingerprint,
+            dates: record.dates,
             stream: record.stream,
             device: device.number
         )

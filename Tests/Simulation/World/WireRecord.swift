@@ -8,6 +8,8 @@ struct WireRecord {
     var stream: String
     /// All but its dates, which may become better.
     var content: WireJSON
+    /// Its dates in the order of its members: when it happened, and the span in the detail of an event.
+    let dates: RecordDates
     /// Of a record that a source made; nil for events of the program.
     var serial: Int?
     /// Of a chunk of sound.
@@ -24,7 +26,12 @@ struct WireRecord {
         self.stream = stream
         var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
         if stream == "waypost_surveys" { dates += ["start", "end"] }
-        content = .object(members.filter { !dates.contains($0.key) })
+        self.dates = RecordDates(json)
+        content = .object(
+            members.filter { !dates.contains($0.key) }.map { key, value in
+                (key, key == "detail" ? RecordDates.removed(from: value) : value)
+            }
+        )
         switch stream {
         case "linux_alsa_audio": try readSound(json, truth)
         default: try readPlain(json, truth)
