@@ -40,6 +40,8 @@ struct Account {
     var silent: [Int: Int] = [:]
     /// The database was changed from outside: what is lost cannot all be known.
     var isDamaged = false
+    /// A database was set aside: a run of sound went on in the next one as another run.
+    var wasSetAside = false
     /// Bytes of it were changed: what a record says may be anything, for SQLite has no checksums.
     var isGarbled = false
     /// The disk did not give all of a damaged database as it was checked at the start: the first read that meets the

@@ -48,6 +48,7 @@ final class Device: AccountHolder {
     var userStreams: [DeclaredStream] = []
     var sound: SoundSource?
     var syncer: Syncer?
+    var storage = StorageAudit()
     private(set) var starts = 0
     /// Something has not arrived, or not on the disk.
     var isBusy: Bool {

@@ -24,13 +24,14 @@ extension World {
             .faultsEnd,
             .damage, .cut, .clip, .empty, .snapshot, .rollback, .copy, .replace, .squeeze:
             try takeFault(step, device, &chance)
+        case .table: server.mode = .table
         case .good: server.mode = .good
         case .stumble: server.mode = .losesRequests
         case .poison:
             server.mode = .poison
             server.limit = chance.number(1...6)
         case .server:
-            server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.allCases)
+            server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.drawn)
             server.limit = chance.number(1...6)
             log?("  server: \(server.mode) \(server.limit)")
         }

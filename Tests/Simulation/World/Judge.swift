@@ -42,6 +42,7 @@ extension World {
             try balance(device, kind.stream, presence)
         }
         try balanceSound(device, presence)
+        try checkQuarantine(device, presence)
         device.account.look()
     }
 
@@ -120,6 +121,17 @@ extension World {
             device.account.segmentGap = max(
                 device.account.segmentGap,
                 missing.count - told * Self.chunkLimit
+            )
+        }
+    }
+
+    /// Nothing is in quarantine that the server did not refuse often enough while it was alone in its batch.
+    private func checkQuarantine(_ device: Device, _ presence: Presence) throws {
+        guard !device.account.isGarbled else { return }
+        for serial in presence.quarantined where !server.hasRefused(serial, plan.maxAttempts) {
+            throw Violation(
+                "quarantined untried",
+                "record \(serial) of device \(device.number): \(truth.records[serial])"
             )
         }
     }

@@ -97,6 +97,11 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.found(&chance), at: place)
         }
+        // None of the seeds that found something before there was a table.
+        if hasIslands, [6, 10, 11, 14].contains(seed % 16) {
+            let place = chance.number(0...steps.count)
+            steps.insert(contentsOf: Self.table(&chance), at: place)
+        }
     }
 
     /// The same history with a budget: what it has no room for goes days later.
@@ -176,6 +181,14 @@ package struct Plan {
         return ([.clockSync] + rounds + [.good, .sync, .sync]).map {
             Step($0, amount: chance.number(0...10), draw: chance.next())
         }
+    }
+
+    /// A server that gives any answer of the contract's table, request by request.
+    private static func table(_ chance: inout Chance) -> [Step] {
+        let records: [Step.Kind] = [.sightings, .put, .fixes, .events, .wait]
+        let rounds = (0..<4).flatMap { _ in [chance.one(of: records), .wait, .sync, .sync] }
+        let kinds = [.faultsEnd, .clockSync] + records + [.table] + rounds + [.good, .sync]
+        return kinds.map { Step($0, amount: chance.number(0...12), draw: chance.next()) }
     }
 
     /// A database that is set aside with all that is in it, perhaps while the disk refuses a commit: nothing may be

@@ -13,6 +13,8 @@ struct Presence {
     var givenUp = 0
     /// Records in batches that are frozen and not judged.
     var ready: Set<Int> = []
+    /// Records in quarantine.
+    var quarantined: Set<Int> = []
     /// A database that was set aside is there, and not done with.
     var hasOlder = false
     /// Names of databases that were set aside and whose books a newer one has taken over.
@@ -119,7 +121,7 @@ struct Presence {
     }
 
     /// The column that tells which record it is.
-    private static func column(_ stream: Stream) -> String {
+    static func column(_ stream: Stream) -> String {
         switch stream {
         case .beacons: "payload"
         // What a page that was written in part has instead is no place of ours.
@@ -153,6 +155,7 @@ struct Presence {
             }
             records.insert(serial)
             if state == 0 { ready.insert(serial) }
+            if state == 2 { quarantined.insert(serial) }
         }
     }
 

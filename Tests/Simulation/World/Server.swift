@@ -33,6 +33,9 @@ final class Server {
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
     private var isGarbled = false
+    /// How often a record was refused alone, and which was too large alone.
+    private var refusals: [Int: Int] = [:]
+    private var tooLarge: Set<Int> = []
     private var busy: Set<String> = []
     private(set) var requests = 0
     /// What the devices did, for the judge.
@@ -44,6 +47,11 @@ final class Server {
     var storedIDs: Int { entries.count }
 
     func has(id: String) -> Bool { entries[id] != nil }
+
+    /// Whether a device may give up sending a record.
+    func hasRefused(_ serial: Int, _ attempts: Int) -> Bool {
+        tooLarge.contains(serial) || refusals[serial] ?? 0 >= attempts
+    }
 
     // MARK: Requests
 
@@ -57,6 +65,7 @@ final class Server {
         let records: [WireRecord]
         do {
             records = try check(body, key, truth)
+            try checkOverlaps(records, device, truth)
         } catch let violation as Violation {
             guard device.account.isGarbled else { throw violation }
             log?("  garbled: \(violation)")
@@ -78,17 +87,65 @@ final class Server {
         case .stalls: return nil
         case .poison:
             if records.contains(where: isPoison) {
-                return Answer(status: 422, body: Array("{}".utf8))
+                return refuse(records, Answer(status: 422, body: Array("{}".utf8)))
             }
             return accept(records, device)
-        case .refusesAll: return Answer(status: 400)
+        case .refusesAll: return refuse(records, Answer(status: 400))
         case .tooLarge:
-            return records.count > limit ? Answer(status: 413) : accept(records, device)
+            return records.count > limit
+                ? refuse(records, Answer(status: 413)) : accept(records, device)
         case .failing: return Answer(status: 503)
         case .tokenRefused: return Answer(status: 401)
         case .wrongEndpoint: return Answer(status: 404)
         case .busyFirst:
             return busy.insert(key).inserted ? Answer(status: 409) : accept(records, device)
+        case .table: return answer(records, device)
+        }
+    }
+
+    /// A row of the contract's table.
+    private func answer(_ records: [WireRecord], _ device: any AccountHolder) -> Answer {
+        let row = chance.one(of: TableAnswer.all(records: records.count))
+        log?("  answers \(row.status) \(row.body)")
+        switch row.meaning {
+        case .stored: _ = accept(records, device)
+        case .refused, .tooLarge: return refuse(records, row.answer)
+        case .unjudged: break
+        }
+        return row.answer
+    }
+
+    /// Notes who was refused alone; the others are judged when they are.
+    private func refuse(_ records: [WireRecord], _ answer: Answer) -> Answer {
+        guard records.count == 1, let serial = records[0].serial else { return answer }
+        if answer.status == 413 {
+            tooLarge.insert(serial)
+        } else {
+            refusals[serial, default: 0] += 1
+        }
+        return answer
+    }
+
+    /// A chunk shares with the one before what its run says, where that one is here.
+    private func checkOverlaps(
+        _ records: [WireRecord],
+        _ device: any AccountHolder,
+        _ truth: Truth
+    ) throws {
+        let account = device.account
+        guard !account.isDamaged, !account.wasSetAside, !account.isLate, !account.hasFailedSync,
+            !account.hasFailedWrite
+        else { return }
+        for record in records where !record.segments.isEmpty {
+            let own = truth.segments[record.segments[record.sharedSegments]]
+            let before = truth.segments.lastIndex { $0.run == own.run && $0.index == own.index - 1 }
+            guard let before, segments.contains(before) else { continue }
+            guard record.sharedSegments == own.overlap else {
+                throw Violation(
+                    "overlap",
+                    "\(record.id) shares \(record.sharedSegments) segments, not \(own.overlap)"
+                )
+            }
         }
     }
 

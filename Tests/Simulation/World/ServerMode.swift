@@ -23,4 +23,9 @@ enum ServerMode: String, CaseIterable {
     case saysDuplicates
     /// 409 at the first try of each key.
     case busyFirst
+    /// Any answer of the contract's table.
+    case table
+
+    /// Those that a step draws from; seeds stand for histories, so a new mode is drawn in another way.
+    static let drawn = allCases.filter { $0 != .table }
 }

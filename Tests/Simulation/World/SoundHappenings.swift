@@ -72,6 +72,7 @@ extension World {
             KnownSegment(
                 run: source.number,
                 index: source.index,
+                overlap: source.run.overlapSegments,
                 frames: frames,
                 boot: device.boot,
                 boottime: moment.device.boottime,

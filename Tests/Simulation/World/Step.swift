@@ -24,8 +24,8 @@ package struct Step: Equatable, CustomStringConvertible {
         case squeeze
         // The server.
         case server
-        // The server refuses single records; half of the requests are lost; it is well.
-        case poison, stumble, good
+        // The server refuses single records; half of the requests are lost; it gives any answer; it is well.
+        case poison, stumble, table, good
     }
 
     package var kind: Kind

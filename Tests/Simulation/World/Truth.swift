@@ -23,6 +23,8 @@ struct KnownSegment {
     /// The run of its source, and its place in it.
     var run: Int
     var index: Int
+    /// How many segments a chunk of its run shares with the one before.
+    var overlap: Int
     var frames: Int
     var boot: Int
     var boottime: Int64

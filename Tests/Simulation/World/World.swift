@@ -85,8 +85,10 @@ package final class World {
             if device.queue == nil { try start(device) }
             try device.turn()
             try settlePower(device)
+            if device.queue?.setAside.isEmpty == false { device.account.wasSetAside = true }
         }
         if let found = server.found { throw found }
+        for device in devices { try checkStorage(device, number) }
         if number % plan.auditEvery == plan.auditEvery - 1 {
             for device in devices { try audit(device) }
         }

@@ -1,0 +1,139 @@
+// The order in which a device gives records up, and how long it keeps what was uploaded.
+internal import Host
+internal import Queue
+internal import SimulatedDisk
+internal import Streams
+
+/// What is known of one device's storage from step to step.
+struct StorageAudit {
+    private var before: Holdings?
+    private var step = -1
+    /// The program that was looked at: another one may stand on a disk that was rolled back.
+    private var start = 0
+    private var lookedAt: Int64 = 0
+    private var hadRoom = false
+    /// No batch was uploaded earlier than this (ms since 1970), by its key.
+    private var earliest: [String: Int64] = [:]
+
+    /// Steps in which no record arrives, none is uploaded, and no person deletes one.
+    private static let quiet: Set<Step.Kind> = [
+        .wait, .health, .limits, .maintain, .squeeze, .clockSync, .clockRight, .clockNote,
+    ]
+    /// Steps after which a record may be gone without an eviction, or wait once more.
+    private static let moving: Set<Step.Kind> = [.sync, .requeue, .drop]
+
+    /// Forgets what was seen: the next look begins again.
+    mutating func forget() { before = nil }
+
+    /// Compares what is held now with what was held after the step before.
+    mutating func look(
+        _ now: Holdings,
+        after kind: Step.Kind,
+        number: Int,
+        of device: Device,
+        at time: Int64,
+        retention: Int64
+    ) throws {
+        let hasRoom = device.limits.maxSize >= 1 << 30 && device.disk.capacity == nil
+        if start != device.starts { earliest = [:] }
+        if let before, start == device.starts {
+            if hasRoom, hadRoom { try checkRetention(before, now, time, retention) }
+            if step == number - 1, !Self.moving.contains(kind) {
+                try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
+            }
+        }
+        let known = earliest
+        earliest = [:]
+        for key in now.uploaded.keys { earliest[key] = known[key] ?? lookedAt }
+        (before, step, start, lookedAt, hadRoom) = (now, number, device.starts, time, hasRoom)
+    }
+
+    /// While there is room, uploaded records stay until their retention is over.
+    private func checkRetention(
+        _ before: Holdings,
+        _ now: Holdings,
+        _ time: Int64,
+        _ retention: Int64
+    ) throws {
+        for (key, records) in before.uploaded where now.uploaded[key] ?? 0 < records {
+            guard let earliest = earliest[key], time - earliest < retention else { continue }
+            throw Violation(
+                "purged early",
+                "batch \(key), uploaded at most \(time - earliest) ms ago, kept for \(retention)"
+            )
+        }
+    }
+
+    /// Uploaded records go first, then quarantined ones, then the oldest pending of the largest stream.
+    private func checkOrder(_ before: Holdings, _ now: Holdings, isQuiet: Bool) throws {
+        for (stream, evicted) in now.evicted {
+            let gone = evicted - (before.evicted[stream] ?? 0)
+            let held = (before.quarantined[stream] ?? 0) - (now.quarantined[stream] ?? 0)
+            guard gone > 0 else { continue }
+            try expectNone(now.uploaded.count, "uploaded batches", stream, gone)
+            guard gone > max(0, held) else { continue }
+            try expectNone(now.quarantined.count, "quarantined records", stream, gone)
+            try checkPending(stream, before, now, isQuiet: isQuiet)
+        }
+    }
+
+    private func expectNone(_ left: Int, _ what: String, _ stream: Int, _ gone: Int64) throws {
+        guard left > 0 else { return }
+        throw Violation("eviction order", "\(gone) of stream \(stream), and \(left) \(what) stay")
+    }
+
+    private func checkPending(
+        _ stream: Int,
+        _ before: Holdings,
+        _ now: Holdings,
+        isQuiet: Bool
+    ) throws {
+        let left = Set(now.pending[stream] ?? [])
+        let (kept, gone) = (before.pending[stream] ?? []).reduce(into: ([Int64](), [Int64]())) {
+            if left.contains($1) { $0.0.append($1) } else { $0.1.append($1) }
+        }
+        if let newest = gone.last, let oldest = kept.first, newest > oldest {
+            throw Violation(
+                "eviction order",
+                "\(newest) of stream \(stream) went, and \(oldest) stays"
+            )
+        }
+        guard isQuiet, !gone.isEmpty else { return }
+        // The same rows take more or less room by how they share pages.
+        let size = (before.pendingBytes[stream] ?? 0) * 3 / 2 + 16_384
+        for (other, bytes) in now.pendingBytes where other != stream && bytes > size {
+            throw Violation(
+                "eviction order",
+                "stream \(stream) of \(before.pendingBytes[stream] ?? 0) bytes gave way, not \(other) of \(bytes)"
+            )
+        }
+    }
+}
+
+extension World {
+    /// Looks at what the device gave up in this step, where nothing else can have cost it records.
+    func checkStorage(_ device: Device, _ number: Int) throws {
+        let kind = plan.steps[number].kind
+        let account = device.account
+        guard let queue = device.queue, queue.isAllOnDisk, !device.disk.isOff, !account.isDamaged,
+            !account.isGarbled, !account.hasFailedSync, !account.hasFailedWrite,
+            !device.disk.hasFaults, queue.setAside.isEmpty
+        else { return device.storage.forget() }
+        let hasRoom = device.limits.maxSize >= 1 << 30 && device.disk.capacity == nil
+        guard !hasRoom || [.sync, .health, .limits].contains(kind) else { return }
+        guard
+            let now = try? view.look(
+                at: device.disk,
+                { try Holdings($0.connection, queue.streams.kinds) }
+            )
+        else { return device.storage.forget() }
+        try device.storage.look(
+            now,
+            after: kind,
+            number: number,
+            of: device,
+            at: self.now,
+            retention: plan.retention.milliseconds
+        )
+    }
+}
