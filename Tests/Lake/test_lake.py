@@ -179,9 +179,9 @@ class LakeTests(unittest.TestCase):
         self.write("d.ndjson.gz", [FIX % ("id-3", DAY)], device="pi-2")
         self.write("empty.ndjson", [], stream="weather")
         told = self.convert(status=1)
-        self.assertIn("15 records, 3 broken lines, 6 read twice", told)
+        self.assertIn("16 records, 3 broken lines, 5 read twice", told)
         self.assertIn("stream=linux_gpsd_location/date=2026-11-20/device=pi-1/b.ndjson.gz: 3 broken lines", told)
-        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT id), count(record) FROM {}"), [(15, 15, 0)])
+        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT (device, id)), count(record) FROM {}"), [(16, 16, 0)])
         self.assertIn("3 broken", self.check())
 
     def test_truncatedObject_isToldAndTheOthersGoIn_andItIsTriedAgain(self):
