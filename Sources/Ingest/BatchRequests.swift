@@ -54,8 +54,14 @@ struct BatchRequests: Sendable {
         checking.wait()
         defer { checking.signal() }
         let encoding = head.fields[.contentEncoding] ?? ""
-        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
-        let batch = try body.withView { try IncomingBatch(checking: $0) }
+        let limit = WorkLimit.checking
+        let body = try Inflater.inflate(
+            wire,
+            encoding: encoding,
+            folder: spoolFolder,
+            limit: limit
+        )
+        let batch = try body.withView { try IncomingBatch(checking: $0, limit: limit) }
         guard device.isEmpty || device == batch.device else {
             throw Refusal(status: 403, reason: "the token belongs to another device_id")
         }
