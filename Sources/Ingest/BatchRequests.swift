@@ -14,8 +14,17 @@ struct BatchRequests: Sendable {
         self.spoolFolder = spoolFolder
     }
 
-    /// Whether the body is wanted of a request whose token is good; throws a Refusal.
-    func plan(_ head: RequestHead) throws -> RequestPlan {
+    /// Whether the body is wanted of a request whose token is good.
+    func plan(_ head: RequestHead, _ log: ServerLog) -> RequestPlan {
+        do {
+            try check(head)
+            return .body(limit: maxBody, isKnown: true)
+        } catch {
+            return .answer(log.refused(error), isKnown: true)
+        }
+    }
+
+    private func check(_ head: RequestHead) throws {
         _ = try key(head)
         guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
             throw Refusal(status: 415, reason: "Content-Type must be application/json")
@@ -24,13 +33,7 @@ struct BatchRequests: Sendable {
             throw Refusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
         }
         try Inflater.check(head.fields[.contentEncoding] ?? "")
-        return try body(head, limit: maxBody)
-    }
-
-    /// Any body of at most so many bytes.
-    func body(_ head: RequestHead, limit: Int) throws -> RequestPlan {
-        guard head.length ?? 0 <= limit else { throw Refusal.tooLarge(limit) }
-        return .body(limit: limit)
+        guard head.length ?? 0 <= maxBody else { throw Refusal.tooLarge(maxBody) }
     }
 
     /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
@@ -54,8 +57,14 @@ struct BatchRequests: Sendable {
         checking.wait()
         defer { checking.signal() }
         let encoding = head.fields[.contentEncoding] ?? ""
-        let body = try Inflater.inflate(wire, encoding: encoding, folder: spoolFolder)
-        let batch = try body.withView { try IncomingBatch(checking: $0) }
+        let limit = WorkLimit.checking
+        let body = try Inflater.inflate(
+            wire,
+            encoding: encoding,
+            folder: spoolFolder,
+            limit: limit
+        )
+        let batch = try body.withView { try IncomingBatch(checking: $0, limit: limit) }
         guard device.isEmpty || device == batch.device else {
             throw Refusal(status: 403, reason: "the token belongs to another device_id")
         }

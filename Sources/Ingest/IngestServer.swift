@@ -10,6 +10,7 @@ package struct IngestServer: ReceiverApplication {
     private let follower: IndexFollower
     private let requests: BatchRequests
     private let tokens: TokenList
+    private let guesses = TokenGuesses()
     private let enrolments: Enrolments
     private let enrolRoute: EnrolRoute
     private let page: FleetPage
@@ -17,18 +18,15 @@ package struct IngestServer: ReceiverApplication {
     private let forwarder: InfluxForwarder?
     private let log: ServerLog
     private let version: String
-    private let isBehindProxy: Bool
 
     package var spoolFolder: String { requests.spoolFolder }
 
-    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `isBehindProxy`: clients are told apart
-    /// by what a proxy says of them; `influx`: where points go.
+    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `influx`: where points go.
     package init(
         directory: String,
         tokens: TokenList,
         maxBody: Int,
         version: String,
-        isBehindProxy: Bool = false,
         alerts settings: AlertSettings = AlertSettings(),
         influx target: InfluxTarget? = nil,
         log: ServerLog
@@ -55,7 +53,6 @@ package struct IngestServer: ReceiverApplication {
         requests = BatchRequests(maxBody: maxBody, spoolFolder: directory)
         self.tokens = tokens
         self.version = version
-        self.isBehindProxy = isBehindProxy
         self.log = log
     }
 
@@ -90,14 +87,14 @@ package struct IngestServer: ReceiverApplication {
             return .answer(health())
         case "/api/device/verify":
             try head.expect("POST")
-            return .answer(try verify(head))
+            return .answer(try verify(head), isKnown: true)
         case "/api/device/enroll":
             try head.expect("POST")
-            return try requests.body(head, limit: Self.enrolmentLimit)
+            return .body(limit: Self.enrolmentLimit)
         case "/api/ingest":
             try head.expect("POST")
             _ = try authorize(head)
-            return try requests.plan(head)
+            return requests.plan(head, log)
         default:
             if let plan = try page.plan(head) { return plan }
             throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
@@ -109,18 +106,20 @@ package struct IngestServer: ReceiverApplication {
     /// `waits`: on a worker's thread. On the server's own a token may be good that was ended just now.
     private func authorize(_ head: RequestHead, waits: Bool = false) throws -> String {
         let isFresh = try enrolments.refresh(waits: waits)
-        let text = head.fields[.token] ?? ""
-        let token = GivenSecret(text: text)
-        if let device = enrolments.device(of: token) ?? tokens.device(of: token) {
-            try expectGood(device)
-            return device
+        let token = GivenSecret(text: head.fields[.token] ?? "")
+        let known = try guesses.check(head, token) {
+            if let device = enrolments.device(of: token) ?? tokens.device(of: token) {
+                return device
+            }
+            guard isFresh else { throw Self.changing }
+            // Where devices enrol, a server without a list is open no more.
+            return !token.text.isEmpty && isOpen() ? "" : nil
         }
-        guard isFresh else { throw Self.changing }
-        // Where devices enrol, a server without a list is open no more.
-        guard !text.isEmpty, isOpen() else {
+        guard let device = known else {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
-        return ""
+        try expectGood(device)
+        return device
     }
 
     private func expectGood(_ device: String) throws {
@@ -150,7 +149,7 @@ package struct IngestServer: ReceiverApplication {
             switch head.path {
             case "/api/ingest": return try ingest(head, body)
             case "/api/device/enroll": return try enrol(head, body)
-            default: return try page.answer(head, body, client: client(head))
+            default: return try page.answer(head, body)
             }
         } catch {
             return log.refused(error)
@@ -159,18 +158,9 @@ package struct IngestServer: ReceiverApplication {
 
     private func enrol(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
         let data = try body.withView { Data($0[0..<$0.count]) }
-        let (token, device) = try enrolRoute.exchange(data, from: client(head))
+        let (token, device) = try enrolRoute.exchange(data, from: head.address)
         log.write("\(device) has enrolled")
         return HTTPAnswer(200, ["token": token, "device_id": device])
-    }
-
-    /// Whom a wrong code is counted for.
-    ///
-    /// A proxy adds its client at the end; what is before that anybody may write.
-    private func client(_ head: RequestHead) -> String {
-        guard isBehindProxy, let list = head.fields[.forwardedFor] else { return head.address }
-        let last = list.split(separator: ",").last.map { $0.filter { $0 != " " } }
-        return last.map { String($0.prefix(64)) } ?? head.address
     }
 
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {

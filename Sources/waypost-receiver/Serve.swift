@@ -27,7 +27,7 @@ struct Serve: ParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "All connections come from a proxy: count clients by its X-Forwarded-For.",
-            discussion: "The limit of connections an address is the proxy's to keep then."
+            discussion: "The limit of connections per address counts requests per client then."
         )
     )
     var behindProxy = false
@@ -145,7 +145,7 @@ struct Serve: ParsableCommand {
         let application = try application(list)
         let socket = try address.listen()
         var bounds = HTTPBounds()
-        if behindProxy { bounds.perAddress = 0 }
+        bounds.isBehindProxy = behindProxy
         let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
         try application.begin()
         try announce(socket, isOpen: application.isOpen())
@@ -175,7 +175,6 @@ struct Serve: ParsableCommand {
             tokens: list,
             maxBody: maxBody.bytes,
             version: Receiver.currentVersion,
-            isBehindProxy: behindProxy,
             alerts: alerts,
             influx: try influxTarget(),
             log: log

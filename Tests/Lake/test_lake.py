@@ -179,9 +179,9 @@ class LakeTests(unittest.TestCase):
         self.write("d.ndjson.gz", [FIX % ("id-3", DAY)], device="pi-2")
         self.write("empty.ndjson", [], stream="weather")
         told = self.convert(status=1)
-        self.assertIn("15 records, 3 broken lines, 6 read twice", told)
+        self.assertIn("16 records, 3 broken lines, 5 read twice", told)
         self.assertIn("stream=linux_gpsd_location/date=2026-11-20/device=pi-1/b.ndjson.gz: 3 broken lines", told)
-        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT id), count(record) FROM {}"), [(15, 15, 0)])
+        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT (device, id)), count(record) FROM {}"), [(16, 16, 0)])
         self.assertIn("3 broken", self.check())
 
     def test_truncatedObject_isToldAndTheOthersGoIn_andItIsTriedAgain(self):
@@ -243,18 +243,49 @@ class LakeTests(unittest.TestCase):
         self.write("a.ndjson", [FIX % ("a", DAY), FIX % ("b", DAY)])
         self.assertIn("the files differ: convert again", self.check(status=1))
 
-    def test_smallSlices_oneFile_eachIdOnceAmongDevices(self):
-        """A copied device sends one id under two names: once, whatever slices the devices fall into."""
+    def test_idOfAnotherDevice_isAnotherRecord_whateverSlicesTheyFallInto(self):
+        """A device that uses ids of others hides none of their records; its own are there once."""
         import convert
         import sources
+        shared = FIX % ("0d31a3b0-aaaa-8e49-91c4-010000000001", DAY)
         for number in range(4):
-            self.write("a.ndjson", [FIX % (f"own-{number}", DAY), FIX % ("0d31a3b0-aaaa-8e49-91c4-010000000001", DAY)], device=f"pi-{number}")
-        before, convert.SLICE = convert.SLICE, 1
-        self.addCleanup(setattr, convert, "SLICE", before)
-        (_, _, counts, _), = convert.Converter(sources.Folder(self.data), self.lake, "200MB", 1).run()
-        self.assertEqual((counts.records, counts.repeated), (5, 3))
-        self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT id) FROM {}"), [(5, 5)])
-        self.assertIn("all agree", self.check())
+            self.write("a.ndjson", [FIX % (f"own-{number}", DAY), shared, shared], device=f"pi-{number}")
+        for size in (convert.SLICE, 1):
+            before, convert.SLICE = convert.SLICE, size
+            self.addCleanup(setattr, convert, "SLICE", before)
+            shutil.rmtree(self.lake, ignore_errors=True)
+            (_, _, counts, _), = convert.Converter(sources.Folder(self.data), self.lake, "200MB", 1).run()
+            self.assertEqual((counts.records, counts.repeated), (8, 4))
+            self.assertEqual(self.parquet("SELECT count(*), count(DISTINCT (device, id)) FROM {}"), [(8, 8)])
+            self.assertIn("all agree", self.check())
+
+    def test_idOfAnotherDevice_takesNothingFromWhatIsKept(self):
+        """The file of one is archived; another device's record with its id stays another record."""
+        gone = self.write("a.ndjson", [FIX % ("x", DAY)])
+        self.convert()
+        gone.unlink()
+        self.write("a.ndjson", [FIX % ("x", DAY)], device="pi-2")
+        self.assertIn("2 records, 1 kept", self.convert())
+
+    @unittest.skipUnless(built("waypost-receiver"), "waypost-receiver is not built")
+    def test_recordsThatBreakDuckDB_areRefusedByTheReceiver(self):
+        """Each of these lines alone, stored by one device, made every query of the stream fail, or lose its columns."""
+        deep = "[" * 500 + "]" * 500
+        lines = ['"v":1,"v":2', '"v":1,"\\u0076":2', '"o":{"v":1,"V":2}', f'"o":{deep}', '"":1']
+        connection = self.start_receiver("--data", self.data)
+        good = '{"id":"good","timestamp":"%sT01:00:00Z","v":1,"o":{"v":1}}' % DAY
+        site.post(connection, "pi-1", "weather", "good", [good])
+        query = f"SELECT id, v FROM read_ndjson_auto('{self.data}/stream=weather/**/*.ndjson', hive_partitioning=true)"
+        for number, members in enumerate(lines):
+            line = '{"id":"bad","timestamp":"%sT01:00:00Z",%s}' % (DAY, members)
+            with self.assertRaisesRegex(AssertionError, "record 0: "):
+                site.post(connection, "pi-2", "weather", f"bad-{number}", [line])
+            self.assertEqual(duckdb.sql(query).fetchall(), [("good", 1)])
+            # As it would have been.
+            broken = self.write("records.ndjson", [line], stream="weather", device="pi-2")
+            with self.assertRaises(duckdb.Error):
+                duckdb.sql(query).fetchall()
+            broken.unlink()
 
 
 if __name__ == "__main__":

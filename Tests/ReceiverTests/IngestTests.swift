@@ -89,7 +89,7 @@ import Testing
         let members = [
             #""temperature_c":21.50"#, #""n":-0.0,"big":123456789012345678901234567890"#,
             #""tiny":1e-400,"fine":0.1000000000000000055511151231257827,"e":1E+2"#,
-            #""text":"é\u00e9\"\\\n€","deep":{"id":[{"timestamp":null}]},"":true"#,
+            #""text":"é\u00e9\"\\\n€","deep":{"id":[{"timestamp":null}],"":true}"#,
         ]
         let records = members.enumerated().map { index, members in
             #"{"id":"w\#(index)","timestamp":"2026-11-21T04:30:07.123Z",\#(members),"#

@@ -6,6 +6,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -44,6 +45,20 @@ static inline int waypost_http_is_closed(enum MHD_ConnectionNotificationCode cod
 /// A field of the header, or null.
 static inline const char *waypost_http_field(struct MHD_Connection *connection, const char *name) {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static inline enum MHD_Result waypost_http_keep_last(void *last, enum MHD_ValueKind kind, const char *name,
+                                                     const char *value) {
+    const char **wanted = last;
+    if (strcasecmp(name, wanted[0]) == 0 && value) wanted[1] = value;
+    return MHD_YES;
+}
+
+/// The value of the last of several fields with this name in the header, or null.
+static inline const char *waypost_http_last_field(struct MHD_Connection *connection, const char *name) {
+    const char *last[2] = {name, NULL};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, waypost_http_keep_last, last);
+    return last[1];
 }
 
 /// A response with a copy of these bytes, or null.

@@ -3,7 +3,7 @@ import Foundation
 import Host
 import SQLite
 
-/// Stores each record once, however often and in whatever batch it comes.
+/// Stores each record of a device once, however often and in whatever batch it comes.
 ///
 /// A batch is in the archive when the index's transaction is committed. Files are appended before that and
 /// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start
@@ -52,6 +52,7 @@ package final class Archive: @unchecked Sendable {
         do {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
+            try KnownRecords.upgrade(index, directory, tell: tell)
             try Contacts.prepare(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
@@ -67,7 +68,7 @@ package final class Archive: @unchecked Sendable {
         PRAGMA journal_size_limit=16777216;
         CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
         WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS records(id TEXT PRIMARY KEY) WITHOUT ROWID;
+        \(KnownRecords.schema)
         CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
         INSERT INTO totals SELECT 1, (SELECT count(*) FROM records), (SELECT count(*) FROM batches)
@@ -166,7 +167,8 @@ package final class Archive: @unchecked Sendable {
 
     /// Whether all its records are: a key may come again with others, and none of them is to be lost.
     private func isStored(_ one: WaitingBatch) throws -> Bool {
-        let row = try index.prepare("SELECT 1 FROM records WHERE id=?")
+        let row = try KnownRecords.question(index)
+        try row.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
         var isStored = true
         try one.batch.forEachRecord(of: one.body) { record in
             guard isStored else { return }
@@ -206,7 +208,8 @@ package final class Archive: @unchecked Sendable {
     /// Files what is new; the rest was stored before.
     private func append(_ one: WaitingBatch, _ files: BatchFiles) throws -> Receipt {
         var receipt = Receipt(accepted: 0, duplicates: 0)
-        let claim = try index.prepare("INSERT OR IGNORE INTO records VALUES (?)")
+        let claim = try KnownRecords.claim(index)
+        try claim.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
         try one.batch.forEachRecord(of: one.body) { record in
             try claim.bind(record.id, at: 1)
             try claim.run()

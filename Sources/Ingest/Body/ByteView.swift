@@ -56,13 +56,10 @@ package struct ByteView {
         return (word | isBelow(word, 0x20) | quote | backslash) & (ones &* 0x80) != 0
     }
 
-    /// Where the first line end from `start` on, before `end`, is; `end` where there is none.
-    func lineEnd(from start: Int, to end: Int) -> Int {
-        guard let base = self[start..<end].baseAddress else { return end }
-        let places = [10, 13].compactMap {
-            memchr(base, $0, end - start).map { UnsafeRawPointer($0) - base }
-        }
-        return places.min().map { start + $0 } ?? end
+    /// Whether a line feed or carriage return is among them.
+    func hasLineEnd(_ range: Range<Int>) -> Bool {
+        guard let base = self[range].baseAddress else { return false }
+        return [10, 13].contains { memchr(base, $0, range.count) != nil }
     }
 
     /// Where the first line feed from `start` on is; `count` where there is none.

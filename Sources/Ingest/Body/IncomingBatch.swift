@@ -22,8 +22,13 @@ package struct IncomingBatch: Sendable {
 
     /// Checks all of a body; throws a Refusal that says what is wrong: nothing is to be stored then.
     package init(checking body: ByteView) throws {
+        try self.init(checking: body, limit: .checking)
+    }
+
+    /// `limit`: what that may cost.
+    init(checking body: ByteView, limit: WorkLimit) throws {
         do {
-            var text = JSONText(body)
+            var text = JSONText(body, limit: limit)
             try text.object { try takeMember(&$0, $1) }
             try text.end()
         } catch let fault as JSONFault {
@@ -50,10 +55,10 @@ package struct IncomingBatch: Sendable {
         Refusal(status: 422, reason: reason)
     }
 
-    /// Gives each record of the body that was checked, in its order.
+    /// Gives each record of the body that was checked, in its order; throws a Refusal where that costs too much.
     func forEachRecord(of body: ByteView, _ take: (IncomingRecord) throws -> Void) throws {
         guard let data else { return }
-        var text = JSONText(body, at: data.lowerBound)
+        var text = JSONText(body, at: data.lowerBound, limit: .storing)
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
 
@@ -119,13 +124,17 @@ package struct IncomingBatch: Sendable {
             try text.value()
             return
         }
+        _ = text.next()
+        let start = text.position
         do {
-            let record = try IncomingRecord(&text)
+            let record = try text.record { try IncomingRecord(&$0) }
             if dates.count <= Self.mostDates { dates.insert(record.time.date) }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }
         } catch let found as IncomingRecord.Fault {
             fault = "record \(count): \(found.reason)"
+            text.goBack(to: start)
+            try text.value()
         }
     }
 }

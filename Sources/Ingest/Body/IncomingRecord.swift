@@ -41,11 +41,14 @@ struct IncomingRecord {
         guard let data = fields.audio, let format = fields.format,
             ["ogg", "flac", "aac", "wav"].contains(format)
         else { return }
+        guard !fields.hasAudioFile else {
+            throw Fault(reason: "audio_file beside audio_data, in the place of which it is stored")
+        }
         audio = Audio(data: data, format: format)
     }
 }
 
-/// The members that are looked at; the last of a name counts.
+/// The members that are looked at.
 ///
 /// What is there and no string is "".
 private struct Fields {
@@ -54,17 +57,21 @@ private struct Fields {
     var start: String?
     var audio: Range<Int>?
     var format: String?
+    var hasAudioFile = false
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
         let isString = text.next() == UInt8(ascii: "\"")
         let value = try text.value()
         func string() -> String { isString ? JSONString.read(text.bytes, value) ?? "" : "" }
-        switch JSONString.read(text.bytes, name) {
+        let read = JSONString.read(text.bytes, name)
+        switch read {
+        case "": throw IncomingRecord.Fault(reason: "a member without a name")
         case "id": id = string()
         case "timestamp": timestamp = string()
         case "timestamp_start": start = string()
         case "audio_data": audio = isString ? value : nil
         case "audio_format": format = string()
+        case let name? where name.lowercased() == "audio_file": hasAudioFile = true
         default: break
         }
     }

@@ -24,19 +24,29 @@ package enum Inflater {
 
     /// The body itself where it is not compressed.
     package static func inflate(_ body: Spool, encoding: String, folder: String) throws -> Spool {
+        try inflate(body, encoding: encoding, folder: folder, limit: .checking)
+    }
+
+    /// `limit`: what that may cost.
+    static func inflate(
+        _ body: Spool,
+        encoding: String,
+        folder: String,
+        limit: WorkLimit
+    ) throws -> Spool {
         try check(encoding)
-        let coding: (ByteView, Spool) throws -> Void
+        let coding: (ByteView, Spool, WorkLimit) throws -> Void
         switch encoding.lowercased() {
         case "gzip": coding = gzip
         case "zstd": coding = zstd
         default: return body
         }
         let output = Spool(folder: folder, memory: memory)
-        try body.withView { try coding($0, output) }
+        try body.withView { try coding($0, output, limit) }
         return output
     }
 
-    private static func gzip(_ body: ByteView, _ output: Spool) throws {
+    private static func gzip(_ body: ByteView, _ output: Spool, _ limit: WorkLimit) throws {
         var stream = z_stream()
         guard waypost_inflate_start(&stream, 31) == Z_OK else {
             throw Refusal(status: 500, reason: "zlib could not be started")
@@ -49,6 +59,7 @@ package enum Inflater {
         var block = [UInt8](repeating: 0, count: 64 << 10)
         var code = Z_OK
         while code == Z_OK {
+            try limit.check()
             let count = block.withUnsafeMutableBufferPointer { block -> Int in
                 stream.next_out = block.baseAddress
                 stream.avail_out = UInt32(block.count)
@@ -62,7 +73,7 @@ package enum Inflater {
         }
     }
 
-    private static func zstd(_ body: ByteView, _ output: Spool) throws {
+    private static func zstd(_ body: ByteView, _ output: Spool, _ limit: WorkLimit) throws {
         guard let stream = ZSTD_createDStream(),
             ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, zstdWindowLog)) == 0
         else { throw Refusal(status: 500, reason: "zstd could not be started") }
@@ -71,6 +82,7 @@ package enum Inflater {
         var input = ZSTD_inBuffer(src: body[0..<body.count].baseAddress, size: body.count, pos: 0)
         var rest = 1
         while rest != 0 {
+            try limit.check()
             let before = input.pos
             let (code, count) = block.withUnsafeMutableBytes { block -> (Int, Int) in
                 var out = ZSTD_outBuffer(dst: block.baseAddress, size: block.count, pos: 0)

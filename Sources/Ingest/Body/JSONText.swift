@@ -15,12 +15,24 @@ struct JSONText {
     /// What lies before is not needed in memory any more.
     private var released: Int
 
-    static let depthLimit = 512
+    /// Objects and arrays that the walk is inside of; those of a record count from the record on.
+    private var depth = 0
+    /// Inside of a record that is checked: an object has each member once, and little lies deep.
+    private var isRecord = false
+    private var names = MemberNames()
+    private let limit: WorkLimit?
+    private var steps = 0
+
+    private static let depthLimit = 512
+    /// In a record, with the record itself.
+    static let recordDepth = 16
     private static let stride = 1 << 20
 
-    init(_ bytes: ByteView, at position: Int = 0) {
+    /// `limit`: what the walk may cost.
+    init(_ bytes: ByteView, at position: Int = 0, limit: WorkLimit? = nil) {
         self.bytes = bytes
         self.position = position
+        self.limit = limit
         released = position
     }
 
@@ -33,9 +45,12 @@ struct JSONText {
     /// Goes through an object; `member` gets its name as it is written, and has to pass the value.
     mutating func object(_ member: (inout JSONText, Range<Int>) throws -> Void) throws {
         try expect("{")
+        try beginLevel(depth + 1)
+        depth += 1
+        defer { depth -= 1 }
         guard !take("}") else { return }
         repeat {
-            let name = try name()
+            let name = try name(inside: 0)
             try member(&self, name)
         } while take(",")
         try expect("}")
@@ -44,6 +59,9 @@ struct JSONText {
     /// Goes through an array; `element` has to pass each.
     mutating func array(_ element: (inout JSONText) throws -> Void) throws {
         try expect("[")
+        try beginLevel(depth + 1)
+        depth += 1
+        defer { depth -= 1 }
         guard !take("]") else { return }
         repeat { try element(&self) } while take(",")
         try expect("]")
@@ -58,16 +76,26 @@ struct JSONText {
         var open: [UInt8] = []
         repeat {
             skipBlanks()
-            guard open.count <= Self.depthLimit else { throw fault }
-            if let closing = try enter() {
+            if let closing = try enter(inside: open.count) {
                 open.append(closing)
-                if closing == UInt8(ascii: "}") { _ = try name() }
+                if closing == UInt8(ascii: "}") { _ = try name(inside: open.count) }
                 continue
             }
             try leave(&open)
         } while !open.isEmpty
         return start..<position
     }
+
+    /// Walks over a record, which has to be fit to be stored; throws `IncomingRecord.Fault` where it is not.
+    mutating func record<Value>(_ walk: (inout JSONText) throws -> Value) throws -> Value {
+        let outer = depth
+        (depth, isRecord) = (0, true)
+        defer { (depth, isRecord) = (outer, false) }
+        return try walk(&self)
+    }
+
+    /// To a place that was passed.
+    mutating func goBack(to place: Int) { position = place }
 
     /// Nothing but blanks is left.
     mutating func end() throws {
@@ -84,13 +112,18 @@ struct JSONText {
     // MARK: Values
 
     /// Passes a value, or goes into an object or array that is not empty: the bracket that closes it.
-    private mutating func enter() throws -> UInt8? {
+    ///
+    /// `count`: objects and arrays that are open in this value.
+    private mutating func enter(inside count: Int) throws -> UInt8? {
+        try step()
         switch peek {
         case UInt8(ascii: "{"):
             position += 1
+            try beginLevel(depth + count + 1)
             return take("}") ? nil : UInt8(ascii: "}")
         case UInt8(ascii: "["):
             position += 1
+            try beginLevel(depth + count + 1)
             return take("]") ? nil : UInt8(ascii: "]")
         case UInt8(ascii: "\""): try string()
         case UInt8(ascii: "t"): try word("true")
@@ -107,7 +140,7 @@ struct JSONText {
             skipBlanks()
             if peek == UInt8(ascii: ",") {
                 position += 1
-                if closing == UInt8(ascii: "}") { _ = try name() }
+                if closing == UInt8(ascii: "}") { _ = try name(inside: open.count) }
                 return
             }
             guard peek == closing else { throw fault }
@@ -117,13 +150,33 @@ struct JSONText {
     }
 
     /// A member's name with its quotes, up to its value.
-    private mutating func name() throws -> Range<Int> {
+    private mutating func name(inside count: Int) throws -> Range<Int> {
         skipBlanks()
         let start = position
         try string()
         let name = start..<position
+        if isRecord { try names.add(name, of: bytes, at: depth + count) }
         try expect(":")
         return name
+    }
+
+    /// An object or array begins, so deep.
+    private mutating func beginLevel(_ level: Int) throws {
+        guard isRecord else {
+            guard level <= Self.depthLimit else { throw fault }
+            return
+        }
+        guard level <= Self.recordDepth else {
+            let reason = "something lies deeper than \(Self.recordDepth) levels"
+            throw IncomingRecord.Fault(reason: reason)
+        }
+        names.open(at: level)
+    }
+
+    /// Looks at the clock now and then.
+    private mutating func step() throws {
+        steps += 1
+        if steps & 0xFFFF == 0 { try limit?.check() }
     }
 
     private mutating func string() throws {
@@ -132,6 +185,7 @@ struct JSONText {
         while true {
             let stop = min(bytes.count, position + Self.stride)
             position = bytes.endOfPlainText(from: position, to: stop)
+            if position == stop { try limit?.check() }
             release()
             guard let byte = peek else { throw fault }
             switch byte {

@@ -41,11 +41,15 @@ extension IncomingRecord {
     ) throws {
         var start = range.lowerBound
         while start < range.upperBound {
-            let end = body.lineEnd(from: start, to: min(range.upperBound, start + (64 << 10)))
-            try take(body[start..<end])
+            let end = min(range.upperBound, start + (64 << 10))
+            if body.hasLineEnd(start..<end) {
+                let kept = body[start..<end].filter { $0 != 10 && $0 != 13 }
+                try kept.withUnsafeBytes(take)
+            } else {
+                try take(body[start..<end])
+            }
             body.release(start..<end)
             start = end
-            while start < range.upperBound, body[start] == 10 || body[start] == 13 { start += 1 }
         }
     }
 }

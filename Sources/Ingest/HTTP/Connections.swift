@@ -2,30 +2,47 @@
 import Foundation
 import Glibc
 
-/// Ends connections whose header does not become whole, or that do not take a part of an answer that goes on:
-/// libmicrohttpd's own time-out starts anew with each byte.
+/// Ends connections whose request does not become whole in time, or that do not take a part of an answer that goes
+/// on: libmicrohttpd's own time-out starts anew with each byte.
+///
+/// A new connection has `brief` for its header, and for its body unless a good token came with it. With
+/// one, a body has `patience`, and more with each byte that comes.
 final class Connections: @unchecked Sendable {
     // Unchecked because everything that changes is under `condition`.
+    /// Bytes per second; a body that comes more slowly is given up.
+    static let slowest = 256
+
     private let condition = NSCondition()
     let patience: Duration
+    private let brief: Duration
     /// Until when each has to be done with it; nil once it is.
     private var deadlines: [OpaquePointer: (socket: Int32, end: ContinuousClock.Instant?)] = [:]
     private var isStopping = false
 
-    init(patience: Duration) {
+    init(patience: Duration, brief: Duration) {
         self.patience = patience
+        self.brief = min(patience, brief)
         Thread.detachNewThread { [self] in run() }
     }
 
     var count: Int { condition.withLock { deadlines.count } }
 
-    /// It is new, its last request is over, or a part of its answer is there.
-    func start(_ connection: HTTPConnection) {
-        let entry = (connection.socket, ContinuousClock.now + patience)
+    /// It is new, its last request is over, the header of a known client is there, or a part of its answer.
+    func start(_ connection: HTTPConnection, isKnown: Bool = true) {
+        let entry = (connection.socket, ContinuousClock.now + (isKnown ? patience : brief))
         condition.withLock { deadlines[connection.handle] = entry }
     }
 
-    /// Its header is whole, or the part was taken.
+    /// Some bytes of its body have come.
+    func give(_ connection: HTTPConnection, timeFor count: Int) {
+        let more = Duration.seconds(1) * count / Self.slowest
+        condition.withLock {
+            guard let entry = deadlines[connection.handle], let end = entry.end else { return }
+            deadlines[connection.handle] = (entry.socket, end + more)
+        }
+    }
+
+    /// Its request is whole, or the part was taken.
     func stop(_ connection: HTTPConnection) {
         condition.withLock { deadlines[connection.handle]?.end = nil }
     }
@@ -45,10 +62,10 @@ final class Connections: @unchecked Sendable {
     private func run() {
         condition.withLock {
             while !isStopping {
-                // No deadline that comes meanwhile is earlier than `patience` from now.
+                // No deadline that comes meanwhile is earlier than `brief` from now.
                 let now = ContinuousClock.now
                 let next = deadlines.values.compactMap(\.end).filter { $0 > now }.min()
-                let pause = (next ?? now + patience) - now
+                let pause = min(next ?? now + brief, now + brief) - now
                 _ = condition.wait(until: Date(timeIntervalSinceNow: pause / .seconds(1) + 0.01))
                 endOverdue()
             }

@@ -5,6 +5,12 @@ final class Exchange: @unchecked Sendable {
     // Unchecked because it has one user at a time; libmicrohttpd's lock is between them.
     let connection: HTTPConnection
     let head: RequestHead
+    /// It has a good token or session.
+    var isKnown = false
+    /// As a proxy says; nil where none is in front of the server.
+    let client: String?
+    /// It counts among the requests of its client.
+    var isAdmitted = false
     /// Where its body goes; nil: its body is dropped.
     var body: Spool?
     /// Most bytes of the body.
@@ -16,19 +22,20 @@ final class Exchange: @unchecked Sendable {
     var isCounted = false
     private var dropped = 0
 
-    /// Bytes of a body that nobody wants which are read for the sake of the answer.
-    private static let patience = 64 << 20
-
-    init(_ connection: HTTPConnection, _ head: RequestHead) {
+    init(_ connection: HTTPConnection, _ head: RequestHead, client: String?) {
         self.connection = connection
+        self.client = client
         self.head = head
     }
+
+    /// Bytes of a body that nobody wants which are read for the sake of the answer.
+    static func unwanted(isKnown: Bool) -> Int { isKnown ? 64 << 20 : 64 << 10 }
 
     /// Takes a part of the body; false: there is more of what nobody wants than is put up with.
     func take(_ part: UnsafeRawBufferPointer) -> Bool {
         guard let body, answer == nil else {
             dropped += part.count
-            return dropped <= Self.patience
+            return dropped <= Self.unwanted(isKnown: isKnown)
         }
         do {
             guard body.count + part.count <= limit else { throw Refusal.tooLarge(limit) }

@@ -27,6 +27,13 @@ struct HTTPConnection: @unchecked Sendable {
         return head
     }
 
+    /// The last address in the last `X-Forwarded-For` line: the proxy wrote it, and anybody what is before it.
+    var forwardedFor: String? {
+        guard let line = waypost_http_last_field(handle, "X-Forwarded-For") else { return nil }
+        let last = String(cString: line).split(separator: ",").last { !$0.allSatisfy { $0 == " " } }
+        return last.map { String($0.filter { $0 != " " }.prefix(64)) }
+    }
+
     /// Hands an answer over; false where the connection cannot take one any more.
     func queue(_ answer: HTTPAnswer, closing: Bool) -> Bool {
         let more = closing ? [("Connection", "close")] : []

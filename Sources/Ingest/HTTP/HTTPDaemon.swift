@@ -7,9 +7,15 @@ package struct HTTPBounds: Sendable {
     package var header = 32 << 10
     package var connections = 64
     /// Of these from one address; 0: as many as there are.
+    ///
+    /// Behind a proxy, which has all connections: requests of one client at a time.
     package var perAddress = 16
-    /// Seconds without a byte, and for a header to become whole.
+    /// All connections come from a proxy, which says whose they are in `X-Forwarded-For`.
+    package var isBehindProxy = false
+    /// Seconds without a byte, and for a known client's next header or part of a body.
     package var patience = 30
+    /// Seconds that whoever is not known has for all of a request.
+    package var strangersPatience = 10
     /// Threads that work on bodies that are whole.
     package var workers = 32
 
@@ -31,7 +37,7 @@ package struct HTTPDaemon: ~Copyable {
             // The fields of a header cost some bytes beside their text; what is left is for reading.
             connection_memory: bounds.header + (32 << 10),
             connections: UInt32(bounds.connections),
-            per_address: UInt32(bounds.perAddress),
+            per_address: UInt32(bounds.isBehindProxy ? 0 : bounds.perAddress),
             idle_seconds: UInt32(bounds.patience)
         )
         let side = Unmanaged.passRetained(try ServerSide(bounds, application))
@@ -85,7 +91,10 @@ private func handleRequest(
     let side = Unmanaged<ServerSide>.fromOpaque(context).takeUnretainedValue()
     guard let known = slot.pointee else {
         let request = HTTPConnection(handle: connection)
-        let exchange = Exchange(request, request.head(method: method, url: url))
+        var head = request.head(method: method, url: url)
+        let client = side.isBehindProxy ? request.forwardedFor : nil
+        if let client { head.address = client }
+        let exchange = Exchange(request, head, client: client)
         slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
         return result(side.begin(exchange))
     }
@@ -93,7 +102,7 @@ private func handleRequest(
     guard size.pointee > 0 else { return result(side.proceed(exchange)) }
     let part = UnsafeRawBufferPointer(start: data, count: size.pointee)
     size.pointee = 0
-    return result(exchange.take(part))
+    return result(side.take(part, exchange))
 }
 
 private func result(_ isDone: Bool) -> MHD_Result { waypost_http_result(isDone ? 1 : 0) }
@@ -124,6 +133,6 @@ private func noteConnection(
     if waypost_http_is_closed(code) != 0 {
         connections.forget(request)
     } else {
-        connections.start(request)
+        connections.start(request, isKnown: false)
     }
 }

@@ -7,9 +7,11 @@ package enum HTTPField: String, CaseIterable, Sendable {
     case contentLength = "Content-Length"
     case contentType = "Content-Type"
     case cookie = "Cookie"
-    case forwardedFor = "X-Forwarded-For"
+    case fetchSite = "Sec-Fetch-Site"
     case forwardedProto = "X-Forwarded-Proto"
+    case host = "Host"
     case idempotencyKey = "Idempotency-Key"
+    case origin = "Origin"
     case range = "Range"
     case token = "X-Device-Token"
     case transferEncoding = "Transfer-Encoding"
@@ -20,7 +22,7 @@ package struct RequestHead: Sendable {
     package var method: String
     /// Without a query.
     package var path: String
-    /// The other end's address in numbers.
+    /// The client's address: the other end's, or what the proxy in front of this server says.
     package var address: String
     package var fields: [HTTPField: String] = [:]
 
@@ -71,11 +73,14 @@ package struct Refusal: Error {
 }
 
 /// What becomes of a request once its header is there.
+///
+/// `isKnown`: it has a good token or session, so it gets more time and its body is read to the end
+/// for the sake of the answer.
 package enum RequestPlan: Sendable {
     /// Its body does not matter.
-    case answer(HTTPAnswer)
+    case answer(HTTPAnswer, isKnown: Bool = false)
     /// Its body is wanted, at most so many bytes of it.
-    case body(limit: Int)
+    case body(limit: Int, isKnown: Bool = false)
     /// Its body does not matter, and the answer has no end of its own.
     case stream(AnswerStream)
 }

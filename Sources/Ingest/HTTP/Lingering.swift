@@ -5,18 +5,26 @@ import Glibc
 
 /// Reads and drops what a refused client is still sending, so that it gets to read its answer.
 ///
+/// Of a stranger 64 kB: what is more stays in the kernel's buffers, until it has read its answer or its time is over.
 /// A socket that is closed with unread bytes in it resets the connection, and the answer may be lost with it
 /// (RFC 9112, section 9.6). So a second descriptor keeps it open until the client has seen the end.
 final class Lingering: @unchecked Sendable {
     // Unchecked because everything that changes is under `lock`.
     private struct Entry {
         var socket: Int32
+        /// It grows with the bytes that come.
+        let isKnown: Bool
         /// Bytes that are still put up with.
-        var left = 64 << 20
+        var left: Int
         var end: ContinuousClock.Instant
+
+        /// What is waited for (poll(2)): more of it, or that the client closes it.
+        var events: Int16 { left > 0 ? Int16(POLLIN) : Lingering.closed }
     }
 
-    private static let patience = Duration.seconds(30)
+    private static let patience = Duration.seconds(10)
+    /// POLLRDHUP of poll(2), which Glibc's module does not have.
+    private static let closed: Int16 = 0x2000
 
     private let most: Int
     /// Written to whenever there is something new; the thread's when it has ended.
@@ -32,13 +40,15 @@ final class Lingering: @unchecked Sendable {
         Thread.detachNewThread { [self] in run() }
     }
 
-    func add(_ socket: Int32) {
+    func add(_ socket: Int32, isKnown: Bool) {
         let kept = waypost_http_keep(socket)
         guard kept >= 0 else { return }
         lock.withLock {
             // The one that has been here longest has most likely read its answer.
             if entries.count >= most { close(entries.removeFirst().socket) }
-            entries.append(Entry(socket: kept, end: .now + Self.patience))
+            let left = Exchange.unwanted(isKnown: isKnown)
+            let end = ContinuousClock.now + Self.patience
+            entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
         }
         wake()
     }
@@ -67,10 +77,12 @@ final class Lingering: @unchecked Sendable {
     /// Until there is something to read or somebody's time is over; false at the end.
     private func wait() -> Bool {
         let (sockets, end, isOver) = lock.withLock {
-            (entries.map(\.socket), entries.map(\.end).min(), isStopping)
+            (entries.map { ($0.socket, $0.events) }, entries.map(\.end).min(), isStopping)
         }
         guard !isOver else { return false }
-        var polled = ([wakeup] + sockets).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var polled = ([(wakeup, Int16(POLLIN))] + sockets).map {
+            pollfd(fd: $0, events: $1, revents: 0)
+        }
         let pause = end.map { max(0, ($0 - .now) / .milliseconds(1)) + 1 }
         poll(&polled, nfds_t(polled.count), pause.map { Int32($0) } ?? -1)
         var count: UInt64 = 0
@@ -81,16 +93,24 @@ final class Lingering: @unchecked Sendable {
     /// Drops what has come; nil: it is closed.
     private static func read(_ entry: Entry, _ buffer: inout [UInt8]) -> Entry? {
         var entry = entry
-        let count = recv(entry.socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-        let isQuiet = count < 0 && (errno == EAGAIN || errno == EINTR)
-        if count > 0 {
-            entry.left -= count
-            entry.end = .now + patience
-        }
-        guard count > 0 && entry.left > 0 || isQuiet && entry.end > .now else {
+        guard entry.end > .now, !drop(&entry, &buffer) else {
             close(entry.socket)
             return nil
         }
         return entry
+    }
+
+    /// Whether the client has closed it, as far as is looked at.
+    private static func drop(_ entry: inout Entry, _ buffer: inout [UInt8]) -> Bool {
+        guard entry.left > 0 else {
+            var news = pollfd(fd: entry.socket, events: entry.events, revents: 0)
+            return poll(&news, 1, 0) == 1
+        }
+        let most = min(buffer.count, entry.left)
+        let count = recv(entry.socket, &buffer, most, Int32(MSG_DONTWAIT))
+        guard count > 0 else { return count == 0 || (errno != EAGAIN && errno != EINTR) }
+        entry.left -= count
+        if entry.isKnown { entry.end += Duration.seconds(1) * count / Connections.slowest }
+        return false
     }
 }

@@ -11,15 +11,20 @@ final class ServerSide: Sendable {
     /// Those that go on; nil: no more.
     private let streams = Mutex<[ObjectIdentifier: AnswerStream]?>([:])
 
-    /// A refused body of so few bytes is read to its end, and the connection goes on.
-    private static let smallBody = 64 << 10
+    /// Requests under way of each client, where a proxy has all connections.
+    private let requests = Mutex<[String: Int]>([:])
+
+    var isBehindProxy: Bool { bounds.isBehindProxy }
 
     init(_ bounds: HTTPBounds, _ application: any HTTPApplication) throws {
         self.bounds = bounds
         self.application = application
         workers = Workers(bounds.workers)
         lingering = try Lingering(most: bounds.connections)
-        connections = Connections(patience: .seconds(bounds.patience))
+        connections = Connections(
+            patience: .seconds(bounds.patience),
+            brief: .seconds(bounds.strangersPatience)
+        )
     }
 
     /// No body is worked on any more, and what goes on is ended; returns when those that were are answered.
@@ -38,26 +43,43 @@ final class ServerSide: Sendable {
 
     /// The header is there.
     func begin(_ exchange: Exchange) -> Bool {
-        connections.stop(exchange.connection)
+        let head = exchange.head
         switch plan(exchange) {
-        case .body(let limit):
+        case .body(let limit, let isKnown):
+            exchange.isKnown = isKnown
+            let isTooLarge = head.length ?? 0 > limit || head.isChunked && limit == 0
+            guard !isTooLarge else { return refuse(exchange, HTTPAnswer(.tooLarge(limit))) }
             exchange.limit = limit
             exchange.body = Spool(folder: application.spoolFolder, memory: 64 << 10)
+            // The time of a stranger goes on.
+            if isKnown { connections.start(exchange.connection) }
             return true
         case .stream(let stream):
+            exchange.isKnown = true
             exchange.stream = stream
+            // It goes on for hours, and has a limit of its own.
+            leave(exchange)
             return true
-        case .answer(let answer):
-            let head = exchange.head
-            // Answered behind the body: what is left of one would be taken for the next request.
-            if !head.isChunked, head.length ?? 0 <= Self.smallBody {
+        case .answer(let answer, let isKnown):
+            exchange.isKnown = isKnown
+            guard head.isChunked || head.length ?? 0 > 0 else {
                 exchange.answer = answer
                 return true
             }
-            // Answered before it: libmicrohttpd closes the connection then.
-            lingering.add(exchange.connection.socket)
-            return exchange.connection.queue(answer, closing: true)
+            return refuse(exchange, answer)
         }
+    }
+
+    /// Answers before the body, which nobody wants; libmicrohttpd closes the connection then.
+    private func refuse(_ exchange: Exchange, _ answer: HTTPAnswer) -> Bool {
+        lingering.add(exchange.connection.socket, isKnown: exchange.isKnown)
+        return exchange.connection.queue(answer, closing: true)
+    }
+
+    /// A part of the body is there.
+    func take(_ part: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
+        if exchange.isKnown { connections.give(exchange.connection, timeFor: part.count) }
+        return exchange.take(part)
     }
 
     private func plan(_ exchange: Exchange) -> RequestPlan {
@@ -71,11 +93,37 @@ final class ServerSide: Sendable {
             let reason = "Content-Length beside Transfer-Encoding"
             return .answer(HTTPAnswer(Refusal(status: 400, reason: reason)))
         }
+        guard admit(exchange) else {
+            let reason = "\(bounds.perAddress) requests from \(head.address) are under way already"
+            return .answer(HTTPAnswer(Refusal(status: 429, reason: reason, retryAfter: 5)))
+        }
         return application.plan(head)
+    }
+
+    /// Counts a request for its client; false where it has as many as it may.
+    private func admit(_ exchange: Exchange) -> Bool {
+        guard let client = exchange.client, bounds.perAddress > 0 else { return true }
+        exchange.isAdmitted = requests.withLock { requests in
+            let count = requests[client] ?? 0
+            guard count < bounds.perAddress else { return false }
+            requests[client] = count + 1
+            return true
+        }
+        return exchange.isAdmitted
+    }
+
+    private func leave(_ exchange: Exchange) {
+        guard exchange.isAdmitted, let client = exchange.client else { return }
+        exchange.isAdmitted = false
+        requests.withLock { requests in
+            let count = (requests[client] ?? 1) - 1
+            requests[client] = count > 0 ? count : nil
+        }
     }
 
     /// The body is there, or the answer.
     func proceed(_ exchange: Exchange) -> Bool {
+        connections.stop(exchange.connection)
         if let answer = exchange.answer {
             // Where connections are scarce, one that waits for its client's next request is given up.
             let isCrowded = connections.count > bounds.connections / 2
@@ -115,7 +163,8 @@ final class ServerSide: Sendable {
             stream.forget()
             _ = streams.withLock { $0?.removeValue(forKey: ObjectIdentifier(stream)) }
         }
-        connections.start(exchange.connection)
+        leave(exchange)
+        connections.start(exchange.connection, isKnown: exchange.isKnown)
     }
 
     private static var stopping: HTTPAnswer {

@@ -57,6 +57,7 @@ final class FleetPage: Sendable {
             return Self.files[head.path].map { .answer($0) }
         case "/login" where head.method == "POST", "/logout":
             try head.expect("POST")
+            try head.expectOwnPage()
             return .body(limit: Self.formLimit)
         case "/login":
             try head.expect("GET")
@@ -68,7 +69,7 @@ final class FleetPage: Sendable {
             try head.expect("GET")
             try expectViewers()
             guard viewer(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
-            return .body(limit: 0)
+            return .body(limit: 0, isKnown: true)
         }
     }
 
@@ -119,11 +120,10 @@ final class FleetPage: Sendable {
 
     // MARK: On a worker's thread
 
-    /// `client`: whom a wrong token is counted for.
-    func answer(_ head: RequestHead, _ body: Spool, client: String) throws -> HTTPAnswer {
+    func answer(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
         _ = try viewers.refresh(waits: true)
         switch head.path {
-        case "/login": return try logIn(head, body, client)
+        case "/login": return try logIn(head, body)
         case "/logout": return try logOut(head)
         default: break
         }
@@ -142,7 +142,8 @@ final class FleetPage: Sendable {
         return try looks.answer(head, at: SystemClock().wall().milliseconds)
     }
 
-    private func logIn(_ head: RequestHead, _ body: Spool, _ client: String) throws -> HTTPAnswer {
+    private func logIn(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
+        let client = head.address
         let clock = ContinuousClock()
         if let seconds = attempts.withLock({ $0.wait(client, at: clock.now) }) {
             let wait = "Too many wrong tokens: try again in \(seconds) s."
@@ -180,6 +181,20 @@ final class FleetPage: Sendable {
 }
 
 extension RequestHead {
+    /// Throws a Refusal for a form that a page of another site has sent.
+    ///
+    /// A proxy may keep the name of the host to itself; `Sec-Fetch-Site` needs none, and no page can set it.
+    func expectOwnPage() throws {
+        guard let origin = fields[.origin]?.lowercased(), fields[.fetchSite] != "same-origin" else {
+            return
+        }
+        let host = fields[.host]?.lowercased() ?? ""
+        guard !["http://\(host)", "https://\(host)"].contains(origin) else { return }
+        let reason =
+            "the form comes from \(origin), not from \(host): a proxy has to pass Host on as it came"
+        throw Refusal(status: 403, reason: reason)
+    }
+
     /// Throws a Refusal for any other method; where GET is taken, HEAD is, too.
     func expect(_ wanted: String) throws {
         guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }

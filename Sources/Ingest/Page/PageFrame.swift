@@ -7,7 +7,7 @@ extension HTTPAnswer {
         self.init(status, type: "text/html; charset=utf-8", page.bytes)
         headers += [
             ("Content-Security-Policy", Self.policy), ("Cache-Control", "no-store"),
-            ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "same-origin"), ("X-Frame-Options", "DENY"),
             ("Cross-Origin-Opener-Policy", "same-origin"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
         ]

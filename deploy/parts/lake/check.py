@@ -11,7 +11,7 @@ import sources
 
 
 def of_files(source, memory, threads, work):
-    """Records of each (stream, day) of the files, each id once; counted apart from the conversion, line by line."""
+    """Records of each (stream, day) of the files, each id of a device once; counted apart from the conversion, line by line."""
     db = duckdb.connect()
     db.execute(f"SET memory_limit='{memory}'; SET temp_directory='{work}/spill'" + (f"; SET threads={threads}" if threads else ""))
     counts = {}
@@ -20,7 +20,9 @@ def of_files(source, memory, threads, work):
         paths = source.local(files, work / "objects")
         try:
             ids, = db.execute(f"""
-                SELECT count(DISTINCT json->>'$.id') FROM read_ndjson_objects({convert.listed(paths)}, ignore_errors=true)
+                SELECT count(DISTINCT (device, json->>'$.id'))
+                FROM read_ndjson_objects({convert.listed(paths)}, ignore_errors=true, hive_partitioning=true,
+                                         hive_types_autocast=false)
                 WHERE json_type(json) = 'OBJECT' AND coalesce(json->>'$.timestamp', json->>'$.timestamp_start') IS NOT NULL
                 """).fetchone()
         except duckdb.IOException:

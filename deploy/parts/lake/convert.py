@@ -1,4 +1,4 @@
-"""Lines into Parquet: one file a stream and day, sorted by device and time, each record once, replaced whole.
+"""Lines into Parquet: one file a stream and day, sorted by device and time, each record of a device once, replaced whole.
 
 A day is read in slices, some devices at a time, so that memory and the temporary files have a bound whatever a day holds.
 """
@@ -19,8 +19,6 @@ import sources
 # Bytes of JSON, about, that are read at once; DuckDB's memory is bounded by itself (--memory).
 SLICE = 1 << 30
 FILE = "records.parquet"
-# The part of an id that all records of a gateway's start and stream share.
-START = 24
 
 
 @dataclasses.dataclass
@@ -131,15 +129,12 @@ class Day:
 
     def convert(self, mark):
         slices = list(self._slices())
-        self.db.execute("CREATE OR REPLACE TEMP TABLE starts(start VARCHAR)")
         for number, (devices, files) in enumerate(slices):
             if len(slices) > 1:
                 self.converter.say(f"{self.stream} {self.files[0].date}: slice {number + 1} of {len(slices)}")
             self._read(files)
             if self.old:
                 self._keep(devices)
-            if len(slices) > 1:
-                self._drop_known()
             self._write(mark, is_last=len(slices) == 1)
         if self.counts.lines or self.counts.records:
             self._finish(mark)
@@ -219,34 +214,24 @@ class Day:
             return False
 
     def _once(self):
-        """Each id once: the first file's, by name."""
-        rows, ids = self.db.execute("SELECT count(*), count(DISTINCT id) FROM slice").fetchone()
+        """Each id of a device once: the first file's, by name."""
+        rows, ids = self.db.execute("SELECT count(*), count(DISTINCT (device, id)) FROM slice").fetchone()
         if rows == ids:
             return
         self.counts.repeated += rows - ids
         self.db.execute("""
             CREATE OR REPLACE TEMP TABLE slice AS
-            SELECT * FROM slice QUALIFY row_number() OVER (PARTITION BY id ORDER BY filename, device, record) = 1""")
+            SELECT * FROM slice QUALIFY row_number() OVER (PARTITION BY device, id ORDER BY filename, record) = 1""")
 
     def _keep(self, devices):
         """What the partition has and no file any more: files may be archived, the lake stays."""
         before, = self.db.execute("SELECT count(*) FROM slice").fetchone()
         self.db.execute(f"""
             INSERT INTO slice BY NAME SELECT * FROM {self._partition} AS old
-            WHERE device IN {tuple(devices) + ('',)} AND NOT EXISTS (SELECT 1 FROM slice WHERE slice.id = old.id)""")
+            WHERE device IN {tuple(devices) + ('',)} AND NOT EXISTS (
+                SELECT 1 FROM slice WHERE slice.device = old.device AND slice.id = old.id)""")
         after, = self.db.execute("SELECT count(*) FROM slice").fetchone()
         self.counts.kept += after - before
-
-    def _drop_known(self):
-        """Drops what another device's slice has: a copied device's state. Only starts that both have are compared."""
-        start = f"left(id, {START})"
-        shared = f"SELECT DISTINCT {start} FROM slice WHERE {start} IN (SELECT start FROM starts)"
-        if self.parts and self.db.execute(f"SELECT count(*) FROM ({shared})").fetchone()[0]:
-            rows, = self.db.execute(f"""
-                DELETE FROM slice WHERE {start} IN (SELECT start FROM starts) AND id IN (
-                    SELECT id FROM read_parquet({listed(self.parts)}) WHERE {start} IN ({shared}))""").fetchone()
-            self.counts.repeated += rows
-        self.db.execute(f"INSERT INTO starts SELECT DISTINCT {start} FROM slice")
 
     def _write(self, mark, is_last):
         rows, = self.db.execute("SELECT count(*) FROM slice").fetchone()

@@ -39,5 +39,5 @@ QUERIES = {
 VIEWS = {"devices": "records", "beacons": "beacons", "track": "location", "sound": "sound", "losses": "events",
          "streams": "readings"}
 COUNTS = """
-    SELECT stream, CAST(date AS VARCHAR(10)) AS day, count(*) AS records, count(DISTINCT id) AS ids
+    SELECT stream, CAST(date AS VARCHAR(10)) AS day, count(*) AS records, count(DISTINCT concat(device, '/', id)) AS ids
     FROM records GROUP BY stream, date ORDER BY stream, day"""

@@ -1,0 +1,138 @@
+// What one device sends, however wrong, takes nothing from another device and breaks no reader of the files.
+import Foundation
+import Support
+import Testing
+
+@testable import Ingest
+
+@Suite struct HostileDeviceTests {
+    private func post(
+        _ receiver: ReceiverProcess,
+        _ body: [UInt8],
+        encoding: String? = nil
+    ) throws -> RawClient.Answer? {
+        let client = try RawClient(receiver)
+        client.send(RawRequest.head(length: body.count, encoding: encoding))
+        client.send(body)
+        return client.answer(within: 5)
+    }
+
+    private func send(_ receiver: ReceiverProcess, _ device: String, _ ids: [String]) throws
+        -> String
+    {
+        try post(receiver, RawRequest.batch(ids, device: device))?.body ?? "no answer"
+    }
+
+    // MARK: Ids
+
+    @Test func idsOfAnotherDevice_suppressNothing() throws {
+        let receiver = try ReceiverProcess()
+        #expect(try send(receiver, "d1", ["a", "b"]).contains(#""accepted":2"#))
+        let own = try send(receiver, "d2", ["a", "b", "c"])
+        #expect(own.contains(#""accepted":3"#) && own.contains(#""duplicates":0"#), "\(own)")
+        let again = try send(receiver, "d2", ["c", "a"])
+        #expect(again.contains(#""accepted":0"#) && again.contains(#""duplicates":2"#), "\(again)")
+        for (device, lines) in [("d1", 2), ("d2", 3)] {
+            let path = "\(receiver.folder)/stream=places/date=2026-11-21/device=\(device)"
+            let text = try String(contentsOfFile: path + "/records.ndjson", encoding: .utf8)
+            #expect(text.split(separator: "\n").count == lines)
+        }
+    }
+
+    /// Before, ids were unique over all devices; the files say whose each was.
+    @Test func indexOfAnEarlierVersion_learnsWhoseItsIdsAre() throws {
+        let receiver = try ReceiverProcess()
+        _ = try send(receiver, "d1", ["a", "b"])
+        let late = RawRequest.batch(["gone"], device: "d1", time: "2026-11-22T04:30:07Z")
+        #expect(try post(receiver, late)?.status == 200)
+        #expect(receiver.terminate() == 0)
+        // Archived away: whose it was nobody knows any more.
+        let away = receiver.folder + "/stream=places/date=2026-11-22"
+        try FileManager.default.removeItem(atPath: away)
+        for statement in [
+            "CREATE TABLE before(id TEXT PRIMARY KEY) WITHOUT ROWID",
+            "INSERT INTO before SELECT id FROM records", "DROP TABLE records",
+            "DROP TABLE IF EXISTS owners", "ALTER TABLE before RENAME TO records",
+        ] { try receiver.sql(statement) }
+        for _ in 0..<2 {
+            try receiver.start()
+            let own = try send(receiver, "d1", ["a", "b", "gone"])
+            #expect(own.contains(#""duplicates":3"#), "\(own)")
+            #expect(receiver.terminate() == 0)
+        }
+        try receiver.start()
+        let other = try send(receiver, "d2", ["a", "b", "gone"])
+        #expect(
+            other.contains(#""accepted":2"#) && other.contains(#""duplicates":1"#),
+            "\(other)"
+        )
+    }
+
+    // MARK: What a request costs
+
+    /// A line end in a record costs what any other byte costs.
+    @Test func lineEndsInARecord_costNoMoreThanBlanks() throws {
+        let receiver = try ReceiverProcess()
+        func cost(_ separator: String) throws -> Double {
+            let list = String(repeating: "1" + separator, count: 1 << 20) + "1"
+            let body = RawRequest.batch([UUID().uuidString], padding: #","list":[\#(list)]"#)
+            let before = try receiver.processorSeconds()
+            let answer = try post(receiver, Array(gzip(Data(body))), encoding: "gzip")
+            #expect(answer?.status == 200)
+            return try receiver.processorSeconds() - before
+        }
+        let blanks = try cost(" ,")
+        let lines = try cost("\n,")
+        #expect(lines < 2 * blanks, "\(lines) s, with blanks \(blanks) s")
+        #expect(try receiver.records("places").count == 2)
+    }
+
+    // MARK: What is stored
+
+    private static let nested16 =
+        String(repeating: #"{"a":["#, count: 7) + #"{"a":1}"# + String(repeating: "]}", count: 7)
+
+    @Test(arguments: [
+        (#""v":1,"v":2"#, "twice"), (#""v":1,"\u0076":2"#, "twice"), (#""v":1,"V":2"#, "twice"),
+        (#""o":{"v":1,"n":0,"v":2}"#, "twice"), (#""o":[{"x":{"vEl":1,"Vel":2}}]"#, "twice"),
+        (#""id":"other""#, "twice"), (#""ID":"other""#, "twice"),
+        (#""o":\#(String(repeating: "[", count: 16) + String(repeating: "]", count: 16))"#, "16"),
+        (#""o":[\#(nested16)]"#, "16"),
+        (#""o":\#(String(repeating: "[", count: 500) + String(repeating: "]", count: 500))"#, "16"),
+        (#""":1"#, "name"),
+        (
+            #""audio_data":"T2dnUw==","audio_format":"ogg","audio_file":"x""#, "audio_file"
+        ),
+        ((0..<5000).map { #""m\#($0)":1"# }.joined(separator: ","), "members"),
+    ])
+    func recordThatBreaksReaders_isRefused(member: String, reason: String) throws {
+        let receiver = try ReceiverProcess()
+        let good = #"{"id":"good","timestamp":"2026-11-21T04:30:07Z"}"#
+        let bad = #"{"id":"bad","timestamp":"2026-11-21T04:30:07Z",\#(member)}"#
+        let body = """
+            {"stream_name":"places","device_id":"d1","data":[\(good),\(bad),\(good)],
+            "batch_metadata":{"total_records":3}}
+            """
+        let answer = try post(receiver, Array(body.utf8))
+        #expect(answer?.status == 422)
+        let said = answer?.body ?? ""
+        #expect(said.contains("record 1: ") && said.contains(reason), "\(said)")
+        #expect(try receiver.records("places").isEmpty)
+    }
+
+    @Test func recordsUpToTheLimits_areStored() throws {
+        let receiver = try ReceiverProcess()
+        let members = [
+            #""o":\#(Self.nested16)"#,
+            #""o":{"v":1},"p":{"v":1,"o":{"v":2}},"l":[{"v":1},{"v":1}]"#,
+            #""é":1,"É":2"#, #""t":"v","u":"V","audio_file":"x""#,
+            (0..<4000).map { #""m\#($0)":1"# }.joined(separator: ","),
+        ]
+        for (index, member) in members.enumerated() {
+            let body = RawRequest.batch(["r\(index)"], padding: "," + member)
+            let answer = try post(receiver, body)
+            #expect(answer?.status == 200, "\(answer?.body ?? "")")
+        }
+        #expect(try receiver.records("places").count == members.count)
+    }
+}
