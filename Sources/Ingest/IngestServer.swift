@@ -111,7 +111,7 @@ package struct IngestServer: ReceiverApplication {
         let isFresh = try enrolments.refresh(waits: waits)
         let text = head.fields[.token] ?? ""
         let token = GivenSecret(text: text)
-        if let device = enrolments.device(of: token) ?? tokens.device(of: token) {
+        if let device = enrolments.device(of: token) ?? listed(token) {
             try expectGood(device)
             return device
         }
@@ -121,6 +121,15 @@ package struct IngestServer: ReceiverApplication {
             throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return ""
+    }
+
+    /// The device of a token in the list; nil for one that enrolled since, for its former token has ended.
+    private func listed(_ token: GivenSecret) -> String? {
+        tokens.device(of: token).flatMap { enrolments.isEnrolled($0) ? nil : $0 }
+    }
+
+    private func isListed(_ device: String) -> Bool {
+        tokens.has(device) && !enrolments.isRevoked(device)
     }
 
     private func expectGood(_ device: String) throws {
@@ -158,10 +167,16 @@ package struct IngestServer: ReceiverApplication {
     }
 
     private func enrol(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
+        // What another process has revoked counts.
+        _ = try enrolments.refresh(waits: true)
         let data = try body.withView { Data($0[0..<$0.count]) }
-        let (token, device) = try enrolRoute.exchange(data, from: client(head))
-        log.write("\(device) has enrolled")
-        return HTTPAnswer(200, ["token": token, "device_id": device])
+        let new = try enrolRoute.exchange(data, from: client(head), isListed: isListed)
+        if new.hasReplaced {
+            log.warn("\(new.device) has enrolled again: its former token has ended")
+        } else {
+            log.write("\(new.device) has enrolled")
+        }
+        return HTTPAnswer(200, ["token": new.token, "device_id": new.device])
     }
 
     /// Whom a wrong code is counted for.

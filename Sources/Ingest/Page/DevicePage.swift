@@ -49,6 +49,7 @@ struct DevicePage {
             fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
             fact(&html, "Version", device.contact?.version) { $0.text($1) }
             fact(&html, "Enrolled", device.token?.enrolled) { $0.time($1 * 1000) }
+            fact(&html, "Token replaced", device.token?.replaced) { $0.time($1 * 1000) }
             fact(&html, "Token revoked", device.token?.revoked) { $0.time($1 * 1000) }
         }
     }
