@@ -44,7 +44,7 @@ struct FleetLooks: Sendable {
         let token = try enrolments.devices()[id]
         guard contact != nil || token != nil else { throw Self.nothing }
         let (reader, note) = fleet.openIndex()
-        let facts = try reader?.facts(of: id, at: now)[id]
+        let facts = fleet.facts(of: id, reader, at: now)
         let most = DevicePage.eventsOnAPage + 1
         return DevicePage(
             device: fleet.view(id, contact, token, facts, at: now),
