@@ -22,13 +22,14 @@ package struct IngestServer: ReceiverApplication {
     package var spoolFolder: String { requests.spoolFolder }
 
     /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `isBehindProxy`: clients are told apart
-    /// by what a proxy says of them; `influx`: where points go.
+    /// by what a proxy says of them; `maxPerDay`: bytes that one device may store in a day; `influx`: where points go.
     package init(
         directory: String,
         tokens: TokenList,
         maxBody: Int,
         version: String,
         isBehindProxy: Bool = false,
+        maxPerDay: Int64,
         alerts settings: AlertSettings = AlertSettings(),
         influx target: InfluxTarget? = nil,
         log: ServerLog
@@ -38,7 +39,7 @@ package struct IngestServer: ReceiverApplication {
             let sender = InfluxSender(target: $0, userAgent: "waypost-receiver/\(version)")
             return try InfluxForwarder(directory: directory, sender: sender, log: log)
         }
-        archive = try Archive(directory: directory, tell: log.warn) {
+        archive = try Archive(directory: directory, bytesPerDay: maxPerDay, tell: log.warn) {
             follower.note($0)
             forwarder?.note($0)
         }

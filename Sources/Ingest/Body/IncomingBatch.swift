@@ -17,8 +17,11 @@ package struct IncomingBatch: Sendable {
     /// The first record that is not fit.
     private var fault: String?
 
-    /// So many files may be written for one batch; the gateway halves what is too large.
-    static let mostDates = 1000
+    /// Sources of its events, each with the event's kind.
+    private(set) var states: Set<String> = []
+
+    /// So many files may be written for one batch; the gateway halves what is refused.
+    static let mostDates = 100
 
     /// Checks all of a body; throws a Refusal that says what is wrong: nothing is to be stored then.
     package init(checking body: ByteView) throws {
@@ -41,8 +44,9 @@ package struct IncomingBatch: Sendable {
         }
         if let fault { throw Self.refusal(fault) }
         guard dates.count <= Self.mostDates else {
-            let reason = "records of more than \(Self.mostDates) days in one batch"
-            throw Refusal(status: 413, reason: reason)
+            throw Self.refusal(
+                "records of more than \(Self.mostDates) days in one batch of \(device)"
+            )
         }
     }
 
@@ -102,7 +106,7 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func takeData(_ text: inout JSONText) throws {
-        (count, dates, data, fault) = (0, [], nil, nil)
+        (count, dates, states, data, fault) = (0, [], [], nil, nil)
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
             return
@@ -122,6 +126,9 @@ package struct IncomingBatch: Sendable {
         do {
             let record = try IncomingRecord(&text)
             if dates.count <= Self.mostDates { dates.insert(record.time.date) }
+            if let state = record.state, states.count <= DeviceLimits.states {
+                states.insert(state)
+            }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }
         } catch let found as IncomingRecord.Fault {

@@ -13,6 +13,8 @@ struct IncomingRecord {
     var extent: Range<Int>
     /// Nil where it is no sound.
     var audio: Audio?
+    /// The kind and source of an event that says how a source is (`RecordLine.stateKinds`).
+    var state: String?
 
     /// Why a record is not fit.
     struct Fault: Error {
@@ -37,6 +39,9 @@ struct IncomingRecord {
         self.id = id
         self.time = time
         extent = start..<text.position
+        if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty {
+            state = "\(fields.kind) \(RecordLine.shortened(fields.source))"
+        }
         // Without a sound format it is a record of another stream, and kept unchanged.
         guard let data = fields.audio, let format = fields.format,
             ["ogg", "flac", "aac", "wav"].contains(format)
@@ -54,6 +59,8 @@ private struct Fields {
     var start: String?
     var audio: Range<Int>?
     var format: String?
+    var kind = ""
+    var source = ""
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
         let isString = text.next() == UInt8(ascii: "\"")
@@ -65,6 +72,8 @@ private struct Fields {
         case "timestamp_start": start = string()
         case "audio_data": audio = isString ? value : nil
         case "audio_format": format = string()
+        case "kind": kind = string()
+        case "source": source = string()
         default: break
         }
     }

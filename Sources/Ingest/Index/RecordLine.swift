@@ -10,6 +10,13 @@ struct RecordLine {
         var detail: Range<Int>
     }
 
+    /// Events by which the page judges how a source is.
+    static let stateKinds: Set<String> = [
+        "source_lost", "source_recovered", "started", "stopped", "storage_low",
+    ]
+    /// A name may be as long as a line.
+    private static let longestName = 100
+
     private(set) var id = ""
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
@@ -31,8 +38,18 @@ struct RecordLine {
         id = fields.id
         self.time = time.milliseconds
         if let detail = fields.detail, !fields.kind.isEmpty, !fields.source.isEmpty {
-            event = Event(kind: fields.kind, source: fields.source, detail: detail)
+            event = Event(
+                kind: Self.shortened(fields.kind),
+                source: Self.shortened(fields.source),
+                detail: detail
+            )
         }
+    }
+
+    /// The beginning of a name that is too long for a page.
+    static func shortened(_ name: String) -> String {
+        name.utf8.count <= longestName
+            ? name : String(String.UnicodeScalarView(name.unicodeScalars.prefix(longestName)))
     }
 
     /// The member `records` of an event's detail; nil where it does not count any.

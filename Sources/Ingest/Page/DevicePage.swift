@@ -5,6 +5,8 @@ struct DevicePage {
     static let eventsOnAPage = 100
     /// Older days are reached from the oldest of these.
     private static let mostDays = 62
+    private static let mostDaysAhead = 10
+    private static let mostStreams = 100
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
@@ -78,7 +80,8 @@ struct DevicePage {
             """
         )
         let contacts = device.contact?.streams ?? [:]
-        for stream in Set(contacts.keys).union(streams.keys).sorted() {
+        let names = Set(contacts.keys).union(streams.keys).sorted()
+        for stream in names.prefix(Self.mostStreams) {
             let (contact, kept) = (contacts[stream], streams[stream])
             html.element("tr") { html in
                 html.element("th", [("scope", "row")], stream)
@@ -93,6 +96,7 @@ struct DevicePage {
             }
         }
         html.raw("</tbody></table></div>")
+        html.more(names.count - Self.mostStreams, "stream", "streams")
     }
 
     private func moment(_ html: inout HTML, _ label: String, _ time: Int64?) {

@@ -62,6 +62,8 @@ struct LossSpan {
 }
 
 struct Timeline {
+    private static let mostStreams = 100
+    private static let mostLosses = 50
     private static let slots = Day.milliseconds / IndexedPart.slot
 
     let day: Day
@@ -79,7 +81,9 @@ struct Timeline {
             </thead><tbody>
             """
         )
-        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }) {
+        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }).prefix(
+            Self.mostStreams
+        ) {
             let filled = (0..<Self.slots).filter { slots[first + $0] != nil }
             let hours = Words.decimal(Double(filled.count) / 6, 1)
             let records = filled.reduce(0) { $0 + (slots[first + $1] ?? 0) }
@@ -91,9 +95,8 @@ struct Timeline {
             }
         }
         let inDay = losses.filter { $0.to >= day.start && $0.from < day.end }
-        for (label, spans) in Dictionary(grouping: inDay, by: \.label).sorted(by: {
-            $0.key < $1.key
-        }) {
+        let lost = Dictionary(grouping: inDay, by: \.label).sorted { $0.key < $1.key }
+        for (label, spans) in lost.prefix(Self.mostLosses) {
             let words = spans.map {
                 "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to))"
             }
@@ -109,6 +112,8 @@ struct Timeline {
             }
         }
         html.raw("</tbody></table>")
+        html.more(streams.count - Self.mostStreams, "stream", "streams")
+        html.more(lost.count - Self.mostLosses, "source of losses", "sources of losses")
     }
 
     /// Slots since the day's start, within it.
