@@ -236,7 +236,13 @@ package final class Archive: @unchecked Sendable {
                 receipt.duplicates += 1
                 return
             }
-            try files.append(record, of: one.body, to: one.batch.folder(record.time.date))
+            let folder = one.batch.folder(record.time.date)
+            try files.append(
+                record,
+                of: one.body,
+                to: folder,
+                isAhead: record.time.isAhead(of: now)
+            )
             receipt.accepted += 1
             if record.audio != nil { sounds += 1 }
         }

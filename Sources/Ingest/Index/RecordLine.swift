@@ -21,6 +21,8 @@ struct RecordLine {
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
     private(set) var event: Event?
+    /// The server marked it as dated more than a day ahead of its clock.
+    private(set) var isAhead = false
 
     /// Nil for a line that is no record; the archive writes none.
     init?(_ line: ByteView) {
@@ -37,6 +39,7 @@ struct RecordLine {
         else { return nil }
         id = fields.id
         self.time = time.milliseconds
+        isAhead = fields.clock == "future"
         if let detail = fields.detail, !fields.kind.isEmpty, !fields.source.isEmpty {
             event = Event(
                 kind: Self.shortened(fields.kind),
@@ -72,6 +75,7 @@ private struct Fields {
     var start: String?
     var kind = ""
     var source = ""
+    var clock = ""
     var detail: Range<Int>?
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
@@ -86,6 +90,7 @@ private struct Fields {
         case "timestamp_start": start = string()
         case "kind": kind = string()
         case "source": source = string()
+        case "clock": clock = string()
         case "detail": detail = first == UInt8(ascii: "{") ? value : nil
         default: break
         }

@@ -106,9 +106,21 @@ struct DevicePage {
     }
 
     private func dayList(_ html: inout HTML) {
+        let tomorrow = WallTime(milliseconds: now + Day.milliseconds).rfc3339.prefix(10)
+        let ahead = days.filter { $0.name > tomorrow }
+        list(&html, "Days", days.dropFirst(ahead.count).prefix(Self.mostDays))
+        list(&html, "Days ahead of this server's clock", ahead.suffix(Self.mostDaysAhead))
+    }
+
+    private func list(
+        _ html: inout HTML,
+        _ title: String,
+        _ days: ArraySlice<(name: String, records: Int64)>
+    ) {
         guard !days.isEmpty else { return }
-        html.raw(#"<h2>Days</h2><ul class="days">"#)
-        for day in days.prefix(Self.mostDays) {
+        html.element("h2", title)
+        html.raw(#"<ul class="days">"#)
+        for day in days {
             html.raw("<li>")
             html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
             html.text(" ")

@@ -46,11 +46,13 @@ struct FleetLooks: Sendable {
         let (reader, note) = fleet.openIndex()
         let facts = fleet.facts(of: id, reader, at: now)
         let most = DevicePage.eventsOnAPage + 1
+        // Those that are dated ahead would be the newest for years.
+        let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
         return DevicePage(
             device: fleet.view(id, contact, token, facts, at: now),
             streams: try reader?.streams(of: id) ?? [:],
             days: try reader?.days(of: id) ?? [],
-            events: try reader?.events(of: id, before: place, most: most) ?? [],
+            events: try reader?.events(of: id, before: shown, most: most) ?? [],
             isFirst: place.time == .max,
             now: now,
             note: note
