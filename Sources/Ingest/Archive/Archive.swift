@@ -57,6 +57,7 @@ package final class Archive: @unchecked Sendable {
             try index.execute(Self.schema)
             try Contacts.prepare(index)
             try DeviceLimits.prepare(index)
+            try Sequences.prepare(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
@@ -129,6 +130,7 @@ package final class Archive: @unchecked Sendable {
                     continue
                 }
                 let added = known == nil ? receipt.accepted : nil
+                try Sequences.note(one.batch, at: now, index)
                 try Contacts.note(one.batch, added: added, at: now, index)
                 stored.append((one, receipt))
                 guard known == nil else { continue }

@@ -11,6 +11,8 @@ package struct IncomingBatch: Sendable {
     private(set) var clock = ""
     /// The days of its records: each is a file.
     private(set) var dates: Set<String> = []
+    /// The first and the last number of its records in the device's stream, as the gateway says.
+    private(set) var sequence: ClosedRange<Int64>?
     /// The array of the records.
     private var data: Range<Int>?
     private var total: Int?
@@ -84,7 +86,8 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func takeMetadata(_ text: inout JSONText) throws {
-        (total, version, clock) = (nil, "", "")
+        (total, version, clock, sequence) = (nil, "", "", nil)
+        var (firstNumber, lastNumber): (Int64?, Int64?)
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
             return
@@ -95,14 +98,19 @@ package struct IncomingBatch: Sendable {
             func word() -> String {
                 isString ? printable(JSONString.read(text.bytes, value) ?? "", limit: 40) : ""
             }
+            func number() -> Int64? {
+                value.count < 20 ? Int64(String(decoding: text.bytes[value], as: UTF8.self)) : nil
+            }
             switch JSONString.read(text.bytes, name) {
-            case "total_records" where value.count < 20:
-                total = Int(String(decoding: text.bytes[value], as: UTF8.self))
+            case "total_records": total = number().map { Int($0) }
+            case "first_sequence": firstNumber = number()
+            case "last_sequence": lastNumber = number()
             case "app_version": version = word()
             case "clock": clock = word()
             default: break
             }
         }
+        sequence = SequenceHoles.range(from: firstNumber, to: lastNumber)
     }
 
     private mutating func takeData(_ text: inout JSONText) throws {

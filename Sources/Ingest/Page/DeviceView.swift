@@ -119,6 +119,7 @@ struct DeviceView {
         judgeSources()
         if facts.lost > 0 { note(.degraded, "\(Words.count(facts.lost)) lost in the last day") }
         if vitals.supply?.isLow == true { note(.degraded, "supply is low") }
+        judgeMissing(at: now)
         if contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
         if facts.isUnreadable {
             note(.degraded, "the index cannot be read for it; run waypost-receiver index rebuild")
