@@ -21,12 +21,14 @@ package struct IngestServer: ReceiverApplication {
 
     package var spoolFolder: String { requests.spoolFolder }
 
-    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `influx`: where points go.
+    /// `directory`: the archive's; `maxBody`: bytes of a body on the wire; `maxPerDay`: bytes that one device may store
+    /// in a day; `influx`: where points go.
     package init(
         directory: String,
         tokens: TokenList,
         maxBody: Int,
         version: String,
+        maxPerDay: Int64,
         alerts settings: AlertSettings = AlertSettings(),
         influx target: InfluxTarget? = nil,
         log: ServerLog
@@ -36,7 +38,7 @@ package struct IngestServer: ReceiverApplication {
             let sender = InfluxSender(target: $0, userAgent: "waypost-receiver/\(version)")
             return try InfluxForwarder(directory: directory, sender: sender, log: log)
         }
-        archive = try Archive(directory: directory, tell: log.warn) {
+        archive = try Archive(directory: directory, bytesPerDay: maxPerDay, tell: log.warn) {
             follower.note($0)
             forwarder?.note($0)
         }
@@ -108,7 +110,7 @@ package struct IngestServer: ReceiverApplication {
         let isFresh = try enrolments.refresh(waits: waits)
         let token = GivenSecret(text: head.fields[.token] ?? "")
         let known = try guesses.check(head, token) {
-            if let device = enrolments.device(of: token) ?? tokens.device(of: token) {
+            if let device = enrolments.device(of: token) ?? listed(token) {
                 return device
             }
             guard isFresh else { throw Self.changing }
@@ -120,6 +122,15 @@ package struct IngestServer: ReceiverApplication {
         }
         try expectGood(device)
         return device
+    }
+
+    /// The device of a token in the list; nil for one that enrolled since, for its former token has ended.
+    private func listed(_ token: GivenSecret) -> String? {
+        tokens.device(of: token).flatMap { enrolments.isEnrolled($0) ? nil : $0 }
+    }
+
+    private func isListed(_ device: String) -> Bool {
+        tokens.has(device) && !enrolments.isRevoked(device)
     }
 
     private func expectGood(_ device: String) throws {
@@ -157,10 +168,16 @@ package struct IngestServer: ReceiverApplication {
     }
 
     private func enrol(_ head: RequestHead, _ body: Spool) throws -> HTTPAnswer {
+        // What another process has revoked counts.
+        _ = try enrolments.refresh(waits: true)
         let data = try body.withView { Data($0[0..<$0.count]) }
-        let (token, device) = try enrolRoute.exchange(data, from: head.address)
-        log.write("\(device) has enrolled")
-        return HTTPAnswer(200, ["token": token, "device_id": device])
+        let new = try enrolRoute.exchange(data, from: head.address, isListed: isListed)
+        if new.hasReplaced {
+            log.warn("\(new.device) has enrolled again: its former token has ended")
+        } else {
+            log.write("\(new.device) has enrolled")
+        }
+        return HTTPAnswer(200, ["token": new.token, "device_id": new.device])
     }
 
     private func ingest(_ head: RequestHead, _ wire: Spool) throws -> HTTPAnswer {

@@ -95,6 +95,9 @@ package struct TokenList: Sendable {
     /// There is no list.
     package var isOpen: Bool { known == nil }
 
+    /// Whether the list has a token for this device alone.
+    func has(_ device: String) -> Bool { known?.has(device) ?? false }
+
     /// The device that a token is bound to, "" for any; nil when the list does not have it.
     package func device(of token: GivenSecret) -> String? { known?.device(of: token) }
 }

@@ -16,21 +16,38 @@ struct Codes: ParsableCommand {
 
         @OptionGroup var place: Place
         @Option(help: "It is good for so long.") var days = 7
+        @Option(help: ArgumentHelp("The only device that can use it.", valueName: "id"))
+        var device: String?
+        @Flag(help: "For a device that is enrolled already; its former token ends.")
+        var replace = false
 
         mutating func validate() throws {
             guard (1...366).contains(days) else {
                 throw ValidationError("--days takes a whole number from 1 to 366")
             }
+            if let device, !isName(device) {
+                throw ValidationError("--device takes a device_id: letters, digits, . - and _")
+            }
         }
 
         mutating func run() throws {
             let end = Date(timeIntervalSinceNow: TimeInterval(days) * 86_400)
-            let (id, code) = try place.perform { try $0.add(until: end) }
+            let terms = CodeTerms(device: device, replaces: replace)
+            try expectUsable(terms)
+            let (id, code) = try place.perform { try $0.add(until: end, terms) }
             print(code.grouped)
             tell(
-                "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again"
+                "code \(id), good once until \(day(end))\(terms.text); kept as a hash: it cannot be "
+                    + "shown again"
             )
             place.warnIfNoReceiver()
+        }
+
+        private func expectUsable(_ terms: CodeTerms) throws {
+            guard let device = terms.device, !terms.replaces,
+                try place.perform({ try $0.devices()[device]?.isHeld }) == true
+            else { return }
+            throw place.failure("\(device) is already enrolled; add --replace to end its token")
         }
     }
 
@@ -46,7 +63,8 @@ struct Codes: ParsableCommand {
             let entries = try place.perform { try $0.list(at: Date()) }
             for entry in entries {
                 switch entry.state {
-                case .open: print("\(entry.id)  open until \(day(entry.expires))")
+                case .open:
+                    print("\(entry.id)  open until \(day(entry.expires))\(entry.terms.text)")
                 case .expired: print("\(entry.id)  expired on \(day(entry.expires))")
                 case .used(let device): print("\(entry.id)  used by \(device)")
                 }
@@ -69,6 +87,13 @@ struct Codes: ParsableCommand {
                 throw place.failure("there is no code \(id)")
             }
         }
+    }
+}
+
+extension CodeTerms {
+    /// ` for d1, replaces its token`; empty for a code without terms.
+    var text: String {
+        (device.map { " for \($0)" } ?? "") + (replaces ? ", replaces its token" : "")
     }
 }
 

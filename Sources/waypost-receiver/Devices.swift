@@ -60,6 +60,7 @@ private struct DeviceLine: Encodable {
     var firstSeen: String?
     var lastSeen: String?
     var enrolledAt: String?
+    var replacedAt: String?
     var revokedAt: String?
     /// `valid` (got for a code), `revoked`, or `none` (it sends by a list's, or the receiver is open).
     var token: String
@@ -74,6 +75,7 @@ private struct DeviceLine: Encodable {
         firstSeen = contact?.firstSeen?.rfc3339
         lastSeen = contact?.lastSeen?.rfc3339
         enrolledAt = time(known?.enrolled)
+        replacedAt = time(known?.replaced)
         revokedAt = time(known?.revoked)
         token = known?.revoked != nil ? "revoked" : known?.isHeld == true ? "valid" : "none"
         version = contact.flatMap { $0.version.isEmpty ? nil : $0.version }

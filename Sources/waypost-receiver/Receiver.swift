@@ -1,5 +1,6 @@
 // `waypost-receiver`: a reference ingest server.
 import ArgumentParser
+import Glibc
 
 @main
 struct Receiver: ParsableCommand {
@@ -17,6 +18,8 @@ struct Receiver: ParsableCommand {
     )
 
     static func main() {
+        // Files 0640 in folders 0750, SQLite's among them.
+        umask(0o027)
         main(nil)
         expectPrinted()
     }

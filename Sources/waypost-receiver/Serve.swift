@@ -24,6 +24,8 @@ struct Serve: ParsableCommand {
     var tokens: String?
     @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
     var maxBody = ByteSize(bytes: 16 << 20)
+    @Option(help: "Most that one device may store in a day (UTC), as --max-body; 100GB without it.")
+    var maxPerDay: ByteSize?
     @Flag(
         help: ArgumentHelp(
             "All connections come from a proxy: count clients by its X-Forwarded-For.",
@@ -65,10 +67,11 @@ struct Serve: ParsableCommand {
             )
         }
         try bucket.check(data)
-        let needsFolder = summary || alertCommand ?? alertURL ?? influx != nil
+        let needsFolder =
+            summary || maxPerDay != nil || alertCommand ?? alertURL ?? influx != nil
         guard !BucketOptions.isBucket(data) || !needsFolder else {
             throw ValidationError(
-                "--alert-command, --alert-url, --influx and --summary need what is kept in a folder; "
+                "--alert-command, --alert-url, --influx, --max-per-day and --summary need what is kept in a folder; "
                     + "with --data s3://… nothing is kept"
             )
         }
@@ -175,6 +178,7 @@ struct Serve: ParsableCommand {
             tokens: list,
             maxBody: maxBody.bytes,
             version: Receiver.currentVersion,
+            maxPerDay: Int64(maxPerDay?.bytes ?? 100_000_000_000),
             alerts: alerts,
             influx: try influxTarget(),
             log: log

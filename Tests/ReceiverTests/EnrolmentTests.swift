@@ -108,6 +108,61 @@ import Testing
         #expect(try codes(receiver, "list").output == "1  used by d1\n")
     }
 
+    @Test func codeMadeForADevice_enrolsThatDeviceOnly() async throws {
+        let receiver = try ReceiverProcess()
+        let made = try codes(receiver, "add", "--device", "d1")
+        #expect(made.status == 0)
+        #expect(made.error.contains("for d1"))
+        let code = made.output.trimmingCharacters(in: .newlines)
+        #expect(try codes(receiver, "list").output.hasSuffix(" for d1\n"))
+        #expect(try await enrol(receiver, code, "d2").status == 403)
+        #expect(try await enrol(receiver, code).status == 200)
+        #expect(try codes(receiver, "add", "--device", "../d1").status == 64)
+    }
+
+    /// Whoever finds a code cannot become a device that is there already.
+    @Test func enrolledDevice_needsACodeThatReplaces_andItsFormerTokenEnds() async throws {
+        let receiver = try ReceiverProcess()
+        let old = try #require(try await enrol(receiver, newCode(receiver)).token)
+        let found = try newCode(receiver)
+        let body = #"{"code": "\#(found)", "device_id": "d1"}"#
+        let refused = try await Self.post(receiver.base, "api/device/enroll", body)
+        #expect(refused.status == 403)
+        #expect("\(refused.reply)".contains("codes add --device d1 --replace"))
+        #expect(try await ingest(receiver, old, device: "d1") == 200)
+        // It is not used up.
+        #expect(try await enrol(receiver, found, "d2").status == 200)
+        let without = try codes(receiver, "add", "--device", "d1")
+        #expect(without.status == 1)
+        #expect(without.error.contains("d1 is already enrolled; add --replace"))
+        let made = try codes(receiver, "add", "--device", "d1", "--replace").output
+        let code = made.trimmingCharacters(in: .newlines)
+        #expect(try codes(receiver, "list").output.contains(" for d1, replaces its token"))
+        #expect(try await enrol(receiver, code, "d2").status == 403)
+        let new = try #require(try await enrol(receiver, code).token)
+        #expect(try await ingest(receiver, old, device: "d1") == 401)
+        #expect(try await ingest(receiver, new, device: "d1") == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        #expect(try browser.get("/device/d1").body.contains("Token replaced"))
+        let list = try receiver.command("devices", "--json").output
+        #expect(list.contains(#""replaced_at":"20"#))
+    }
+
+    /// A token of the list is one, too; a device that was revoked has none.
+    @Test func deviceOfTheList_isEnrolled_untilItIsRevoked() async throws {
+        let folder = TemporaryFolder()
+        let list = try folder.write("list-1 d1\nlist-2 d2\n", to: "tokens")
+        let receiver = try ReceiverProcess(["--tokens", list])
+        #expect(try await enrol(receiver, newCode(receiver)).status == 403)
+        let code = try codes(receiver, "add", "--replace").output.trimmingCharacters(in: .newlines)
+        let new = try #require(try await enrol(receiver, code).token)
+        #expect(try await ingest(receiver, "list-1", device: "d1") == 401)
+        #expect(try await ingest(receiver, new, device: "d1") == 200)
+        #expect(try await ingest(receiver, "list-2", device: "d2") == 200)
+        #expect(try receiver.command("devices", "revoke", "d2").status == 0)
+        #expect(try await enrol(receiver, newCode(receiver), "d2").status == 200)
+    }
+
     /// Its answer was lost: nobody but the device knows the token.
     @Test func deviceThatMadeItsToken_isGivenItAgain_forTheSameCode() async throws {
         let receiver = try ReceiverProcess()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct IndexTests {
     private static let event =
-        #","kind":"gap","source":"storage","detail":{"stream":"beacons","kind":"missed","records":5}"#
+        #","kind":"storage_low","source":"storage","detail":{"level":"low","records":5}"#
 
     /// Waits until all that is stored is in the index, and agrees with it.
     private func expectIndexed(_ receiver: ReceiverProcess, records: Int) throws {
@@ -76,8 +76,8 @@ import Testing
         #expect(check.status == 1)
         for part in [
             "files: 'd1' 'places' '2026-11-21' is not as in the file", "'a' is missing",
-            "latest: 'd1' 'places' is not", "states: 'd1' 'gap' 'other' is in no file",
-            "states: 'd1' 'gap' 'storage' is missing",
+            "latest: 'd1' 'places' is not", "states: 'd1' 'storage_low' 'other' is in no file",
+            "states: 'd1' 'storage_low' 'storage' is missing",
             "slots: 'd1 places 2026-11-21' 2992059 is not",
         ] { #expect(check.output.contains(part), "\(part) in \(check.output)") }
         #expect(check.error.contains("6 rows differ"))

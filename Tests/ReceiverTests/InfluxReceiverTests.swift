@@ -30,6 +30,20 @@ import Testing
         #expect(try receiver.request(RawRequest.head(length: body.count), body).status == 200)
     }
 
+    /// A proxy of the machine would see the token.
+    @Test func influxOnThisMachine_isReachedWithoutAProxy() throws {
+        let influx = try InfluxStub("ok")
+        defer { influx.stop() }
+        let proxy = "http://127.0.0.1:\(freePort())"
+        let receiver = try ReceiverProcess(
+            ["--influx", influx.url],
+            environment: ["http_proxy": proxy, "all_proxy": proxy]
+        )
+        try send(receiver, ["a"])
+        try waitUntilDone(receiver)
+        #expect(influx.points.count == 1)
+    }
+
     @Test func receiverThatIsKilledAnywhere_givesEachRecordOnce() throws {
         let influx = try InfluxStub("ok")
         defer { influx.stop() }

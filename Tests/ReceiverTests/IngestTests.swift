@@ -6,6 +6,24 @@ import Support
 import Testing
 
 @Suite struct IngestTests {
+    @Test func files_areForTheirGroup_andNobodyElse() throws {
+        let receiver = try ReceiverProcess()
+        let sound = #","audio_data":"AAAA","audio_format":"wav""#
+        #expect(try receiver.send(ids: ["a"], padding: sound) == 200)
+        _ = try PageClient(receiver, viewer: "anna").page(with: "d1")
+        let names = FileManager.default.enumerator(atPath: receiver.folder)?.allObjects ?? []
+        #expect(names.count > 10)
+        for name in [""] + names.compactMap({ $0 as? String }) {
+            let path = receiver.folder + "/" + name
+            // A journal of SQLite may be gone meanwhile.
+            guard let facts = try? FileManager.default.attributesOfItem(atPath: path) else {
+                continue
+            }
+            let mode = facts[.posixPermissions] as? Int ?? 0o777
+            #expect(mode & 0o027 == 0, "\(name) has \(String(mode, radix: 8))")
+        }
+    }
+
     private static func batch(
         _ ids: [String],
         stream: String = "places",

@@ -70,6 +70,8 @@ struct DeviceState: Sendable {
     var lost: Int64 = 0
     /// A person ended it: nothing is told of it.
     var isRevoked = false
+    /// What its events say could be read; else only its silence is judged.
+    var isWhole = true
 }
 
 extension DeviceView {
@@ -83,7 +85,8 @@ extension DeviceView {
                 late: findings.filter { $0.level == .late }.map(\.reason),
                 critical: findings.filter { $0.level == .critical }.map(\.reason),
                 lost: facts.lost,
-                isRevoked: level == .revoked
+                isRevoked: level == .revoked,
+                isWhole: !facts.isUnreadable
             )
         }
     }

@@ -87,9 +87,10 @@ final class AlertDesk {
             let old = known[device.id]
             var new: AlertMarks?
             if !device.isRevoked {
+                let isWhole = seen.isWhole && device.isWhole
                 // Later, where it cannot be known what is no change.
-                new = old ?? (seen.isWhole ? AlertMarks(firstSight: device, at: now) : nil)
-                alerts += new?.take(device, isWhole: seen.isWhole, at: now) ?? []
+                new = old ?? (isWhole ? AlertMarks(firstSight: device, at: now) : nil)
+                alerts += new?.take(device, isWhole: isWhole, at: now) ?? []
             }
             if new != old { changed.updateValue(new, forKey: device.id) }
         }

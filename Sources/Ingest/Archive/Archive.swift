@@ -24,19 +24,22 @@ package final class Archive: @unchecked Sendable {
     private let place: DirectoryLock
     /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
     private let noteStored: @Sendable ([String: Int64]) -> Void
+    private let limits: DeviceLimits
     /// What a commit wrote that failed, and may be on the disk all the same: a start would find it in the journal.
     private var unsure: BatchFiles?
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
-    /// `tell`: is told what a start had to do.
+    /// `bytesPerDay`: of each device; `tell`: is told what a start had to do.
     init(
         directory: String,
+        bytesPerDay: Int64,
         tell: (String) -> Void,
         noteStored: @escaping @Sendable ([String: Int64]) -> Void
     ) throws {
         self.directory = directory
         self.noteStored = noteStored
+        limits = DeviceLimits(bytesPerDay: bytesPerDay)
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
         reserve = Reserve(releasedIn: directory)
@@ -54,6 +57,8 @@ package final class Archive: @unchecked Sendable {
             try index.execute(Self.schema)
             try KnownRecords.upgrade(index, directory, tell: tell)
             try Contacts.prepare(index)
+            try DeviceLimits.prepare(index)
+            try Sequences.prepare(index)
         } catch let error as SQLiteError where error.isFull {
             throw Trouble("\(directory) is on a full disk: make room and start again")
         }
@@ -108,18 +113,27 @@ package final class Archive: @unchecked Sendable {
 
     private func commit(_ group: [WaitingBatch]) throws {
         try settleCommit()
-        let files = BatchFiles(in: folders, lengths: try settleLengths(group))
+        let lengths = try settleLengths(group)
+        let files = BatchFiles(in: folders, lengths: lengths)
         try index.execute("BEGIN IMMEDIATE")
-        var receipts: [Receipt] = []
+        var stored: [(WaitingBatch, Receipt)] = []
         var new = Totals(records: 0, batches: 0)
         let now = SystemClock().wall()
         do {
             for one in group {
                 let known = try receipt(of: one.key).flatMap { try isStored(one) ? $0 : nil }
-                let receipt = try known ?? append(one, files)
+                let receipt: Receipt
+                do {
+                    receipt = try known ?? append(one, files, lengths, at: now)
+                } catch let refusal as Refusal {
+                    // Nothing of it was written; the others are stored.
+                    one.result = .failure(refusal)
+                    continue
+                }
                 let added = known == nil ? receipt.accepted : nil
+                try Sequences.note(one.batch, at: now, index)
                 try Contacts.note(one.batch, added: added, at: now, index)
-                receipts.append(receipt)
+                stored.append((one, receipt))
                 guard known == nil else { continue }
                 try remember(one.key, receipt)
                 new.records += Int64(receipt.accepted)
@@ -134,7 +148,7 @@ package final class Archive: @unchecked Sendable {
             throw error
         }
         try commit(files)
-        for (one, receipt) in zip(group, receipts) { one.result = .success(receipt) }
+        for (one, receipt) in stored { one.result = .success(receipt) }
         totalsLock.withLock {
             total.records += new.records
             total.batches += new.batches
@@ -206,7 +220,17 @@ package final class Archive: @unchecked Sendable {
     }
 
     /// Files what is new; the rest was stored before.
-    private func append(_ one: WaitingBatch, _ files: BatchFiles) throws -> Receipt {
+    ///
+    /// Throws a Refusal before it changes anything.
+    private func append(
+        _ one: WaitingBatch,
+        _ files: BatchFiles,
+        _ lengths: [String: Int64],
+        at now: WallTime
+    ) throws -> Receipt {
+        let newFiles = Int64(one.batch.dates.count { lengths[one.batch.folder($0)] == 0 })
+        try limits.admit(one.batch, newFiles: newFiles, at: now, index)
+        var sounds = 0
         var receipt = Receipt(accepted: 0, duplicates: 0)
         let claim = try KnownRecords.claim(index)
         try claim.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
@@ -217,9 +241,25 @@ package final class Archive: @unchecked Sendable {
                 receipt.duplicates += 1
                 return
             }
-            try files.append(record, of: one.body, to: one.batch.folder(record.time.date))
+            let folder = one.batch.folder(record.time.date)
+            try files.append(
+                record,
+                of: one.body,
+                to: folder,
+                isAhead: record.time.isAhead(of: now)
+            )
             receipt.accepted += 1
+            if record.audio != nil { sounds += 1 }
         }
+        guard receipt.accepted > 0 else { return receipt }
+        try limits.count(
+            one.batch,
+            bytes: one.body.count,
+            newFiles: newFiles,
+            sounds: sounds,
+            at: now,
+            index
+        )
         return receipt
     }
 

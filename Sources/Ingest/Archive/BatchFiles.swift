@@ -41,11 +41,18 @@ final class BatchFiles {
     }
 
     /// A record's line; sound goes into a file of its own, which the line names.
-    func append(_ record: IncomingRecord, of body: ByteView, to folder: String) throws {
+    ///
+    /// `isAhead`: see `writeLine`.
+    func append(
+        _ record: IncomingRecord,
+        of body: ByteView,
+        to folder: String,
+        isAhead: Bool = false
+    ) throws {
         if let audio = record.audio, let name = record.soundName {
             try writeSound(audio, to: name, folder, body)
         }
-        try record.writeLine(of: body) { try add($0, folder) }
+        try record.writeLine(of: body, isAhead: isAhead) { try add($0, folder) }
         try add([10], folder)
     }
 

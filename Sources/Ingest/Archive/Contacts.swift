@@ -14,6 +14,8 @@ package struct Contact: Sendable {
     package var version: String
     package var clock: String
     package var streams: [String: StreamContact] = [:]
+    /// Holes in the numbers of its records.
+    package var missing: [MissingRecords] = []
 }
 
 /// What came of one stream of a device.
@@ -137,6 +139,9 @@ package enum Contacts {
             )
             let blank = Contact(device: device, pauses: [], version: "", clock: "")
             contacts.change(device, from: blank) { $0.streams[name] = stream }
+        }
+        for missing in try Sequences.missing(of: device, index) {
+            contacts[missing.device]?.missing.append(missing)
         }
         return contacts
     }

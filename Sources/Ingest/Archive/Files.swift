@@ -9,7 +9,7 @@ struct WrittenFile: ~Copyable {
     private let path: String
 
     init(_ path: String) throws {
-        let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        let number = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o640)
         guard number >= 0 else { throw Trouble("open", path) }
         self.number = number
         self.path = path
@@ -69,7 +69,7 @@ final class DurableFolders {
             let parent = path
             path += "/" + name
             part += "/" + name
-            let isNew = mkdir(path, 0o755) == 0
+            let isNew = mkdir(path, 0o750) == 0
             guard isNew || errno == EEXIST else { throw Trouble("mkdir", path) }
             // A start knows of none: one that is there may have been made just before a crash.
             if isNew || !known.contains(part) { changed.insert(parent) }
@@ -135,7 +135,7 @@ final class DirectoryLock: Sendable {
             throw StartFailure("--data \(directory) cannot be written", cause)
         }
         let path = "\(directory)/.receiver.lock"
-        number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640)
         guard number >= 0 else { throw Trouble("open", path) }
         guard flock(number, LOCK_EX | LOCK_NB) == 0 else {
             close(number)

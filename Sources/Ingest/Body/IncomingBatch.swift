@@ -11,14 +11,19 @@ package struct IncomingBatch: Sendable {
     private(set) var clock = ""
     /// The days of its records: each is a file.
     private(set) var dates: Set<String> = []
+    /// The first and the last number of its records in the device's stream, as the gateway says.
+    private(set) var sequence: ClosedRange<Int64>?
     /// The array of the records.
     private var data: Range<Int>?
     private var total: Int?
     /// The first record that is not fit.
     private var fault: String?
 
-    /// So many files may be written for one batch; the gateway halves what is too large.
-    static let mostDates = 1000
+    /// Sources of its events, each with the event's kind.
+    private(set) var states: Set<String> = []
+
+    /// So many files may be written for one batch; the gateway halves what is refused.
+    static let mostDates = 100
 
     /// Checks all of a body; throws a Refusal that says what is wrong: nothing is to be stored then.
     package init(checking body: ByteView) throws {
@@ -46,8 +51,9 @@ package struct IncomingBatch: Sendable {
         }
         if let fault { throw Self.refusal(fault) }
         guard dates.count <= Self.mostDates else {
-            let reason = "records of more than \(Self.mostDates) days in one batch"
-            throw Refusal(status: 413, reason: reason)
+            throw Self.refusal(
+                "records of more than \(Self.mostDates) days in one batch of \(device)"
+            )
         }
     }
 
@@ -85,7 +91,8 @@ package struct IncomingBatch: Sendable {
     }
 
     private mutating func takeMetadata(_ text: inout JSONText) throws {
-        (total, version, clock) = (nil, "", "")
+        (total, version, clock, sequence) = (nil, "", "", nil)
+        var (firstNumber, lastNumber): (Int64?, Int64?)
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
             return
@@ -96,18 +103,23 @@ package struct IncomingBatch: Sendable {
             func word() -> String {
                 isString ? printable(JSONString.read(text.bytes, value) ?? "", limit: 40) : ""
             }
+            func number() -> Int64? {
+                value.count < 20 ? Int64(String(decoding: text.bytes[value], as: UTF8.self)) : nil
+            }
             switch JSONString.read(text.bytes, name) {
-            case "total_records" where value.count < 20:
-                total = Int(String(decoding: text.bytes[value], as: UTF8.self))
+            case "total_records": total = number().map { Int($0) }
+            case "first_sequence": firstNumber = number()
+            case "last_sequence": lastNumber = number()
             case "app_version": version = word()
             case "clock": clock = word()
             default: break
             }
         }
+        sequence = SequenceHoles.range(from: firstNumber, to: lastNumber)
     }
 
     private mutating func takeData(_ text: inout JSONText) throws {
-        (count, dates, data, fault) = (0, [], nil, nil)
+        (count, dates, states, data, fault) = (0, [], [], nil, nil)
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
             return
@@ -129,6 +141,9 @@ package struct IncomingBatch: Sendable {
         do {
             let record = try text.record { try IncomingRecord(&$0) }
             if dates.count <= Self.mostDates { dates.insert(record.time.date) }
+            if let state = record.state, states.count <= DeviceLimits.states {
+                states.insert(state)
+            }
             guard let audio = record.audio else { return }
             try Base64Text(text.bytes, audio.data).decode { _ in }
         } catch let found as IncomingRecord.Fault {

@@ -13,6 +13,8 @@ struct IncomingRecord {
     var extent: Range<Int>
     /// Nil where it is no sound.
     var audio: Audio?
+    /// The kind and source of an event that says how a source is (`RecordLine.stateKinds`).
+    var state: String?
 
     /// Why a record is not fit.
     struct Fault: Error {
@@ -37,6 +39,9 @@ struct IncomingRecord {
         self.id = id
         self.time = time
         extent = start..<text.position
+        if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty {
+            state = "\(fields.kind) \(RecordLine.shortened(fields.source))"
+        }
         // Without a sound format it is a record of another stream, and kept unchanged.
         guard let data = fields.audio, let format = fields.format,
             ["ogg", "flac", "aac", "wav"].contains(format)
@@ -58,6 +63,8 @@ private struct Fields {
     var audio: Range<Int>?
     var format: String?
     var hasAudioFile = false
+    var kind = ""
+    var source = ""
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
         let isString = text.next() == UInt8(ascii: "\"")
@@ -72,6 +79,8 @@ private struct Fields {
         case "audio_data": audio = isString ? value : nil
         case "audio_format": format = string()
         case let name? where name.lowercased() == "audio_file": hasAudioFile = true
+        case "kind": kind = string()
+        case "source": source = string()
         default: break
         }
     }

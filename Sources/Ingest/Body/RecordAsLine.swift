@@ -6,16 +6,23 @@ extension IncomingRecord {
 
     /// Gives its line without an end, piece by piece: as it came, but the name of a file in the place of sound.
     ///
+    /// `isAhead`: it is dated more than a day ahead of the server's clock, and its `clock` becomes `future`.
     /// A piece is good for that call.
-    func writeLine(of body: ByteView, _ take: (UnsafeRawBufferPointer) throws -> Void) throws {
-        guard let soundName else { return try Self.write(body, extent, take) }
+    func writeLine(
+        of body: ByteView,
+        isAhead: Bool = false,
+        _ take: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        guard soundName != nil || isAhead else { return try Self.write(body, extent, take) }
         var separator: StaticString = "{"
         var text = JSONText(body, at: extent.lowerBound)
         try text.object { text, name in
             let value = try text.value()
+            let member = JSONString.read(body, name)
+            if isAhead, member == "clock" { return }
             try Self.write(separator, take)
             separator = ","
-            if JSONString.read(body, name) == "audio_data" {
+            if let soundName, member == "audio_data" {
                 try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(take)
             } else {
                 try Self.write(body, name, take)
@@ -23,7 +30,7 @@ extension IncomingRecord {
                 try Self.write(body, value, take)
             }
         }
-        try Self.write("}", take)
+        try Self.write(isAhead ? #","clock":"future"}"# : "}", take)
     }
 
     private static func write(

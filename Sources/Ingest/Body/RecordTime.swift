@@ -1,4 +1,5 @@
 // A record's own time, as far as its place in the files needs it.
+import Host
 
 /// A timestamp of RFC 3339, section 5.6, checked to the calendar: part of it becomes the name of a folder.
 struct RecordTime: Sendable {
@@ -6,6 +7,8 @@ struct RecordTime: Sendable {
     let date: String
     /// Digits, `T` and `Z` only: what a file name can hold.
     let compact: String
+    /// Milliseconds since 1970; nil for a second that no clock has.
+    private let milliseconds: Int64?
 
     init?(_ text: String) {
         let bytes = Array(text.utf8)
@@ -13,10 +16,16 @@ struct RecordTime: Sendable {
             Self.isZone(Self.withoutFraction(bytes[19...]))
         else { return nil }
         date = String(decoding: bytes[..<10], as: UTF8.self)
+        milliseconds = WallTime(rfc3339: text)?.milliseconds
         compact = String(
             decoding: bytes.filter { Self.isDigit($0) || $0 | 0x20 == 0x74 || $0 | 0x20 == 0x7A },
             as: UTF8.self
         )
+    }
+
+    /// Whether it is more than a day later than the server's clock: no time zone and no slow clock explains that.
+    func isAhead(of now: WallTime) -> Bool {
+        milliseconds.map { $0 > now.milliseconds + Day.milliseconds } ?? false
     }
 
     private static func isDate(_ bytes: [UInt8]) -> Bool {

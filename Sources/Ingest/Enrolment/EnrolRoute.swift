@@ -13,10 +13,23 @@ final class EnrolRoute: @unchecked Sendable {
         self.enrolments = enrolments
     }
 
-    /// The token and the device it is for; throws a Refusal.
+    /// What a device got for its code.
+    struct Enrolled {
+        var token: String
+        var device: String
+        /// Its former token has ended.
+        var hasReplaced: Bool
+    }
+
+    /// Returns the token and the device it is for; throws a Refusal.
     ///
-    /// What is wrong with a code is not told: unknown, used and expired are one answer.
-    func exchange(_ body: Data, from address: String) throws -> (String, String) {
+    /// What is wrong with a code is not told: unknown, used and expired are one answer. `isListed`: whether a device has a
+    /// token in the list.
+    func exchange(
+        _ body: Data,
+        from address: String,
+        isListed: (String) -> Bool
+    ) throws -> Enrolled {
         if let seconds = lock.withLock({ attempts.wait(address, at: clock.now) }) {
             throw Refusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
@@ -28,13 +41,31 @@ final class EnrolRoute: @unchecked Sendable {
         let code = GivenSecret(typed: text)
         // Counted beforehand: attempts at the same time are attempts, too.
         lock.withLock { attempts.failed(address, at: clock.now) }
-        guard let code,
-            let token = try enrolments.exchange(code, for: device, wanted, at: Date())
-        else {
-            throw Refusal(status: 403, reason: "this code is not known, was used, or is too old")
+        guard let code else { throw Self.refusal(.badCode, device) }
+        let exchange = try enrolments.exchange(
+            code,
+            for: device,
+            wanted,
+            isListed: isListed(device),
+            at: Date()
+        )
+        guard case .token(let token, let replaced) = exchange else {
+            throw Self.refusal(exchange, device)
         }
         lock.withLock { attempts.succeeded(address) }
-        return (token.text, device)
+        return Enrolled(token: token.text, device: device, hasReplaced: replaced)
+    }
+
+    private static func refusal(_ exchange: CodeExchange, _ device: String) -> Refusal {
+        let reason =
+            switch exchange {
+            case .codeOfAnotherDevice: "this code was made for another device_id than \(device)"
+            case .alreadyEnrolled:
+                "\(device) is already enrolled; use a code of: waypost-receiver codes add --device "
+                    + "\(device) --replace"
+            case .badCode, .token: "this code is not known, was used, or is too old"
+            }
+        return Refusal(status: 403, reason: reason)
     }
 
     /// The token that a device made itself; nil where it leaves that to the server.

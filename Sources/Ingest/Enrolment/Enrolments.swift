@@ -14,6 +14,7 @@ package struct CodeEntry: Sendable, Equatable {
     package var id: Int64
     package var expires: Date
     package var state: State
+    package var terms: CodeTerms
 }
 
 /// The state of a device's token.
@@ -22,6 +23,8 @@ package struct DeviceToken: Sendable {
     package var isHeld: Bool
     /// Seconds since 1970; nil where it is not known.
     package var enrolled: Int64?
+    /// When its token last replaced a former one, in seconds since 1970; nil: never.
+    package var replaced: Int64?
     /// Seconds since 1970; nil: it is not revoked.
     package var revoked: Int64?
 }
@@ -46,6 +49,8 @@ package final class Enrolments: Sendable {
         CREATE TABLE IF NOT EXISTS tokens(digest BLOB PRIMARY KEY, device TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS devices(device TEXT PRIMARY KEY, enrolled INTEGER, revoked INTEGER)
         WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS terms(code INTEGER PRIMARY KEY, device TEXT, replaces INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS replacements(device TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
         """
 
     /// Opens the database of a data directory, which the receiver may have open at the same time.
@@ -72,21 +77,51 @@ package final class Enrolments: Sendable {
     // MARK: Codes
 
     /// A new code; it is on the disk when this returns.
-    package func add(until expires: Date) throws -> (id: Int64, code: GivenSecret) {
+    package func add(until expires: Date, _ terms: CodeTerms = CodeTerms()) throws
+        -> (id: Int64, code: GivenSecret)
+    {
         let code = GivenSecret.newCode()
         let id = try database.change { database in
             let row = try database.prepare("INSERT INTO codes(digest, expires) VALUES (?,?)")
             try row.bind(code.digest, at: 1)
             try row.bind(Self.seconds(expires), at: 2)
             try row.run()
-            return database.lastInsertedRow
+            let id = database.lastInsertedRow
+            try Self.put(terms, of: id, database)
+            return id
         }
         return (id, code)
     }
 
+    private static func put(_ terms: CodeTerms, of id: Int64, _ database: borrowing Connection)
+        throws
+    {
+        let row = try database.prepare("INSERT INTO terms VALUES (?,?,?)")
+        try row.bind(id, at: 1)
+        if let device = terms.device { try row.bind(device, at: 2) }
+        try row.bind([terms.replaces ? 1 : 0], from: 3)
+        try row.run()
+    }
+
+    /// Codes of earlier versions have no terms: they are good for any device that is not enrolled.
+    private static func terms(of id: Int64, _ database: borrowing Connection) throws -> CodeTerms {
+        let row = try database.prepare("SELECT device, replaces FROM terms WHERE code=?")
+        try row.bind(id, at: 1)
+        guard try row.step() else { return CodeTerms() }
+        return CodeTerms(
+            device: row.isText(0) ? row.text(0) : nil,
+            replaces: row.required(1) != 0
+        )
+    }
+
     package func list(at now: Date) throws -> [CodeEntry] {
         try database.ask { database in
-            let row = try database.prepare("SELECT id, expires, device FROM codes ORDER BY id")
+            let row = try database.prepare(
+                """
+                SELECT id, expires, codes.device, terms.device, replaces FROM codes LEFT JOIN terms ON code=id
+                ORDER BY id
+                """
+            )
             var entries: [CodeEntry] = []
             while try row.step() {
                 let expires = row.required(1)
@@ -97,7 +132,13 @@ package final class Enrolments: Sendable {
                         expires > Self.seconds(now) ? .open : .expired
                     }
                 let date = Date(timeIntervalSince1970: TimeInterval(expires))
-                entries.append(CodeEntry(id: row.required(0), expires: date, state: state))
+                let terms = CodeTerms(
+                    device: row.isText(3) ? row.text(3) : nil,
+                    replaces: row.required(4) != 0
+                )
+                entries.append(
+                    CodeEntry(id: row.required(0), expires: date, state: state, terms: terms)
+                )
             }
             return entries
         }
@@ -115,40 +156,79 @@ package final class Enrolments: Sendable {
 
     // MARK: Devices
 
-    /// A token for a code, which is used up by it; nil for a code that is not known, used or too old.
+    /// Exchanges a code for a token; the code is used up only where there is one.
     ///
     /// Both are on the disk when this returns. A device that was revoked is good again. `wanted`: the token that the device
-    /// made, nil for one of ours; with it the device may ask again, for the answer may have been lost.
+    /// made, nil for one of ours; with it the device may ask again, for the answer may have been lost. `isListed`: the
+    /// device has a token elsewhere.
     func exchange(
         _ code: GivenSecret,
         for device: String,
         _ wanted: GivenSecret?,
+        isListed: Bool,
         at now: Date
-    ) throws -> GivenSecret? {
+    ) throws -> CodeExchange {
         try database.change { database in
             if let wanted, let holder = try Self.holder(of: wanted, database) {
                 let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
-                return isRepeated && holder == device ? wanted : nil
+                return isRepeated && holder == device ? .token(wanted, replaced: false) : .badCode
             }
             let now = Self.seconds(now)
             guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
-                return nil
+                return .badCode
             }
-            let used = try database.prepare("UPDATE codes SET device=? WHERE id=?")
-            try used.bind(device, at: 1)
-            try used.bind(id, at: 2)
-            try used.run()
+            let terms = try Self.terms(of: id, database)
+            guard terms.device == nil || terms.device == device else { return .codeOfAnotherDevice }
+            let isEnrolled = try isListed || Self.hasToken(device, database)
+            guard terms.replaces || !isEnrolled else { return .alreadyEnrolled }
+            if isEnrolled { try Self.endTokens(of: device, at: now, database) }
             let token = wanted ?? GivenSecret.newToken()
-            let row = try database.prepare("INSERT INTO tokens VALUES (?,?)")
-            try row.bind(token.digest, at: 1)
-            try row.bind(device, at: 2)
-            try row.run()
-            let enrolled = try database.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)")
-            try enrolled.bind(device, at: 1)
-            try enrolled.bind(now, at: 2)
-            try enrolled.run()
-            return token
+            try Self.give(token, to: device, for: id, at: now, database)
+            return .token(token, replaced: isEnrolled)
         }
+    }
+
+    private static func hasToken(_ device: String, _ database: borrowing Connection) throws -> Bool
+    {
+        let row = try database.prepare("SELECT 1 FROM tokens WHERE device=?")
+        try row.bind(device, at: 1)
+        return try row.step()
+    }
+
+    /// Ends a device's former tokens, because another one replaces them.
+    private static func endTokens(
+        of device: String,
+        at now: Int64,
+        _ database: borrowing Connection
+    ) throws {
+        let tokens = try database.prepare("DELETE FROM tokens WHERE device=?")
+        try tokens.bind(device, at: 1)
+        try tokens.run()
+        let row = try database.prepare("INSERT OR REPLACE INTO replacements VALUES (?,?)")
+        try row.bind(device, at: 1)
+        try row.bind(now, at: 2)
+        try row.run()
+    }
+
+    private static func give(
+        _ token: GivenSecret,
+        to device: String,
+        for code: Int64,
+        at now: Int64,
+        _ database: borrowing Connection
+    ) throws {
+        let used = try database.prepare("UPDATE codes SET device=? WHERE id=?")
+        try used.bind(device, at: 1)
+        try used.bind(code, at: 2)
+        try used.run()
+        let row = try database.prepare("INSERT INTO tokens VALUES (?,?)")
+        try row.bind(token.digest, at: 1)
+        try row.bind(device, at: 2)
+        try row.run()
+        let enrolled = try database.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)")
+        try enrolled.bind(device, at: 1)
+        try enrolled.bind(now, at: 2)
+        try enrolled.run()
     }
 
     /// Compares with each code that is open, or that this device has used, in the same time whichever it is.
@@ -182,6 +262,9 @@ package final class Enrolments: Sendable {
 
     /// The device that has this token; nil where none has.
     func device(of token: GivenSecret) -> String? { database.known.tokens.device(of: token) }
+
+    /// Whether it has a token that it got for a code.
+    func isEnrolled(_ device: String) -> Bool { database.known.tokens.has(device) }
 
     func isRevoked(_ device: String) -> Bool { database.known.revoked.contains(device) }
 
@@ -221,11 +304,13 @@ package final class Enrolments: Sendable {
             var devices: [String: DeviceToken] = [:]
             let held = try database.prepare("SELECT DISTINCT device FROM tokens")
             while try held.step() { devices[held.text(0)] = DeviceToken(isHeld: true) }
-            let row = try database.prepare("SELECT device, enrolled, revoked FROM devices")
+            let row = try database.prepare(
+                "SELECT device, enrolled, revoked, at FROM devices LEFT JOIN replacements USING (device)"
+            )
             while try row.step() {
-                let (enrolled, revoked) = (row.integer(1), row.integer(2))
+                let (enrolled, revoked, replaced) = (row.integer(1), row.integer(2), row.integer(3))
                 devices.change(row.text(0), from: DeviceToken(isHeld: false)) {
-                    ($0.enrolled, $0.revoked) = (enrolled, revoked)
+                    ($0.enrolled, $0.revoked, $0.replaced) = (enrolled, revoked, replaced)
                 }
             }
             return devices

@@ -6,6 +6,9 @@ struct KnownTokens: Sendable {
 
     mutating func add(digest: [UInt8], device: String) { entries.append((digest, device)) }
 
+    /// Whether a token is bound to this device.
+    func has(_ device: String) -> Bool { entries.contains { $0.device == device } }
+
     /// The device that has a token, "" for any; nil where it is not known.
     ///
     /// Compares with each, in the same time whichever it is: a hundred microseconds for some thousand devices.

@@ -8,14 +8,16 @@ import SQLite
 /// order in which files were read.
 enum FleetIndex {
     /// Counted up with each change of the tables: an index of another number is made anew.
-    private static let version: Int64 = 3
+    private static let version: Int64 = 4
 
     static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
 
     /// The tables; times are milliseconds since 1970.
     ///
     /// `files`: how far each was read (`length`, bytes), and the file's `tail` there; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
-    /// where it is long. `states`: the newest event of each kind and source.
+    /// where it is long. `states`: the newest event of each source and of each kind that
+    /// says how a source is. In neither is a record that is dated ahead, and in
+    /// `events` it counts no `records`.
     /// `slots`: records of each ten minutes since 1970.
     private static let tables = """
         CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
@@ -29,6 +31,7 @@ enum FleetIndex {
         CREATE INDEX events_file ON events(file);
         CREATE TABLE states(device TEXT, kind TEXT, source TEXT, time INTEGER NOT NULL, id TEXT NOT NULL,
         file INTEGER NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (device, kind, source)) WITHOUT ROWID;
+        CREATE INDEX states_time ON states(device, time);
         CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
         """
     private static let names = ["files", "latest", "events", "states", "slots"]

@@ -1,4 +1,5 @@
 // Reads files of records into the index, a part of a file at a time.
+import Host
 import SQLite
 
 /// Used by one thread at a time; several processes may write the same index.
@@ -90,7 +91,12 @@ final class IndexWriter {
             known = try row(of: file)
         }
         guard known.length < file.length else { return (0, true) }
-        var part = IndexedPart(device: file.device, stream: file.stream, file: known.id)
+        var part = IndexedPart(
+            device: file.device,
+            stream: file.stream,
+            file: known.id,
+            now: SystemClock().wall().milliseconds
+        )
         let end = try lines.forEachLine(from: known.length, to: file.length, budget: budget) {
             try part.take($0, database)
         }

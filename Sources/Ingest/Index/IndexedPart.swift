@@ -9,6 +9,8 @@ struct IndexedPart {
     let device: String
     let stream: String
     let file: Int64
+    /// A record that is later is ahead, marked or not: archives of earlier versions have no marks.
+    private let horizon: Int64
     private(set) var records: Int64 = 0
     private(set) var broken: Int64 = 0
     private(set) var first: Int64?
@@ -16,7 +18,9 @@ struct IndexedPart {
     private var slots: [Int64: Int64] = [:]
     private var newest: (time: Int64, id: String, line: String)?
 
-    init(device: String, stream: String, file: Int64) {
+    /// `now`: milliseconds since 1970.
+    init(device: String, stream: String, file: Int64, now: Int64) {
+        horizon = now + Day.milliseconds
         self.device = device
         self.stream = stream
         self.file = file
@@ -35,12 +39,21 @@ struct IndexedPart {
         }
         records += 1
         slots.change(Self.slot(of: record.time), from: 0) { $0 += 1 }
+        let isAhead = record.isAhead || record.time > horizon
+        if !isAhead { compare(record, line) }
+        guard let event = record.event else { return }
+        try put(event, of: record, isAhead: isAhead, line, database)
+        guard !isAhead, RecordLine.stateKinds.contains(event.kind) else { return }
+        try putState(event, of: record, line, database)
+    }
+
+    /// Keeps it where it is the first or the newest so far; one that is ahead would be the newest for years.
+    private mutating func compare(_ record: RecordLine, _ line: ByteView) {
         first = min(first ?? record.time, record.time)
         last = max(last ?? record.time, record.time)
         if newest.map({ ($0.time, $0.id) < (record.time, record.id) }) ?? true {
             newest = (record.time, record.id, Self.text(line, 0..<line.count))
         }
-        if let event = record.event { try put(event, of: record, line, database) }
     }
 
     /// Writes what was gathered.
@@ -73,10 +86,10 @@ struct IndexedPart {
     private func put(
         _ event: RecordLine.Event,
         of record: RecordLine,
+        isAhead: Bool,
         _ line: ByteView,
         _ database: borrowing Connection
     ) throws {
-        let detail = Self.text(line, event.detail)
         let row = try database.prepare("INSERT OR REPLACE INTO events VALUES (?,?,?,?,?,?,?,?)")
         try row.bind(device, at: 1)
         try row.bind(record.time, at: 2)
@@ -84,9 +97,18 @@ struct IndexedPart {
         try row.bind(file, at: 4)
         try row.bind(event.kind, at: 5)
         try row.bind(event.source, at: 6)
-        try row.bind(RecordLine.count(line, event.detail), at: 7)
-        try row.bind(detail, at: 8)
+        // It would count as lost in the last day when its date comes.
+        try row.bind(isAhead ? nil : RecordLine.count(line, event.detail), at: 7)
+        try row.bind(Self.text(line, event.detail), at: 8)
         try row.run()
+    }
+
+    private func putState(
+        _ event: RecordLine.Event,
+        of record: RecordLine,
+        _ line: ByteView,
+        _ database: borrowing Connection
+    ) throws {
         let state = try database.prepare(
             """
             INSERT INTO states VALUES (?,?,?,?,?,?,?) ON CONFLICT(device, kind, source) DO UPDATE SET
@@ -100,7 +122,7 @@ struct IndexedPart {
         try state.bind(record.time, at: 4)
         try state.bind(record.id, at: 5)
         try state.bind(file, at: 6)
-        try state.bind(detail, at: 7)
+        try state.bind(Self.text(line, event.detail), at: 7)
         try state.run()
     }
 

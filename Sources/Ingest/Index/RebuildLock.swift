@@ -7,7 +7,7 @@ enum RebuildLock {
     /// Runs `body` as the only one that makes the index of a directory anew.
     static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {
         let path = path(in: directory)
-        let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o644)
+        let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o640)
         guard number >= 0 else { throw Trouble("open", path) }
         defer { close(number) }
         guard flock(number, LOCK_EX) == 0 else { throw Trouble("flock", path) }

@@ -10,10 +10,19 @@ struct RecordLine {
         var detail: Range<Int>
     }
 
+    /// Events by which the page judges how a source is.
+    static let stateKinds: Set<String> = [
+        "source_lost", "source_recovered", "started", "stopped", "storage_low",
+    ]
+    /// A name may be as long as a line.
+    private static let longestName = 100
+
     private(set) var id = ""
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
     private(set) var event: Event?
+    /// The server marked it as dated more than a day ahead of its clock.
+    private(set) var isAhead = false
 
     /// Nil for a line that is no record; the archive writes none.
     init?(_ line: ByteView) {
@@ -30,9 +39,20 @@ struct RecordLine {
         else { return nil }
         id = fields.id
         self.time = time.milliseconds
+        isAhead = fields.clock == "future"
         if let detail = fields.detail, !fields.kind.isEmpty, !fields.source.isEmpty {
-            event = Event(kind: fields.kind, source: fields.source, detail: detail)
+            event = Event(
+                kind: Self.shortened(fields.kind),
+                source: Self.shortened(fields.source),
+                detail: detail
+            )
         }
+    }
+
+    /// The beginning of a name that is too long for a page.
+    static func shortened(_ name: String) -> String {
+        name.utf8.count <= longestName
+            ? name : String(String.UnicodeScalarView(name.unicodeScalars.prefix(longestName)))
     }
 
     /// The member `records` of an event's detail; nil where it does not count any.
@@ -55,6 +75,7 @@ private struct Fields {
     var start: String?
     var kind = ""
     var source = ""
+    var clock = ""
     var detail: Range<Int>?
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
@@ -69,6 +90,7 @@ private struct Fields {
         case "timestamp_start": start = string()
         case "kind": kind = string()
         case "source": source = string()
+        case "clock": clock = string()
         case "detail": detail = first == UInt8(ascii: "{") ? value : nil
         default: break
         }

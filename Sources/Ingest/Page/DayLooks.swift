@@ -2,6 +2,9 @@
 import Host
 
 extension FleetLooks {
+    /// Streams of a day whose files are read for one page.
+    private static let mostContents = 24
+
     /// `rest`: what follows the day in the path.
     func answer(
         _ head: RequestHead,
@@ -34,9 +37,10 @@ extension FleetLooks {
         let days = try reader?.days(of: id).map(\.name) ?? []
         let slots = try reader?.slots(of: id, on: day) ?? [:]
         let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
-        let facts = try reader?.facts(of: id, at: now)[id]
+        let facts = fleet.facts(of: id, reader, at: now)
         var parts: [DayPage.Part] = []
-        for (stream, latest) in facts?.latest ?? [:] where slots[stream] != nil {
+        let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
+        for (stream, latest) in shown.prefix(Self.mostContents) {
             let file = path(stream, day, id)
             parts += try contents(file, FlatRecord(latest.line), day).map { (stream, $0) }
         }

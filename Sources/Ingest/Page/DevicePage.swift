@@ -5,6 +5,8 @@ struct DevicePage {
     static let eventsOnAPage = 100
     /// Older days are reached from the oldest of these.
     private static let mostDays = 62
+    private static let mostDaysAhead = 10
+    private static let mostStreams = 100
 
     let device: DeviceView
     let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
@@ -49,6 +51,7 @@ struct DevicePage {
             fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
             fact(&html, "Version", device.contact?.version) { $0.text($1) }
             fact(&html, "Enrolled", device.token?.enrolled) { $0.time($1 * 1000) }
+            fact(&html, "Token replaced", device.token?.replaced) { $0.time($1 * 1000) }
             fact(&html, "Token revoked", device.token?.revoked) { $0.time($1 * 1000) }
         }
     }
@@ -77,7 +80,8 @@ struct DevicePage {
             """
         )
         let contacts = device.contact?.streams ?? [:]
-        for stream in Set(contacts.keys).union(streams.keys).sorted() {
+        let names = Set(contacts.keys).union(streams.keys).sorted()
+        for stream in names.prefix(Self.mostStreams) {
             let (contact, kept) = (contacts[stream], streams[stream])
             html.element("tr") { html in
                 html.element("th", [("scope", "row")], stream)
@@ -92,6 +96,7 @@ struct DevicePage {
             }
         }
         html.raw("</tbody></table></div>")
+        html.more(names.count - Self.mostStreams, "stream", "streams")
     }
 
     private func moment(_ html: inout HTML, _ label: String, _ time: Int64?) {
@@ -101,9 +106,21 @@ struct DevicePage {
     }
 
     private func dayList(_ html: inout HTML) {
+        let tomorrow = WallTime(milliseconds: now + Day.milliseconds).rfc3339.prefix(10)
+        let ahead = days.filter { $0.name > tomorrow }
+        list(&html, "Days", days.dropFirst(ahead.count).prefix(Self.mostDays))
+        list(&html, "Days ahead of this server's clock", ahead.suffix(Self.mostDaysAhead))
+    }
+
+    private func list(
+        _ html: inout HTML,
+        _ title: String,
+        _ days: ArraySlice<(name: String, records: Int64)>
+    ) {
         guard !days.isEmpty else { return }
-        html.raw(#"<h2>Days</h2><ul class="days">"#)
-        for day in days.prefix(Self.mostDays) {
+        html.element("h2", title)
+        html.raw(#"<ul class="days">"#)
+        for day in days {
             html.raw("<li>")
             html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
             html.text(" ")

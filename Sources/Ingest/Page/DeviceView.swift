@@ -80,6 +80,11 @@ struct DeviceView {
 
     /// A device comes in this interval as long as it has not shown its own (`upload.interval`).
     private static let usualInterval: Int64 = 300
+    /// Lost sources that are named; the others are counted.
+    private static let mostSources = 10
+    /// Missing records are noted for so long after the last change, and are a trouble after so long without one.
+    private static let missingHolds: Int64 = 7 * Day.milliseconds
+    private static let missingStands: Int64 = 3_600_000
     /// A warning that a gateway repeats each hour holds so long, in milliseconds.
     private static let warningHolds: Int64 = 2 * 3_600_000
 
@@ -111,12 +116,14 @@ struct DeviceView {
     private mutating func judge(at now: Int64) {
         judgeSilence(at: now)
         judgeStorage(at: now)
-        for source in Set(facts.states.filter { $0.kind == "source_lost" }.map(\.source)).sorted() {
-            judge(source: source)
-        }
+        judgeSources()
         if facts.lost > 0 { note(.degraded, "\(Words.count(facts.lost)) lost in the last day") }
         if vitals.supply?.isLow == true { note(.degraded, "supply is low") }
+        judgeMissing(at: now)
         if contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
+        if facts.isUnreadable {
+            note(.degraded, "the index cannot be read for it; run waypost-receiver index rebuild")
+        }
         if token?.revoked != nil {
             level = .revoked
             reasons = ["its token was revoked"]
@@ -160,12 +167,46 @@ struct DeviceView {
         note(isCritical ? .critical : .degraded, isCritical ? "no storage left" : "storage is low")
     }
 
-    /// Lost, and neither back nor the gateway started since.
-    private mutating func judge(source: String) {
-        guard let lost = facts.state("source_lost", source) else { return }
-        let back = [facts.state("source_recovered", source), facts.state("started")]
-        guard back.allSatisfy({ $0.map { $0.time < lost.time } ?? true }) else { return }
-        note(.critical, "\(source) is lost since \(Words.minute(lost.time))")
+    /// Notes the sources that are lost, and neither recovered nor the gateway started since.
+    private mutating func judgeSources() {
+        let started = facts.state("started")?.time ?? .min
+        var recovered: [String: Int64] = [:]
+        for event in facts.states where event.kind == "source_recovered" {
+            recovered[event.source] = event.time
+        }
+        let lost = facts.states.filter {
+            $0.kind == "source_lost" && $0.time > max(started, recovered[$0.source] ?? .min)
+        }.sorted { $0.source < $1.source }
+        for event in lost.prefix(Self.mostSources) {
+            note(.critical, "\(event.source) is lost since \(Words.minute(event.time))")
+        }
+        guard lost.count > Self.mostSources else { return }
+        note(.critical, "\(lost.count - Self.mostSources) more sources are lost")
+    }
+
+    /// Notes holes in the numbers of its records; of no interest once the device has deleted what it had sent.
+    ///
+    /// While a backlog comes in that is no trouble: it is told at once, and makes the device degraded after an hour without
+    /// change.
+    private mutating func judgeMissing(at now: Int64) {
+        let missing =
+            contact?.missing.filter {
+                now - $0.changed.milliseconds < Self.missingHolds
+            } ?? []
+        guard let first = missing.map(\.since.milliseconds).min(),
+            let last = missing.map(\.changed.milliseconds).max()
+        else {
+            return
+        }
+        let isStill = now - last > Self.missingStands
+        let streams = missing.prefix(Self.mostSources).map {
+            "\(Words.count($0.records)) of \($0.stream) (\($0.numbers.lowerBound) to \($0.numbers.upperBound))"
+        }
+        note(
+            isStill ? .degraded : .healthy,
+            "records are missing: \(streams.joined(separator: ", ")); if this server was restored, run on the device: "
+                + "waypost resend --since \(WallTime(milliseconds: first).rfc3339)"
+        )
     }
 
     /// The newest event that tells of storage, where no stream does.

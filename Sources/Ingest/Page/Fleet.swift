@@ -44,27 +44,35 @@ final class Fleet: Sendable {
     /// `now`: milliseconds since 1970.
     func look(at now: Int64) throws -> (devices: [DeviceView], note: String?) {
         let (reader, note) = openIndex()
-        let facts = try reader?.facts(at: now) ?? [:]
         let contacts = try Contacts.read(directory: directory)
         let tokens = try enrolments.devices()
         let devices = Set(contacts.keys).union(tokens.keys).map {
-            view($0, contacts[$0], tokens[$0], facts[$0], at: now)
+            view($0, contacts[$0], tokens[$0], facts(of: $0, reader, at: now), at: now)
         }
         return (devices, note)
+    }
+
+    /// Returns what the index knows of a device; a failure stays with this device, so that the others are still shown.
+    func facts(of device: String, _ reader: FleetReader?, at now: Int64) -> DeviceFacts {
+        do {
+            return try reader?.facts(of: device, at: now) ?? DeviceFacts()
+        } catch {
+            return DeviceFacts(isUnreadable: true)
+        }
     }
 
     func view(
         _ id: String,
         _ contact: Contact?,
         _ token: DeviceToken?,
-        _ facts: DeviceFacts?,
+        _ facts: DeviceFacts,
         at now: Int64
     ) -> DeviceView {
         DeviceView(
             id,
             contact: contact,
             token: token,
-            facts: facts ?? DeviceFacts(),
+            facts: facts,
             listening: listeningNow(),
             at: now
         )

@@ -44,13 +44,15 @@ struct FleetLooks: Sendable {
         let token = try enrolments.devices()[id]
         guard contact != nil || token != nil else { throw Self.nothing }
         let (reader, note) = fleet.openIndex()
-        let facts = try reader?.facts(of: id, at: now)[id]
+        let facts = fleet.facts(of: id, reader, at: now)
         let most = DevicePage.eventsOnAPage + 1
+        // Those that are dated ahead would be the newest for years.
+        let shown = (time: min(place.time, now + Day.milliseconds), id: place.id)
         return DevicePage(
             device: fleet.view(id, contact, token, facts, at: now),
             streams: try reader?.streams(of: id) ?? [:],
             days: try reader?.days(of: id) ?? [],
-            events: try reader?.events(of: id, before: place, most: most) ?? [],
+            events: try reader?.events(of: id, before: shown, most: most) ?? [],
             isFirst: place.time == .max,
             now: now,
             note: note

@@ -20,11 +20,12 @@ struct DeviceFacts: Sendable {
     var states: [EventRow] = []
     /// Records that events of the last day tell of as lost or set aside.
     var lost: Int64 = 0
+    /// The index could not be read for this device: what is not here is unknown.
+    var isUnreadable = false
 
-    /// The newest event of a kind, of any source or one.
-    func state(_ kind: String, _ source: String? = nil) -> EventRow? {
-        states.filter { $0.kind == kind && (source == nil || $0.source == source) }
-            .max { $0.time < $1.time }
+    /// The newest event of a kind, of any source.
+    func state(_ kind: String) -> EventRow? {
+        states.filter { $0.kind == kind }.max { $0.time < $1.time }
     }
 }
 
@@ -32,6 +33,10 @@ struct DeviceFacts: Sendable {
 final class FleetReader {
     /// The kinds of event that tell of records which will not come.
     private static let losing = "('evicted', 'gap', 'quarantined')"
+
+    /// The newest are looked at: archives of earlier versions may have any number of them.
+    private static let mostStreams = 100
+    private static let mostStates = 500
 
     private let database: Connection
 
@@ -46,43 +51,54 @@ final class FleetReader {
     /// Whether all files have been read into it.
     func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
 
-    /// Of all devices, or of one.
+    /// Returns what the index knows of one device.
     ///
-    /// `now`: milliseconds since 1970.
-    func facts(of device: String? = nil, at now: Int64) throws -> [String: DeviceFacts] {
-        var facts: [String: DeviceFacts] = [:]
-        let only = device == nil ? "?1 IS NULL" : "device=?1"
-        let latest = try ask("SELECT device, stream, time, line FROM latest WHERE \(only)", device)
-        while try latest.step() {
-            let (stream, newest) = (latest.text(1), (latest.required(2), latest.text(3)))
-            facts.change(latest.text(0), from: DeviceFacts()) { $0.latest[stream] = newest }
-        }
-        let states = try ask(
-            "SELECT device, time, id, kind, source, detail FROM states WHERE \(only)",
-            device
-        )
-        while try states.step() {
-            let event = Self.event(states)
-            facts.change(states.text(0), from: DeviceFacts()) { $0.states.append(event) }
-        }
+    /// Whatever a device sent, an answer is bounded. `now`: milliseconds since 1970.
+    func facts(of device: String, at now: Int64) throws -> DeviceFacts {
+        var facts = DeviceFacts()
+        facts.latest = try latest(of: device)
+        facts.states = try states(of: device)
+        // total(), not sum(): whole numbers that add up to more than 64 bits are an error of the whole query.
         let lost = try ask(
             """
-            SELECT device, sum(min(records, 1000000000000)) FROM events
-            WHERE \(only) AND time > ?2 AND kind IN \(Self.losing) GROUP BY device
+            SELECT CAST(min(total(min(records, 1e12)), 1e15) AS INTEGER) FROM events
+            WHERE device=?1 AND time > ?2 AND kind IN \(Self.losing)
             """,
             device
         )
-        try lost.bind(now - 86_400_000, at: 2)
-        while try lost.step() {
-            let records = lost.required(1)
-            facts.change(lost.text(0), from: DeviceFacts()) { $0.lost = records }
-        }
+        try lost.bind(now - Day.milliseconds, at: 2)
+        if try lost.step() { facts.lost = lost.required(0) }
         return facts
     }
 
-    private func ask(_ sql: String, _ device: String?) throws -> Statement {
+    private func latest(of device: String) throws -> [String: (time: Int64, line: String)] {
+        let row = try ask(
+            """
+            SELECT stream, time, line FROM latest WHERE device=?1 ORDER BY time DESC LIMIT \(Self.mostStreams)
+            """,
+            device
+        )
+        var latest: [String: (time: Int64, line: String)] = [:]
+        while try row.step() { latest[row.text(0)] = (row.required(1), row.text(2)) }
+        return latest
+    }
+
+    private func states(of device: String) throws -> [EventRow] {
+        let row = try ask(
+            """
+            SELECT device, time, id, kind, source, detail FROM states WHERE device=?1
+            ORDER BY time DESC LIMIT \(Self.mostStates)
+            """,
+            device
+        )
+        var states: [EventRow] = []
+        while try row.step() { states.append(Self.event(row)) }
+        return states
+    }
+
+    private func ask(_ sql: String, _ device: String) throws -> Statement {
         let row = try database.prepare(sql)
-        if let device { try row.bind(device, at: 1) }
+        try row.bind(device, at: 1)
         return row
     }
 

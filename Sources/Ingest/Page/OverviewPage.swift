@@ -179,6 +179,13 @@ extension HTML {
         if now - time > 3_600_000 { ago(time, now: now) }
     }
 
+    /// Says how many there are of what is not shown; nothing where all is.
+    mutating func more(_ count: Int, _ one: String, _ many: String) {
+        guard count > 0 else { return }
+        let words = Words.count(Int64(count), "more \(one) is", "more \(many) are")
+        element("p", [("class", "soft")], "\(words) not shown.")
+    }
+
     mutating func ago(_ time: Int64, now: Int64) {
         raw(#" <br><span class="soft">"#)
         text("\(Words.span(seconds: (now - time) / 1000)) ago")

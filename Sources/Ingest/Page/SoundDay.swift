@@ -53,9 +53,11 @@ struct SoundDay {
         else { return nil }
         let end = record.text("timestamp_end").flatMap { WallTime(rfc3339: $0) }?.milliseconds
         let length = record.number("duration").map { Int64(min(max($0, 0), 86_400) * 1000) }
+        // A chunk of centuries is not one, and the lengths of many would add up to more than 64 bits.
+        let longest = start + Day.milliseconds
         return SoundChunk(
             start: start,
-            end: max(start, end ?? start + (length ?? 0)),
+            end: min(longest, max(start, end ?? start + (length ?? 0))),
             file: file,
             level: record.number("average_db_level")
         )

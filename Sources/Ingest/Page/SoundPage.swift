@@ -39,6 +39,9 @@ extension HTML {
 
 /// An hour's chunks.
 struct SoundPage {
+    /// An hour of chunks of a second has fewer.
+    private static let mostChunks = 4000
+
     let device: String
     let day: Day
     let stream: String
@@ -57,7 +60,7 @@ struct SoundPage {
                 """
             )
             var end: Int64?
-            for chunk in chunks {
+            for chunk in chunks.prefix(Self.mostChunks) {
                 if let end, chunk.start - end > SoundDay.shownPause {
                     pause(end, chunk.start, &html)
                 }
@@ -65,6 +68,7 @@ struct SoundPage {
                 end = max(end ?? chunk.end, chunk.end)
             }
             html.raw("</tbody></table></div>")
+            html.more(chunks.count - Self.mostChunks, "chunk", "chunks")
         }
     }
 

@@ -12,7 +12,8 @@ struct LossSpan {
 
     /// The spans that events tell of; `now`: what is lost and not back is lost until then.
     static func spans(_ events: [EventRow], now: Int64) -> [LossSpan] {
-        events.compactMap { event in
+        let ends = ends(of: events)
+        return events.enumerated().compactMap { index, event in
             let detail = FlatRecord(event.detail)
             func time(_ name: String) -> Int64? {
                 detail.text(name).flatMap { WallTime(rfc3339: $0) }?.milliseconds
@@ -28,26 +29,41 @@ struct LossSpan {
                 guard let from = time("since"), let to = time("until") else { return nil }
                 return LossSpan(label: event.source, words: "source lost", from: from, to: to)
             case "source_lost":
-                // Ended by whatever comes first: its return (which has a span of its own), a new start, now.
-                let end = events.filter {
-                    $0.time >= event.time
-                        && ($0.kind == "started"
-                            || $0.kind == "source_recovered" && $0.source == event.source)
-                }.map(\.time).min()
                 let from = time("since") ?? event.time
                 return LossSpan(
                     label: event.source,
                     words: "source lost",
                     from: from,
-                    to: max(from, end ?? now)
+                    to: max(from, ends[index] ?? now)
                 )
             default: return nil
             }
         }
     }
+
+    /// When each lost source ended, by the event's index: at its recovery (which has a span of its own) or the next start.
+    ///
+    /// `events`: in the order of time. One pass, however many there are.
+    private static func ends(of events: [EventRow]) -> [Int: Int64] {
+        var ends: [Int: Int64] = [:]
+        var started: Int64?
+        var recovered: [String: Int64] = [:]
+        for (index, event) in events.enumerated().reversed() {
+            switch event.kind {
+            case "started": started = event.time
+            case "source_recovered": recovered[event.source] = event.time
+            case "source_lost":
+                ends[index] = [started, recovered[event.source]].compactMap { $0 }.min()
+            default: break
+            }
+        }
+        return ends
+    }
 }
 
 struct Timeline {
+    private static let mostStreams = 100
+    private static let mostLosses = 50
     private static let slots = Day.milliseconds / IndexedPart.slot
 
     let day: Day
@@ -65,7 +81,9 @@ struct Timeline {
             </thead><tbody>
             """
         )
-        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }) {
+        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }).prefix(
+            Self.mostStreams
+        ) {
             let filled = (0..<Self.slots).filter { slots[first + $0] != nil }
             let hours = Words.decimal(Double(filled.count) / 6, 1)
             let records = filled.reduce(0) { $0 + (slots[first + $1] ?? 0) }
@@ -77,9 +95,8 @@ struct Timeline {
             }
         }
         let inDay = losses.filter { $0.to >= day.start && $0.from < day.end }
-        for (label, spans) in Dictionary(grouping: inDay, by: \.label).sorted(by: {
-            $0.key < $1.key
-        }) {
+        let lost = Dictionary(grouping: inDay, by: \.label).sorted { $0.key < $1.key }
+        for (label, spans) in lost.prefix(Self.mostLosses) {
             let words = spans.map {
                 "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to))"
             }
@@ -95,6 +112,8 @@ struct Timeline {
             }
         }
         html.raw("</tbody></table>")
+        html.more(streams.count - Self.mostStreams, "stream", "streams")
+        html.more(lost.count - Self.mostLosses, "source of losses", "sources of losses")
     }
 
     /// Slots since the day's start, within it.

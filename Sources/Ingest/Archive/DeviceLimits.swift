@@ -1,0 +1,135 @@
+// What one device may make the server keep.
+import Host
+import SQLite
+
+/// Checks and counts what each device stores: names, event sources, new files, and bytes per day.
+///
+/// In tables of the archive's index, used in the transaction that stores a batch. One device that is broken or hostile fills neither
+/// the disk nor the pages. Names above a limit are refused for good (422), what exceeds a day's limit until the next day (429).
+struct DeviceLimits {
+    /// Distinct streams of a device.
+    static let streams: Int64 = 100
+    /// Distinct sources, each with the kind of its event (`RecordLine.stateKinds`).
+    static let states: Int64 = 200
+    /// New files of records per day: a year of ten streams.
+    static let files: Int64 = 4000
+    /// Counted for each new file in addition to its bytes, for an inode takes room, too.
+    private static let perFile: Int64 = 16 << 10
+
+    private static let tables = """
+        CREATE TABLE IF NOT EXISTS device_states(device TEXT, state TEXT, PRIMARY KEY (device, state)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS device_days(device TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+        files INTEGER NOT NULL) WITHOUT ROWID;
+        """
+
+    static func prepare(_ index: borrowing Connection) throws { try index.execute(tables) }
+
+    /// Of each device and day (UTC).
+    let bytesPerDay: Int64
+
+    /// Notes the names of a batch that is about to be stored; throws a Refusal, having changed nothing.
+    ///
+    /// `newFiles`: files of records that are not there yet.
+    func admit(
+        _ batch: IncomingBatch,
+        newFiles: Int64,
+        at now: WallTime,
+        _ index: borrowing Connection
+    ) throws {
+        try checkDay(batch.device, newFiles, now, index)
+        try checkStream(batch, index)
+        try noteStates(batch, index)
+    }
+
+    /// Counts a batch that was stored; `sounds`: files beside the records.
+    func count(
+        _ batch: IncomingBatch,
+        bytes: Int,
+        newFiles: Int64,
+        sounds: Int,
+        at now: WallTime,
+        _ index: borrowing Connection
+    ) throws {
+        let row = try index.prepare(
+            """
+            INSERT INTO device_days VALUES (?1,?2,?3,?4) ON CONFLICT(device) DO UPDATE SET
+            bytes=excluded.bytes + iif(day=excluded.day, bytes, 0),
+            files=excluded.files + iif(day=excluded.day, files, 0), day=excluded.day
+            """
+        )
+        try row.bind(batch.device, at: 1)
+        let cost = Int64(bytes) + (newFiles + Int64(sounds)) * Self.perFile
+        try row.bind([Self.day(now), cost, newFiles], from: 2)
+        try row.run()
+    }
+
+    private static func day(_ now: WallTime) -> Int64 {
+        now.milliseconds.floorDivided(by: Day.milliseconds)
+    }
+
+    private func checkDay(
+        _ device: String,
+        _ newFiles: Int64,
+        _ now: WallTime,
+        _ index: borrowing Connection
+    ) throws {
+        let row = try index.prepare("SELECT bytes, files FROM device_days WHERE device=? AND day=?")
+        try row.bind(device, at: 1)
+        try row.bind(Self.day(now), at: 2)
+        guard try row.step() else { return }
+        let (bytes, files) = (row.required(0), row.required(1))
+        guard bytes < bytesPerDay else {
+            throw Self.tomorrow(
+                "\(device) has stored \(bytes) bytes today; --max-per-day is the limit"
+            )
+        }
+        guard newFiles == 0 || files + newFiles <= Self.files else {
+            throw Self.tomorrow(
+                "\(device) has begun \(files) files today; \(Self.files) are the limit"
+            )
+        }
+    }
+
+    /// The gateway keeps its records, and asks again once an hour at the latest.
+    private static func tomorrow(_ reason: String) -> Refusal {
+        Refusal(status: 429, reason: reason, retryAfter: 3600)
+    }
+
+    private func checkStream(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
+        let known = try index.prepare("SELECT 1 FROM streams WHERE device=? AND stream=?")
+        try known.bind(batch.device, at: 1)
+        try known.bind(batch.stream, at: 2)
+        guard try !known.step() else { return }
+        let row = try index.prepare("SELECT count(*) FROM streams WHERE device=?")
+        try row.bind(batch.device, at: 1)
+        guard try row.step(), row.required(0) >= Self.streams else { return }
+        let reason =
+            "\(batch.device) has \(Self.streams) streams already; \(batch.stream) is too many"
+        throw Refusal(status: 422, reason: reason)
+    }
+
+    private func noteStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
+        guard !batch.states.isEmpty else { return }
+        let known = try index.prepare("SELECT 1 FROM device_states WHERE device=? AND state=?")
+        try known.bind(batch.device, at: 1)
+        var new: [String] = []
+        for state in batch.states {
+            try known.bind(state, at: 2)
+            if try !known.step() { new.append(state) }
+            known.reset()
+        }
+        guard !new.isEmpty else { return }
+        let row = try index.prepare("SELECT count(*) FROM device_states WHERE device=?")
+        try row.bind(batch.device, at: 1)
+        guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
+            let reason = "\(batch.device) has events of more than \(Self.states) sources"
+            throw Refusal(status: 422, reason: reason)
+        }
+        let add = try index.prepare("INSERT INTO device_states VALUES (?,?)")
+        try add.bind(batch.device, at: 1)
+        for state in new {
+            try add.bind(state, at: 2)
+            try add.run()
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Numbers of a device's records that never came, which shows that a restored server has lost them.
+package import Host
+import SQLite
+
+/// The numbers of one stream that have come: all from its first batch to the highest one, but for the holes.
+///
+/// A gateway numbers the records of a stream without a hole, but sends the newest ones between batches of a backlog, so a hole may
+/// fill up later. One that stays was evicted or refused on the device, or was stored here after the backup that the server was
+/// restored from.
+struct SequenceHoles: Equatable {
+    /// The largest are remembered.
+    private static let most = 50
+    /// A higher number is not believed.
+    private static let highest: Int64 = 1 << 50
+
+    /// Behind the highest number.
+    private(set) var next: Int64
+    /// In their order.
+    private(set) var holes: [ClosedRange<Int64>]
+
+    /// What a batch says of itself; nil for what cannot be numbers of records.
+    static func range(from first: Int64?, to last: Int64?) -> ClosedRange<Int64>? {
+        guard let first, let last, first >= 0, first <= last, last < highest else { return nil }
+        return first...last
+    }
+
+    init(next: Int64, holes: [ClosedRange<Int64>] = []) { (self.next, self.holes) = (next, holes) }
+
+    /// Notes that these numbers have come.
+    mutating func note(_ range: ClosedRange<Int64>) {
+        holes = holes.flatMap { hole -> [ClosedRange<Int64>] in
+            guard hole.overlaps(range) else { return [hole] }
+            var rest: [ClosedRange<Int64>] = []
+            if hole.lowerBound < range.lowerBound {
+                rest.append(hole.lowerBound...range.lowerBound - 1)
+            }
+            if range.upperBound < hole.upperBound {
+                rest.append(range.upperBound + 1...hole.upperBound)
+            }
+            return rest
+        }
+        if next < range.lowerBound { holes.append(next...range.lowerBound - 1) }
+        next = max(next, range.upperBound + 1)
+        guard holes.count > Self.most, let least = holes.min(by: { $0.count < $1.count }) else {
+            return
+        }
+        holes.removeAll { $0 == least }
+    }
+
+    // MARK: As text: `21-30 41-50`
+
+    init(next: Int64, text: String) {
+        self.next = next
+        holes = text.split(separator: " ").compactMap { part in
+            let ends = part.split(separator: "-").compactMap { Int64($0) }
+            return ends.count == 2 ? Self.range(from: ends[0], to: ends[1]) : nil
+        }
+    }
+
+    var text: String { holes.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: " ") }
+}
+
+/// The holes in the numbers of a device's stream.
+package struct MissingRecords: Sendable {
+    package var device: String
+    package var stream: String
+    package var records: Int64
+    /// The first and the last number that is missing.
+    package var numbers: ClosedRange<Int64>
+    /// When the last batch before them came.
+    package var since: WallTime
+    /// When the holes last changed: while a backlog comes in they become smaller.
+    package var changed: WallTime
+}
+
+/// A table of the archive's index, changed in the transaction that stores a batch.
+enum Sequences {
+    private static let table = """
+        CREATE TABLE IF NOT EXISTS sequences(device TEXT, stream TEXT, next INTEGER NOT NULL, holes TEXT NOT NULL,
+        since INTEGER NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID
+        """
+
+    static func prepare(_ index: borrowing Connection) throws { try index.execute(table) }
+
+    /// Notes the numbers of a batch; before `Contacts.note`, which knows when the batch before came.
+    static func note(_ batch: IncomingBatch, at now: WallTime, _ index: borrowing Connection) throws
+    {
+        guard let range = batch.sequence else { return }
+        let row = try index.prepare(
+            """
+            SELECT next, holes, since, changed, last_seen FROM sequences JOIN streams USING (device, stream)
+            WHERE device=? AND stream=?
+            """
+        )
+        try row.bind(batch.device, at: 1)
+        try row.bind(batch.stream, at: 2)
+        var holes = SequenceHoles(next: range.lowerBound)
+        var (since, changed) = (now.milliseconds, now.milliseconds)
+        if try row.step() {
+            let before = SequenceHoles(next: row.required(0), text: row.text(1))
+            holes = before
+            holes.note(range)
+            let last = row.integer(4) ?? now.milliseconds
+            since = before.holes.isEmpty ? last : row.required(2)
+            changed = holes.holes == before.holes ? row.required(3) : now.milliseconds
+        } else {
+            holes.note(range)
+        }
+        row.reset()
+        let new = try index.prepare("INSERT OR REPLACE INTO sequences VALUES (?,?,?,?,?,?)")
+        try new.bind(batch.device, at: 1)
+        try new.bind(batch.stream, at: 2)
+        try new.bind(holes.next, at: 3)
+        try new.bind(holes.text, at: 4)
+        try new.bind([since, changed], from: 5)
+        try new.run()
+    }
+
+    /// The streams that have holes, of all devices or of one; none in an archive of an earlier version.
+    static func missing(of device: String?, _ index: borrowing Connection) throws
+        -> [MissingRecords]
+    {
+        let count = "SELECT count(*) FROM sqlite_master WHERE name='sequences'"
+        guard try index.integer(count) ?? 0 > 0 else { return [] }
+        let row = try index.prepare(
+            """
+            SELECT device, stream, holes, since, changed FROM sequences WHERE holes<>'' AND \(device == nil ? "?1=''" : "device=?1")
+            """
+        )
+        try row.bind(device ?? "", at: 1)
+        var all: [MissingRecords] = []
+        while try row.step() {
+            let holes = SequenceHoles(next: 0, text: row.text(2)).holes
+            guard let first = holes.first, let last = holes.last else { continue }
+            all.append(
+                MissingRecords(
+                    device: row.text(0),
+                    stream: row.text(1),
+                    records: holes.reduce(0) { $0 + Int64($1.count) },
+                    numbers: first.lowerBound...last.upperBound,
+                    since: WallTime(milliseconds: row.required(3)),
+                    changed: WallTime(milliseconds: row.required(4))
+                )
+            )
+        }
+        return all
+    }
+}

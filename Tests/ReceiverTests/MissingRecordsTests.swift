@@ -1,0 +1,84 @@
+// Numbers of records that never came: what a server that was restored from an older copy has lost.
+import Foundation
+import Support
+import Testing
+
+@testable import Ingest
+
+@Suite struct MissingRecordsTests {
+    private func send(
+        _ receiver: ReceiverProcess,
+        _ numbers: ClosedRange<Int64>,
+        device: String = "d1",
+        key: String = UUID().uuidString
+    ) throws -> Int {
+        let records = numbers.map {
+            #"{"id":"\#(device)-\#($0)","timestamp":"\#(RawRequest.time())"}"#
+        }
+        let body = Array(
+            """
+            {"stream_name":"places","device_id":"\(device)","data":[\(records.joined(separator: ","))],
+            "batch_metadata":{"total_records":\(records.count),"first_sequence":\(numbers.lowerBound),
+            "last_sequence":\(numbers.upperBound)}}
+            """.utf8
+        )
+        return try receiver.request(RawRequest.head(key, length: body.count), body).status
+    }
+
+    @Test func serverRestoredFromAnOlderCopy_namesTheDevicesThatHaveMore() throws {
+        let receiver = try ReceiverProcess()
+        for device in ["d1", "d2"] {
+            for first in [1, 11] as [Int64] {
+                #expect(try send(receiver, first...first + 9, device: device) == 200)
+            }
+        }
+        #expect(receiver.terminate() == 0)
+        let (files, copy) = (FileManager.default, receiver.folder + "-copy")
+        defer { try? files.removeItem(atPath: copy) }
+        try files.copyItem(atPath: receiver.folder, toPath: copy)
+        try receiver.start()
+        #expect(try send(receiver, 21...30) == 200)
+        #expect(receiver.terminate() == 0)
+        try files.removeItem(atPath: receiver.folder)
+        try files.copyItem(atPath: copy, toPath: receiver.folder)
+        try receiver.start()
+        #expect(try send(receiver, 31...40) == 200)
+        #expect(try send(receiver, 21...30, device: "d2") == 200)
+        let browser = try PageClient(receiver, viewer: "anna")
+        let html = try browser.page(with: "records are missing: 10 of places (21 to 30)")
+        #expect(html.components(separatedBy: "records are missing").count == 2)
+        #expect(html.contains("waypost resend --since 20"))
+        #expect(html.contains("2 healthy"))
+        // A backlog would have come meanwhile.
+        try receiver.sql("UPDATE sequences SET changed=changed-7200000")
+        #expect(try browser.get("/").body.contains("1 degraded"))
+        #expect(try send(receiver, 21...25) == 200)
+        #expect(try browser.get("/").body.contains("5 of places (26 to 30)"))
+        #expect(try send(receiver, 26...30) == 200)
+        #expect(try !browser.get("/").body.contains("records are missing"))
+    }
+
+    @Test(
+        arguments: [
+            ([1...10, 11...20], ""), ([5...10, 1...4], ""), ([1...10, 31...40], "11-30"),
+            ([1...10, 31...40, 15...20], "11-14 21-30"), ([1...10, 31...40, 5...35], ""),
+            ([1...10, 31...40, 11...30, 90...99], "41-89"), ([1...10, 12...12, 12...12], "11-11"),
+        ] as [([ClosedRange<Int64>], String)]
+    )
+    func holes_followWhatCame(_ ranges: [ClosedRange<Int64>], _ expected: String) {
+        var holes = SequenceHoles(next: ranges[0].lowerBound)
+        for range in ranges { holes.note(range) }
+        #expect(holes.text == expected)
+        #expect(SequenceHoles(next: holes.next, text: holes.text) == holes)
+    }
+
+    @Test func numbersThatCannotBe_areNotBelieved() {
+        #expect(SequenceHoles.range(from: 5, to: 4) == nil)
+        #expect(SequenceHoles.range(from: -1, to: 4) == nil)
+        #expect(SequenceHoles.range(from: 1, to: .max) == nil)
+        #expect(SequenceHoles.range(from: nil, to: 4) == nil)
+        var many = SequenceHoles(next: 0)
+        for number in 0..<1000 as Range<Int64> { many.note(2 * number...2 * number) }
+        #expect(many.holes.count == 50)
+    }
+}
