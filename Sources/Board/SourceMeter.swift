@@ -10,6 +10,7 @@ package struct SourceMeter {
     private var newestSecond: Int64 = 0
     private var publishedAt: BootInstant?
     private var isOwed = false
+    private var unusable = UnusableData()
 
     package init(device: String, board: Publisher<SourceReport>) {
         report = SourceReport(device: device)
@@ -33,6 +34,26 @@ package struct SourceMeter {
 
     package mutating func restarted() { report.restarts += 1 }
 
+    /// Data came in that cannot be used.
+    ///
+    /// After a minute of nothing else the source is in error with `failure`, whatever it reports of itself, until
+    /// `usable` is called.
+    package mutating func unusable(_ failure: Failure, at now: BootInstant) {
+        guard unusable.note(at: now) else { return }
+        unusable.failure = failure
+        publishedAt = nil
+        publish(now)
+    }
+
+    /// Usable data came in, or the source knows that none can come.
+    package mutating func usable() {
+        if unusable.failure != nil { (publishedAt, isOwed) = (nil, true) }
+        unusable = UnusableData()
+    }
+
+    /// Data comes in, and none of it can be used.
+    package func isUseless(at now: BootInstant) -> Bool { unusable.goesOn(at: now) }
+
     /// Working, doing `detail`: told at once.
     package mutating func working(_ detail: String, device: String? = nil, now: BootInstant) {
         report.detail = detail
@@ -43,6 +64,7 @@ package struct SourceMeter {
     /// Not working: told at once.
     package mutating func failed(_ failure: Failure) {
         report.ratePerSecond = 0
+        if unusable.failure != nil { publishedAt = nil }
         board.publish(.error(failure, previous: report))
         isOwed = false
     }
@@ -54,13 +76,15 @@ package struct SourceMeter {
     /// A rate that is told is corrected once the minute it stands for has passed in silence.
     package func updateDelay(_ now: BootInstant) -> Duration? {
         guard isOwed || report.ratePerSecond > 0 else { return nil }
-        let pause = Duration.seconds(isOwed ? 1 : 60)
+        let pause = Duration.seconds(isOwed && unusable.failure == nil ? 1 : 60)
         return publishedAt.map { max(.zero, $0 + pause - now) } ?? .zero
     }
 
     /// Tells the board now what is owed: at the end of a run.
     package mutating func flush(_ now: BootInstant) {
-        if isOwed { publish(now) }
+        guard isOwed else { return }
+        publishedAt = nil
+        publish(now)
     }
 
     /// Tells the board what is owed, if it is time.
@@ -69,12 +93,18 @@ package struct SourceMeter {
     }
 
     private mutating func publish(_ now: BootInstant) {
+        // Each error that is published counts as one: the figures of one that lasts are renewed once a minute.
+        if unusable.failure != nil, let publishedAt, now - publishedAt < .seconds(60) { return }
         advance(to: now)
         let covered = max(1, min(60, newestSecond - firstSecond + 1))
         report.ratePerSecond = Double(seconds.reduce(0, +)) / Double(covered)
         publishedAt = now
         isOwed = false
-        board.loaded(report)
+        if let failure = unusable.failure {
+            board.publish(.error(failure, previous: report))
+        } else {
+            board.loaded(report)
+        }
     }
 
     private var firstSecond: Int64 = 0

@@ -78,6 +78,8 @@ final class Supervisor: Sendable {
     private struct Content {
         var health: [String: PartHealth] = [:]
         var lastCheck: BootInstant?
+        /// The last time for which the whole machine slept.
+        var sleep: (end: BootInstant, length: Duration)?
     }
 
     private let parts: [Part]
@@ -113,8 +115,12 @@ final class Supervisor: Sendable {
             return content.lastCheck
         }
         // If this call comes much too late, the whole machine slept, and no thread can be blamed.
-        let isAwake = last.map { now - $0 < interval * 1.5 + .seconds(2) } ?? true
-        if isAwake { for part in parts { judge(part, now) } }
+        let delay = last.map { now - $0 - interval } ?? .zero
+        if delay < interval / 2 + .seconds(2) {
+            for part in parts { judge(part, now) }
+        } else {
+            content.update { $0.sleep = (now, delay) }
+        }
         for part in parts { part.ask() }
         let health = content.value.health
         let lost = parts.filter {
@@ -127,7 +133,11 @@ final class Supervisor: Sendable {
     }
 
     private func judge(_ part: Part, _ now: BootInstant) {
-        let word = part.word()
+        var word = part.word()
+        // A wait that began before a sleep of the machine takes so much longer.
+        if let sleep = content.value.sleep, let said = word, said.since < sleep.end {
+            word?.due = said.due.map { $0 + sleep.length }
+        }
         let verdict = content.update {
             $0.health[part.name, default: PartHealth()]
                 .judge(word, at: now, patience: patience)

@@ -67,12 +67,12 @@ package final class LifeSign: Sendable {
         rests()
     }
 
-    /// The thread is being woken: it has to say something from now on.
+    /// The thread is being woken: it has to say something from now on, unless it said when it will be back.
     package func asked() {
         let now = SystemClock().now()
         content.withLock { word in
             guard !hasEnded else { return }
-            word.due = min(word.due ?? now, now)
+            word.due = word.due ?? now
         }
     }
 }

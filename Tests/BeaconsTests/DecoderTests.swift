@@ -23,11 +23,10 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
     @Test(arguments: [
         "07FF4C0010020B00",  // Apple, another type
         "19FF4C000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE",  // a byte short
-        "1BFF4C000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C500",  // a byte long
         "1AFF4D000215 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C5",  // another company
         "1AFF4C000216 F7826DA64FA24E988024BC5B71E0893E 0102 FFFE C5",  // another length
     ])
-    func iBeacon_isRefusedUnlessExact(hex: String) {
+    func iBeacon_isRefusedWhenCutShortOrNotOne(hex: String) {
         #expect(decode(hex) == [])
         #expect(decode(hex, unknown: true).map(\.kind) == [.manufacturer])
     }
@@ -41,9 +40,55 @@ private func decode(_ hex: String, unknown: Bool = false) -> [DecodedBeacon] {
         #expect(beacons.first?.txPower == -61)
     }
 
-    @Test func altBeacon_isRefusedWithAnotherCodeOrLength() {
+    @Test func altBeacon_isRefusedWithAnotherCodeOrCutShort() {
         #expect(decode("1BFF1801BEAD 00112233445566778899AABBCCDDEEFF 01020304 C3 00") == [])
-        #expect(decode("1AFF1801BEAC 00112233445566778899AABBCCDDEEFF 01020304 C3") == [])
+        #expect(decode("19FF1801BEAC 00112233445566778899AABBCCDDEEFF 01020304") == [])
+    }
+
+    /// Advertisers that write more into their AD structure than the format needs, or less where it is reserved.
+    @Test(arguments: [
+        (
+            "0201041BFF4C000215F7826DA64FA24E988024BC5B71E0893E00010001BB4E",
+            "f7826da6-4fa2-4e98-8024-bc5b71e0893e/1/1", -69
+        ),
+        (
+            "02011A1AFF1801BEAC2F234454CF6D4A0FADF2F4911BA9FFA600010002C5",
+            "2f234454cf6d4a0fadf2f4911ba9ffa6/00010002", -59
+        ),
+        (
+            "1DFF1801BEAC2F234454CF6D4A0FADF2F4911BA9FFA600010002C5001122",
+            "2f234454cf6d4a0fadf2f4911ba9ffa6/00010002", -59
+        ),
+        (
+            "1816AAFE00EE00112233445566778899AABBCCDDEEFF0000AA",
+            "00112233445566778899/aabbccddeeff", -59
+        ),
+        ("0F16AAFE30EE00112233445566778899", "0011223344556677", -59),
+    ])
+    func longerStructure_andOneWithoutItsReservedByte_isTheBeacon(
+        hex: String,
+        id: String,
+        power: Int
+    ) {
+        let beacons = decode(hex, unknown: true)
+        #expect(beacons.map(\.beaconID) == [id])
+        #expect(beacons.map(\.txPower) == [power])
+    }
+
+    @Test(arguments: [
+        "1316AAFE 2000 0BB8 1580 00000102 00000E10 AABB",
+        "12FF9904 03 29 1A1E CE1E FC18 F942 02CA 0B53 AA", "0E16D2FC 40 0009 02CA09 03BF13 FFAA",
+    ])
+    func readings_areThoseBeforeTrailingBytes(hex: String) {
+        let longer = decode(hex)
+        let digits = hex.filter { !$0.isWhitespace }
+        // The same without its last byte, or two.
+        let count = digits.hasPrefix("12") ? 1 : 2
+        var exact = bytes(digits).dropLast(count)
+        exact[0] -= UInt8(count)
+        #expect(longer.count == 1)
+        #expect(longer.first?.telemetry.byKey.isEmpty == false)
+        #expect(longer == Advertisement.decode(Array(exact)[...], unknown: false))
     }
 
     @Test(arguments: [

@@ -205,6 +205,30 @@ extension String {
         #expect(told == [])
     }
 
+    /// A thermometer of pvvx's firmware: temperature and humidity, then voltage and power, under one counter.
+    @Test func payloadsOfOneCounter_allGiveTheirReadings() {
+        let device = BluetoothAddress(value: 0xA4C1_3800_0001)
+        let told = Mutex([String]())
+        var hooks = BeaconHooks()
+        hooks.tell = { text in told.withLock { $0.append(text) } }
+        let pair = [
+            "0201061416d2fc4176420a0efb0298f0a67a040004be5657",
+            "0201061116d2fc417b9201b0fda67a040035ec5813",
+            "0201061416d2fc41c6dcd6f92c5fb097a77a0400f9608c38",
+            "0201061116d2fc41cb0ddd592aa77a0400652adb00",
+        ]
+        let reports = (pair + pair).map { report(bytes($0), address: device.value) }
+        let sightings = take(reports, hooks) { $0.bindkeys = [device: Self.key] }
+        let keys = sightings.map { $0.telemetry.byKey.keys.sorted() }
+        let first = [
+            ["battery_percent", "humidity_percent", "temperature_c"], ["power_on", "voltage_v"],
+        ]
+        // The second time round, the first counter is one that was passed.
+        #expect(keys.prefix(4).map { Array($0) } == first + first)
+        #expect(sightings[1].telemetry.byKey["voltage_v"] == 2530)
+        #expect(told.withLock { $0 }.count == 1)
+    }
+
     @Test func unreadData_isKeptAsItCame_andToldOnceForEachReason() {
         let (sightings, told) = takeSealed([
             Self.forged, Self.forged, Self.plain, Self.plain, Self.sealed, Self.forged,

@@ -58,6 +58,34 @@ extension HeardBeacons {
         #expect(heard.keeps(identity(1), at: at(1400)) == true)
     }
 
+    /// Both payloads of one counter are known again, as versions before stored them.
+    @Test func payloadsOfOneCounter_areNotNewAfterARestart() {
+        var heard = HeardBeacons(rate: 4)
+        var readings: [Telemetry] = []
+        for (index, quantity) in [Quantity.temperature, .voltage].enumerated() {
+            var telemetry = Telemetry()
+            telemetry.add(quantity, scaled: 2150)
+            readings.append(telemetry)
+            telemetry.add(.mark, scaled: 190 << 3 | 4)
+            let stamp = Stamp(boot: at(Int64(index) * 1000), wall: WallTime(milliseconds: 0))
+            heard.recall(
+                Sighting(identity: identity(1), rssi: nil, telemetry: telemetry, stamp: stamp)
+            )
+        }
+        let verdicts = readings.enumerated().map { index, telemetry in
+            heard.take(
+                identity(1),
+                .counter(190),
+                telemetry,
+                at: at(5000 + Int64(index) * 1000)
+            )
+        }
+        #expect(verdicts == [.kept(.repeated), .kept(.repeated)])
+        var other = Telemetry()
+        other.add(.temperature, scaled: 2160)
+        #expect(heard.take(identity(1), .counter(190), other, at: at(7000)) == .kept(.new))
+    }
+
     @Test func severalSightingsBeforeARestart_theNewestOfThemCounts() {
         var heard = HeardBeacons(rate: 4)
         var telemetry = Telemetry()
@@ -196,6 +224,42 @@ extension HeardBeacons {
     func counter_ofARestartedDevice_losesNothing(heard: [(UInt32, Int64)]) {
         let verdicts = take(heard.map { (.counter($0), 1, $1) })
         #expect(verdicts == Array(repeating: .new, count: heard.count))
+    }
+
+    /// Some firmware sends what does not fit into one packet under the counter of the first.
+    @Test func counter_ofTwoPayloads_isBothOfThem() {
+        let verdicts = take([
+            (.counter(190), 1, 10), (.counter(190), 2, 11), (.counter(190), 1, 12),
+            (.counter(190), 2, 13), (.counter(191), 1, 14), (.counter(191), 2, 15),
+        ])
+        #expect(verdicts == [.new, .new, .repeated, .repeated, .new, .new])
+    }
+
+    /// A battery was changed, and the counter begins somewhere that is not low: it counts on from there.
+    @Test func counterThatWasReset_isBelievedOnceItCountsOn() {
+        let verdicts = take([
+            (.counter(5000), 1, 10), (.counter(300), 2, 20), (.counter(300), 2, 25),
+            (.counter(301), 3, 30), (.counter(301), 3, 35), (.counter(302), 4, 40),
+        ])
+        #expect(
+            verdicts == [
+                .new, .replayed(last: 5000), .replayed(last: 5000), .new, .repeated, .new,
+            ]
+        )
+    }
+
+    /// The device itself goes on meanwhile, so its counter was not reset.
+    @Test func recordingPlayedBesideItsDevice_isNotBelieved() {
+        let verdicts = take([
+            (.counter(5000), 1, 10), (.counter(300), 2, 20), (.counter(5001), 3, 25),
+            (.counter(301), 4, 30), (.counter(5001), 3, 32), (.counter(302), 5, 35),
+        ])
+        #expect(
+            verdicts == [
+                .new, .replayed(last: 5000), .new, .replayed(last: 5001), .repeated,
+                .replayed(last: 5001),
+            ]
+        )
     }
 
     @Test func formatsOfOneRuuviAir_areOneMeasurement() {

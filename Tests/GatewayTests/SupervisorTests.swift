@@ -82,6 +82,46 @@ import Testing
     }
 }
 
+@Suite struct SupervisorTests {
+    /// A machine that was suspended has not used up the waits of its threads, for `poll` does not count that time.
+    @Test func waitsOfASuspendedMachine_goOnAfterIt_andAHangIsStillFound() {
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_795_235_407_000)
+            )
+        )
+        let start = clock.now()
+        let errors = ErrorLog()
+        let word = LifeSign.Word(call: "poll", since: start, due: start + .seconds(60))
+        let supervisor = Supervisor(
+            [Supervisor.Part(name: "waits", word: { word })],
+            patience: .seconds(30),
+            interval: .seconds(15),
+            clock: clock,
+            errors: errors,
+            log: Log(level: .error)
+        )
+        func ticks(_ count: Int) {
+            for _ in 0..<count {
+                clock.advance(by: .seconds(15))
+                #expect(supervisor.check())
+            }
+        }
+        ticks(1)
+        clock.advance(by: .seconds(7200))
+        // It wakes up 45 s after the machine.
+        ticks(4)
+        #expect(errors.memory.entries.isEmpty)
+        ticks(4)
+        #expect(
+            errors.memory.entries.map(\.failure.message).first?.hasPrefix(
+                "waits: no sign of life for "
+            ) == true
+        )
+    }
+}
+
 @Suite struct OutletTests {
     private final class TemporaryQueue {
         private let temporary = TemporaryFolder()

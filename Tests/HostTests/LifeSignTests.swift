@@ -26,6 +26,15 @@ import Testing
         #expect(life.word.due == nil)
     }
 
+    /// A pause of an hour is as planned, whoever asks meanwhile.
+    @Test func threadThatSaidWhenItIsBack_isNotExpectedEarlier() throws {
+        let life = LifeSign()
+        life.enters("poll", for: .seconds(3600))
+        let due = try #require(life.word.due)
+        life.asked()
+        #expect(life.word.due == due)
+    }
+
     @Test func callIsNamedWhileItLasts_andNoLonger() {
         let life = LifeSign()
         life.during("ioctl(HCIDEVUP)") { #expect("\(life.word.call)" == "ioctl(HCIDEVUP)") }

@@ -78,7 +78,9 @@ import Testing
         let found = refusals((0...100).map { fix(Double($0), said: 0) })
         #expect(found.prefix(11).allSatisfy { $0 == nil })
         #expect(found.dropFirst(11).allSatisfy { $0 != nil })
-        #expect(found.last??.message == "fixes come 100 s late")
+        #expect(
+            found.last??.message == "receiver's time stands still at \(Self.start.wall.rfc3339)"
+        )
     }
 
     @Test func receiverThatCorrectsItsTimeBackwards_isBelievedAfterTenSeconds() {

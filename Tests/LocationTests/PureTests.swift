@@ -37,7 +37,7 @@ import Testing
     @Test func overlongLine_isPassedOverToItsEnd_andCounted() {
         var splitter = LineSplitter()
         var lines: [Int] = []
-        splitter.append([UInt8](repeating: 65, count: 20_000) + [10] + [66, 10]) {
+        splitter.append([UInt8](repeating: 65, count: 50_000) + [10] + [66, 10]) {
             lines.append($0.count)
         }
         #expect(lines == [1])
@@ -48,14 +48,13 @@ import Testing
     @Test func lineWithMoreThanOneClass_isLeftToNobody() {
         let lines: [(String, Bool)] = [
             (#"{"class":"TPV","mode":3}"#, true),
-            (#"{"class":"SKY","satellites":[{"PRN":1},{"PRN":2}]}"#, true),
             (#"{"class":"TPV","device":"a class: none"}"#, true),
             (#"{"class":"TPV","lat":1,9lon":7,"{"class":"TPV","mode":1}"#, false),
             (#"{"class":"TPV"}{"class":"TPV"}"#, false), (#"{"class":"TPV","mode":3"#, false),
-            (#"{"class":"DEVICES"}"#, false), ("{\"class\":\"TPV\",\"a\":\"\0\"}", false),
+            ("{\"class\":\"TPV\",\"a\":\"\0\"}", false),
         ]
         for (line, isWanted) in lines {
-            #expect(GPSDLine.isWanted(Array(line.utf8)) == isWanted, "\(line)")
+            #expect(GPSDLine.isReadable(Array(line.utf8)) == isWanted, "\(line)")
         }
     }
 
@@ -65,9 +64,9 @@ import Testing
         first.speed = 1.5
         var second = position(0)
         second.altitude = 377
-        #expect(merger.add(first, at: Self.start) == nil)
-        #expect(merger.add(second, at: Self.start.advanced(by: .milliseconds(100))) == nil)
-        let fix = merger.add(position(1), at: Self.start.advanced(by: .seconds(1)))
+        #expect(merger.add(first, at: Self.start)?.fix == nil)
+        #expect(merger.add(second, at: Self.start.advanced(by: .milliseconds(100)))?.fix == nil)
+        let fix = merger.add(position(1), at: Self.start.advanced(by: .seconds(1)))?.fix
         #expect(fix?.speed == 1.5)
         #expect(fix?.altitude == 377)
         #expect(fix?.course == nil)
@@ -93,8 +92,8 @@ import Testing
     @Test func receiverThatNeverGivesATime_isKept_onceThatIsKnown() {
         var merger = EpochMerger()
         let fixes = (0...15).compactMap {
-            merger.add(position(nil), at: Self.start.advanced(by: .seconds($0)))
-                ?? merger.flush(now: Self.start.boot + .seconds($0))
+            (merger.add(position(nil), at: Self.start.advanced(by: .seconds($0)))
+                ?? merger.flush(now: Self.start.boot + .seconds($0)))?.fix
         }
         #expect(fixes.first?.stamp == Self.start.advanced(by: .seconds(10)))
         #expect(!fixes.isEmpty)
@@ -105,8 +104,9 @@ import Testing
         var merger = EpochMerger()
         let fixes = (0..<60).compactMap { second -> Fix? in
             let time = second < 5 ? Int64(second) : nil
-            return merger.add(position(time), at: Self.start.advanced(by: .seconds(second)))
-                ?? merger.flush(now: Self.start.boot + .seconds(second))
+            return
+                (merger.add(position(time), at: Self.start.advanced(by: .seconds(second)))
+                ?? merger.flush(now: Self.start.boot + .seconds(second)))?.fix
         }
         let timeless = fixes.filter { $0.receiverTime == nil }
         #expect(timeless.first?.stamp == Self.start.advanced(by: .seconds(17)))
@@ -125,7 +125,7 @@ import Testing
         let back = Self.start.advanced(by: .seconds(60))
         #expect(merger.add(position(nil), at: back) == nil)
         #expect(merger.add(position(60), at: back.advanced(by: .milliseconds(100))) == nil)
-        let fix = merger.flush(now: back.boot + .seconds(2))
+        let fix = merger.flush(now: back.boot + .seconds(2))?.fix
         #expect(fix?.receiverTime != nil)
     }
 
@@ -133,13 +133,13 @@ import Testing
         for mode in [0, 1] {
             var merger = EpochMerger()
             _ = merger.add(position(0, mode: mode), at: Self.start)
-            #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
+            #expect(merger.flush(now: Self.start.boot + .seconds(2))?.fix == nil)
         }
         var merger = EpochMerger()
         var nowhere = position(0)
         nowhere.latitude = nil
         _ = merger.add(nowhere, at: Self.start)
-        #expect(merger.flush(now: Self.start.boot + .seconds(2)) == nil)
+        #expect(merger.flush(now: Self.start.boot + .seconds(2))?.fix == nil)
     }
 
     @Test func limit_keepsOneFixAnInterval_andOnlyAfterSoManyMetres() {

@@ -35,8 +35,8 @@ import Testing
     }
 
     private static func evidence(_ reports: [Heard], from start: WallTime = now) -> [Stamp] {
-        var receiver = ReceiverTime()
-        return reports.compactMap { report in
+        var receivers = Receivers()
+        var evidence = reports.compactMap { report in
             var position = GPSReport.Position(mode: report.mode)
             position.time = report.time.map { start + .milliseconds(Int64($0 * 1000)) }
             if report.hasPlace {
@@ -45,8 +45,12 @@ import Testing
             }
             let boot = boot + .milliseconds(Int64(report.heard * 1000))
             // The board's own wall clock plays no part.
-            return receiver.add(position, at: Stamp(boot: boot, wall: WallTime(milliseconds: 0)))
+            let stamp = Stamp(boot: boot, wall: WallTime(milliseconds: 0))
+            return receivers.take(position, from: "/dev/x", at: stamp).time
         }
+        let end = boot + .milliseconds(Int64((reports.last?.heard ?? 0) * 1000))
+        evidence += receivers.flush(now: end, isAll: true).compactMap(\.time)
+        return evidence
     }
 
     @Test func threeAgreeingFixes_areEvidence_withTheLeastDelayOfThem() {

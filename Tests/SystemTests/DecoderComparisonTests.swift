@@ -17,7 +17,7 @@ import Testing
         ("bthome", ["factor_0.35", "event_none", "event_unknown", "invalid_utf8"]),
         ("bthome_encrypted", ["factor_0.35", "event_none", "event_unknown", "invalid_utf8"]),
         ("ruuvi", ["two_decimals", "axis_unavailable", "not_available"]),
-        ("ibeacon", ["trailing_bytes"]),
+        ("ibeacon", []),
     ])
     func noDifference_isUnexplained(decoder: String, explained: [String]) throws {
         let script = Tree.path("Tests/Fixtures/beacons/differential.py")

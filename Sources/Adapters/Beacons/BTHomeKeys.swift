@@ -20,7 +20,8 @@ package enum UnreadReason: Sendable, Hashable {
                 + "so its readings are not believed; take the key out if encryption is off"
         case .replayed:
             "\(device): BTHome data came with a counter that was passed already, so its readings are "
-                + "left out: somebody may be sending recorded data"
+                + "left out until it counts on from there: the device was restarted, or somebody is "
+                + "sending recorded data"
         }
     }
 }

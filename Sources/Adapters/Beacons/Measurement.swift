@@ -13,7 +13,7 @@ package enum MeasurementMark: Sendable, Equatable {
     case longSequence(UInt32)
     /// BTHome: another number, another measurement.
     case packet(UInt8)
-    /// BTHome, encrypted: never the same twice in a key's life.
+    /// BTHome, encrypted: rises with each measurement; several payloads may share it.
     case counter(UInt32)
 }
 
@@ -63,6 +63,8 @@ struct LastMeasurement {
     /// A counter that goes back is a restart after such a silence, or when it is that low.
     static let counterSilence = Duration.seconds(600)
     static let restartedCounter: UInt32 = 100
+    /// It is one, too, when it then rises by no more than this while nothing newer is heard.
+    static let counterStep: UInt32 = 100
     /// Readings remembered of one mark: sensors send what does not fit one packet in two.
     private static let readingsLimit = 4
 
@@ -71,6 +73,8 @@ struct LastMeasurement {
     private var readings: [Telemetry] = []
     private var heardAt = BootInstant(nanoseconds: 0)
     private var longFormAt: BootInstant?
+    /// A counter that went back, and may be the first after a restart.
+    private var lowCounter: UInt32?
 
     /// Whether a sighting is left out for the better one that is about to come.
     ///
@@ -80,7 +84,7 @@ struct LastMeasurement {
         return now - longFormAt < Self.longFormTurn
     }
 
-    /// Changes nothing but when the mark was last heard.
+    /// Changes only when the mark was last heard, and the counter that went back.
     mutating func judge(
         _ mark: MeasurementMark,
         _ telemetry: Telemetry,
@@ -88,12 +92,11 @@ struct LastMeasurement {
     ) -> MeasurementVerdict {
         let silence = now - heardAt
         if case .longSequence = mark { longFormAt = now }
-        if mark == self.mark { heardAt = now }
+        if mark == self.mark { (heardAt, lowCounter) = (now, nil) }
         switch (mark, self.mark) {
-        case (.counter(let counter), .counter(let last)):
-            if counter == last { return .repeated }
-            let isOlder = counter < last && counter >= Self.restartedCounter
-            return isOlder && silence < Self.counterSilence ? .replayed(last: last) : .new
+        case (.counter(let counter), .counter(let last)) where counter < last:
+            let isFresh = counter < Self.restartedCounter || silence >= Self.counterSilence
+            return isFresh || hasCountedOn(to: counter) ? .new : .replayed(last: last)
         case (.shortSequence, .longSequence) where silence < Self.longFormWindow:
             return .repeated
         case (.longSequence(let long), .shortSequence(let short)):
@@ -106,12 +109,20 @@ struct LastMeasurement {
         }
     }
 
+    /// Whether a counter that went back rises again from there, as that of a restarted device does.
+    private mutating func hasCountedOn(to counter: UInt32) -> Bool {
+        if let low = lowCounter, counter > low, counter - low <= Self.counterStep { return true }
+        lowCounter = counter
+        return false
+    }
+
     /// A new measurement was kept.
     mutating func keep(_ mark: MeasurementMark, _ telemetry: Telemetry, at now: BootInstant) {
         if mark != self.mark { readings.removeAll() }
         if readings.count == Self.readingsLimit { readings.removeFirst() }
-        if case .counter = mark {} else { readings.append(telemetry) }
+        readings.append(telemetry)
         self.mark = mark
         heardAt = now
+        lowCounter = nil
     }
 }

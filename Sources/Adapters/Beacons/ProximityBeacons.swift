@@ -8,8 +8,9 @@ package enum IBeacon {
     /// Company 0x004C, type 02, length 0x15; other Apple data is no beacon.
     private static let header: [UInt8] = [0x4C, 0x00, 0x02, 0x15]
 
+    /// Some advertisers write more bytes than the format has; they are ignored.
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
-        guard payload.count == 25, payload.starts(with: header) else { return nil }
+        guard payload.starts(with: header) else { return nil }
         var cursor = ByteCursor(payload.dropFirst(header.count))
         guard let uuid = cursor.bytes(16), let major = cursor.bigEndian(2),
             let minor = cursor.bigEndian(2), let power = cursor.signed()
@@ -33,8 +34,8 @@ package enum IBeacon {
 
 /// AltBeacon 1.0 (github.com/AltBeacon/spec).
 package enum AltBeacon {
+    /// The reserved byte at the end may be missing, and bytes after it are ignored.
     package static func decode(_ payload: ArraySlice<UInt8>) -> DecodedBeacon? {
-        guard payload.count == 26 else { return nil }
         var cursor = ByteCursor(payload.dropFirst(2))
         guard cursor.bigEndian(2) == 0xBEAC, let organisation = cursor.bytes(16),
             let instance = cursor.bytes(4), let power = cursor.signed()

@@ -42,10 +42,23 @@ struct Reception {
         let malformed = parser.malformed
         let reports = parser.parse(event, at: stamp.boot)
         if parser.malformed > malformed { miss(parser.malformed - malformed, at: stamp) }
+        if !reports.isEmpty {
+            meter.usable()
+        } else if parser.malformed > malformed {
+            let failure = unreadable
+            meter.unusable(failure, at: stamp.boot)
+        }
         for report in reports {
             Self.hand(report, &intake.owner, to: accept, &meter, at: stamp)
         }
         return !reports.isEmpty
+    }
+
+    private var unreadable: Failure {
+        Failure(
+            "\(meter.report.device): nothing usable for a minute: the controller's reports cannot be read; "
+                + "take its power away for a moment, or use another one"
+        )
     }
 
     /// A class around a value that cannot be copied, so that whoever holds it can be.

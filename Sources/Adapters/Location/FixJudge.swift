@@ -6,6 +6,10 @@ internal import Streams
 /// Why a fix is not kept, in words for `status`.
 enum Refusal: Equatable {
     case late(Duration)
+    /// The receiver gives the same time again and again.
+    case stuck(WallTime)
+    /// A fix that lacks its latitude or longitude.
+    case placeless
     /// Latitude and longitude both 0: a receiver's memory before its first fix.
     case nowhere
     /// Metres of error.
@@ -16,6 +20,8 @@ enum Refusal: Equatable {
     var message: String {
         switch self {
         case .late(let age): "fixes come \(age.milliseconds / 1000) s late"
+        case .stuck(let time): "receiver's time stands still at \(time.rfc3339)"
+        case .placeless: "receiver gives no latitude or no longitude"
         case .nowhere: "receiver says latitude 0, longitude 0"
         case .vague(let metres): "error estimate of \(Int(metres)) m"
         case .jump(let metres): "jump of \(Int(metres / 1000)) km"
@@ -42,13 +48,15 @@ struct FixJudge {
 
     private var freshness = Freshness()
     private var last: Fix?
+    private var lastTime: WallTime?
     private var elsewhere: [Fix] = []
 
     /// Why the fix is not to be kept; nil if it is good.
     mutating func judge(_ fix: Fix, now: BootInstant) -> Refusal? {
         if let time = fix.receiverTime {
+            defer { lastTime = time }
             let age = freshness.age(of: time, at: fix.stamp.boot)
-            if age > Freshness.limit { return .late(age) }
+            if age > Freshness.limit { return time == lastTime ? .stuck(time) : .late(age) }
         }
         if now - fix.stamp.boot > Freshness.limit { return .late(now - fix.stamp.boot) }
         if abs(fix.latitude) < Self.nowhere, abs(fix.longitude) < Self.nowhere { return .nowhere }

@@ -13,6 +13,8 @@ struct GPSDConnection: ~Copyable {
     private let socket: Descriptor
     private let data: UnsafeMutablePointer<gps_data_t>
     private let name: String
+    /// What this gpsd calls `alt` is above mean sea level.
+    private var altIsMSL = false
 
     /// Connects and asks for reports, in bounded time.
     ///
@@ -69,19 +71,21 @@ struct GPSDConnection: ~Copyable {
         return []
     }
 
-    /// A line as a report; nil if libgps makes nothing of it.
-    borrowing func unpack(_ line: [UInt8]) -> (report: GPSReport, device: String)? {
+    /// A line as a report; nil for a TPV that cannot be read.
+    mutating func unpack(_ raw: [UInt8]) -> (report: GPSReport, device: String)? {
+        let line = GPSDLine.normalized(raw, altIsMSL: altIsMSL)
+        if let altIsMSL = GPSDLine.altIsMSL(line) { self.altIsMSL = altIsMSL }
         if let receivers = GPSDLine.receivers(line) { return (receivers, "") }
-        guard GPSDLine.isWanted(line) else { return (.other, "") }
+        if let sky = GPSDLine.sky(line) { return sky }
+        guard GPSDLine.isPosition(line) else { return (.other, "") }
+        guard GPSDLine.isReadable(line) else { return nil }
         var text = line.map { CChar(bitPattern: $0) } + [0]
-        var raw = waypost_report()
-        guard waypost_gps_unpack(data, &text, &raw) == 0 else { return nil }
-        let device = withUnsafeBytes(of: raw.device) {
+        var report = waypost_report()
+        guard waypost_gps_unpack(data, &text, &report) == 0 else { return nil }
+        let device = withUnsafeBytes(of: report.device) {
             String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
         }
-        if raw.is_position != 0 { return (.position(Self.position(raw)), device) }
-        if raw.is_sky != 0, raw.used >= 0 { return (.sky(used: Int(raw.used)), device) }
-        return (.other, device)
+        return (.position(Self.position(report)), device)
     }
 
     private static func position(_ raw: waypost_report) -> GPSReport.Position {

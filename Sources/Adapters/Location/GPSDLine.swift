@@ -3,21 +3,51 @@ internal import Host
 
 /// What of a line is understood here, without libgps.
 ///
-/// Only positions and skies go to libgps: other classes would only be a way in for hostile bytes. It does not
-/// take `"activated":0` of a lost receiver, so that receivers are read here, too.
+/// Only positions go to libgps: other classes would only be a way in for hostile bytes. It does not take
+/// `"activated":0` of a lost receiver, nor more than 140 satellites, so that receivers and skies are read here.
 enum GPSDLine {
-    private static let positions = ["TPV", "SKY"].map { Array("{\"class\":\"\($0)\"".utf8) }
+    private static let position = Array("{\"class\":\"TPV\"".utf8)
+    private static let sky = Array("{\"class\":\"SKY\"".utf8)
+    private static let version = Array("{\"class\":\"VERSION\"".utf8)
     private static let receivers = Array("{\"class\":\"DEVICES\"".utf8)
     private static let receiver = Array("{\"class\":\"DEVICE\"".utf8)
 
-    /// Whether libgps is to unpack it.
-    static func isWanted(_ line: [UInt8]) -> Bool {
-        isWhole(line) && positions.contains { line.starts(with: $0) } && !hasSecondClass(line)
+    static func isPosition(_ line: [UInt8]) -> Bool { line.starts(with: position) }
+
+    /// Whether libgps may unpack a position.
+    ///
+    /// gpsd gives one class a line; with another behind a fault, gps_unpack of libgps 3.22 never returns.
+    static func isReadable(_ line: [UInt8]) -> Bool {
+        isWhole(line) && index(of: Array("\"class\":".utf8), in: line.dropFirst(2)) == nil
     }
 
-    /// gpsd gives one class a line; with another behind a fault, gps_unpack of libgps 3.22 never returns.
-    private static func hasSecondClass(_ line: [UInt8]) -> Bool {
-        index(of: Array("\"class\":".utf8), in: line.dropFirst(2)) != nil
+    /// A SKY object, and its receiver; nil for any other line.
+    ///
+    /// gpsd 3.25 and later mostly sends the number of satellites used; others send a list of all, or neither.
+    static func sky(_ line: [UInt8]) -> (report: GPSReport, device: String)? {
+        guard isWhole(line), line.starts(with: sky) else { return nil }
+        let device = texts(of: "device", in: line[...]).first ?? ""
+        let number = Array("\"uSat\":".utf8)
+        var used: Int?
+        if let list = index(of: Array("\"satellites\":[".utf8), in: line[...]) {
+            used = count(of: Array("\"used\":true".utf8), in: line[list...])
+        } else if let start = index(of: number, in: line[...]) {
+            let digits = line[(start + number.count)...].prefix { $0 != UInt8(ascii: ",") }
+            used = Int(String(decoding: digits.prefix { $0 != UInt8(ascii: "}") }, as: UTF8.self))
+        }
+        guard let used, (0...255).contains(used) else { return (.other, device) }
+        return (.sky(used: used), device)
+    }
+
+    /// Whether the `alt` of this gpsd is above mean sea level, by its VERSION object; nil for any other line.
+    ///
+    /// From 3.19 on it is not defined, and `altMSL` or `altHAE` says which it is.
+    static func altIsMSL(_ line: [UInt8]) -> Bool? {
+        guard isWhole(line), line.starts(with: version),
+            let release = texts(of: "release", in: line[...]).first
+        else { return nil }
+        let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        return numbers.count == 2 && (numbers[0], numbers[1]) <= (3, 18)
     }
 
     /// A DEVICE or DEVICES object; nil for any other line.
@@ -62,6 +92,53 @@ enum GPSDLine {
     }
 
     private static func index(of needle: [UInt8], in line: ArraySlice<UInt8>) -> Int? {
-        line.indices.first { line[$0...].starts(with: needle) }
+        line.indices.first { line[$0] == needle.first && line[$0...].starts(with: needle) }
+    }
+
+    private static func count(of needle: [UInt8], in line: ArraySlice<UInt8>) -> Int {
+        line.indices.count { line[$0] == needle.first && line[$0...].starts(with: needle) }
+    }
+}
+
+extension GPSDLine {
+    /// The line as libgps expects it, whatever release of gpsd sent it.
+    ///
+    /// Blanks between its parts are dropped, times that are numbers (gpsd before 3.0) become text, and an `alt` that is
+    /// above mean sea level gets the name that says so.
+    static func normalized(_ line: [UInt8], altIsMSL: Bool) -> [UInt8] {
+        var line = withoutBlanks(line)
+        for name in ["time", "activated"] { rewriteTimes(",\"\(name)\":", in: &line) }
+        let name = Array(",\"alt\":".utf8)
+        if altIsMSL, let start = index(of: name, in: line[...]) {
+            line.replaceSubrange(start..<start + name.count, with: ",\"altMSL\":".utf8)
+        }
+        return line
+    }
+
+    private static func withoutBlanks(_ line: [UInt8]) -> [UInt8] {
+        var isInText = false
+        var isEscaped = false
+        return line.filter { byte in
+            if byte == UInt8(ascii: "\""), !isEscaped { isInText.toggle() }
+            isEscaped = isInText && !isEscaped && byte == UInt8(ascii: "\\")
+            return isInText || byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t")
+        }
+    }
+
+    /// Seconds since 1970 to RFC 3339; a receiver that is not open has 0, which stays.
+    private static func rewriteTimes(_ name: String, in line: inout [UInt8]) {
+        let name = Array(name.utf8)
+        var rest = line.startIndex
+        while let start = index(of: name, in: line[rest...]) {
+            rest = start + name.count
+            let digits = line[rest...].prefix(32).prefix {
+                $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "}")
+            }
+            guard let seconds = Double(String(decoding: digits, as: UTF8.self)), seconds > 0,
+                seconds < 1e11
+            else { continue }
+            let time = WallTime(milliseconds: Int64((seconds * 1000).rounded()))
+            line.replaceSubrange(rest..<rest + digits.count, with: "\"\(time.rfc3339)\"".utf8)
+        }
     }
 }

@@ -30,14 +30,17 @@ enum GPSReport: Equatable {
             self.mode = mode
         }
 
+        var hasPlace: Bool { latitude != nil && longitude != nil }
+
         /// What this report leaves out, the other one fills in.
         mutating func merge(_ other: Self) {
             mode = max(mode, other.mode)
-            time = other.time ?? time
-            if other.latitude != nil, other.longitude != nil {
+            // Without a time of its own it may be of a later moment.
+            if other.hasPlace, other.time != nil || !hasPlace {
                 latitude = other.latitude
                 longitude = other.longitude
             }
+            time = other.time ?? time
             altitude = other.altitude ?? altitude
             speed = other.speed ?? speed
             course = other.course ?? course

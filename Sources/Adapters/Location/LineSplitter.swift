@@ -2,8 +2,8 @@
 
 /// Splits at line ends; a line over the limit is passed over as a whole and counted.
 struct LineSplitter {
-    /// gpsd's longest response (gpsd_json(5)).
-    static let limit = 10_240
+    /// A SKY object of a receiver that hears four constellations on several bands has up to 40 kB.
+    static let limit = 40_960
 
     private var partial: [UInt8] = []
     private var isSkipping = false

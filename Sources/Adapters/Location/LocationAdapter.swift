@@ -52,13 +52,13 @@ package final class LocationAdapter: Sendable {
         var retry = Retry(Self.retrySteps)
         while !stop.isRaised {
             do {
-                let connection = try GPSDConnection(
+                var connection = try GPSDConnection(
                     host: settings.gpsd.host,
                     port: settings.gpsd.port,
                     until: stop
                 )
                 session.connected(clock.now())
-                try follow(connection, &session, until: stop)
+                try follow(&connection, &session, until: stop)
             } catch {
                 // What a stop cuts short says nothing about gpsd.
                 if !stop.isRaised { session.failed(error) }
@@ -74,7 +74,7 @@ package final class LocationAdapter: Sendable {
 
     /// Returns when the connection is to be made anew; throws when it ended.
     private func follow(
-        _ connection: borrowing GPSDConnection,
+        _ connection: inout GPSDConnection,
         _ session: inout LocationSession,
         until stop: StopSignal
     ) throws {
@@ -88,8 +88,8 @@ package final class LocationAdapter: Sendable {
             let overlong = lines.overlong
             var received: [[UInt8]] = []
             lines.append(try connection.read()) { received.append($0) }
-            session.drop(lines.overlong - overlong)
-            for line in received { take(line, connection, &session) }
+            session.drop(lines.overlong - overlong, clock.now())
+            for line in received { take(line, &connection, &session) }
             session.update(clock.now())
             if session.takeWish() { _ = connection.watch() }
             guard entries[2].isReady else { continue }
@@ -104,14 +104,14 @@ package final class LocationAdapter: Sendable {
 
     private func take(
         _ line: [UInt8],
-        _ connection: borrowing GPSDConnection,
+        _ connection: inout GPSDConnection,
         _ session: inout LocationSession
     ) {
         let stamp = clock.stamp()
         if let (report, device) = connection.unpack(line) {
             session.take(report, from: device, at: stamp)
         } else {
-            session.drop()
+            session.drop(1, stamp.boot)
         }
     }
 }

@@ -43,6 +43,8 @@ struct LocationSession {
     /// Why the last fix was not kept.
     private var refusal: Refusal?
     private var refused = 0
+    /// When data came last that could not be used.
+    private var unusableAt = BootInstant(nanoseconds: 0)
     private var toldDropped = 0
     /// A position report came in this connection.
     private(set) var hasReported = false
@@ -91,7 +93,7 @@ struct LocationSession {
 
     /// No more will come of this connection.
     mutating func disconnected(_ now: BootInstant) {
-        for epoch in receivers.flush(now: now, isAll: true) { keep(epoch) }
+        for outcome in receivers.flush(now: now, isAll: true) { take(outcome, now) }
     }
 
     mutating func restarted() { meter.restarted() }
@@ -108,7 +110,7 @@ struct LocationSession {
 
     /// What is due now.
     mutating func update(_ now: BootInstant) {
-        for epoch in receivers.flush(now: now) { keep(epoch) }
+        for outcome in receivers.flush(now: now) { take(outcome, now) }
         if let askAt, now >= askAt {
             mustAsk = trouble == .noReceiver
             planToAsk(now)
@@ -117,9 +119,22 @@ struct LocationSession {
         if trouble == nil { meter.update(now) }
     }
 
-    /// Lines were of no use.
-    mutating func drop(_ lines: Int = 1) {
-        if lines > 0 { meter.drop(lines) }
+    /// Lines that were too long, or a position that libgps cannot read.
+    mutating func drop(_ lines: Int, _ now: BootInstant) {
+        guard lines > 0 else { return }
+        heardAt = now
+        meter.drop(lines)
+        isUnusable("its reports cannot be read", now)
+    }
+
+    private mutating func isUnusable(_ reason: String, _ now: BootInstant) {
+        unusableAt = now
+        let name = receiver.isEmpty ? settings.name : "\(settings.name), \(receiver)"
+        let failure = Failure(
+            "\(name): nothing usable for a minute: \(reason); restart the receiver, "
+                + "`gpspipe -w -n 20` shows what it sends"
+        )
+        meter.unusable(failure, at: now)
     }
 
     // MARK: Silence
@@ -141,7 +156,10 @@ struct LocationSession {
             }
             return .reconnect
         }
-        guard trouble != .noReceiver, now - reportedAt >= Self.reportLimit else { return .none }
+        // What comes and cannot be read has its own reason, and a new connection does not help.
+        guard trouble != .noReceiver, !meter.isUseless(at: now),
+            now - reportedAt >= Self.reportLimit
+        else { return .none }
         fail(
             .silence,
             Failure(
@@ -235,22 +253,24 @@ struct LocationSession {
         hasReported = true
         hasAsked = false
         (askAt, asks) = (nil, 0)
-        let (time, epoch) = receivers.take(position, from: device, at: stamp)
-        if let time { onTime(time) }
-        if let epoch { keep(epoch) }
+        take(receivers.take(position, from: device, at: stamp), stamp.boot)
         guard device == receivers.followed else { return }
         if !device.isEmpty { (receiver, wasThere) = (device, true) }
         describe(position, stamp.boot)
     }
 
-    private mutating func keep(_ epoch: Epoch) {
-        switch epoch {
+    private mutating func take(_ outcome: Outcome, _ now: BootInstant) {
+        if let time = outcome.time { onTime(time) }
+        switch outcome.epoch {
+        case nil: break
         case .refused(let reason):
             refused += 1
             meter.drop()
             refusal = reason
+            isUnusable(reason.message, now)
         case .good(let fix):
             refusal = nil
+            meter.usable()
             onFix(fix)
             guard limit.admits(fix) else { return }
             if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
@@ -260,7 +280,11 @@ struct LocationSession {
     // MARK: The board
 
     private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
-        if position.mode < 2 { refusal = nil }
+        if position.mode < 2 {
+            refusal = nil
+            // A receiver that has had no fix for a while is right to give none.
+            if now - unusableAt >= Receivers.patience { meter.usable() }
+        }
         if let refusal { return tell("\(refusal.message): fixes not kept", now) }
         let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
         let kept = refused > 0 ? ", \(refused) not kept" : ""

@@ -1,5 +1,6 @@
 // When the time that a receiver gives is evidence for the board's clock.
 internal import Host
+internal import Streams
 
 /// Believes a receiver's time once three 3D fixes in a row agree on it (gpsd_json(5), TPV `time`).
 ///
@@ -15,39 +16,25 @@ struct ReceiverTime: Sendable {
 
     /// The newest fixes: receiver's time against boot time.
     private var recent: [Stamp] = []
-    /// The time of an epoch that has shown no 3D fix yet: some receivers report in several pieces.
-    private var unfixed: WallTime?
 
-    /// Takes a report that came at `stamp`; returns a boot time and the right wall time then, once known.
-    mutating func add(_ position: GPSReport.Position, at stamp: Stamp) -> Stamp? {
-        guard let time = position.time else {
-            if position.mode < 2 { forget() }
-            return nil
-        }
-        if let unfixed, unfixed != time { forget() }
-        // The same time again is another piece of the same epoch, or a receiver that stands still.
-        if time == recent.last?.wall { return nil }
-        guard position.mode == 3 else {
-            unfixed = time
-            return nil
-        }
-        guard position.latitude != nil, position.longitude != nil else { return nil }
-        unfixed = nil
-        if let last = recent.last, time < last.wall || stamp.boot <= last.boot { forget() }
-        guard ReceiverDates.sinceRelease.contains(time) else {
+    /// Takes a fix that is believed; returns a boot time and the right wall time then, once known.
+    mutating func add(_ fix: Fix) -> Stamp? {
+        // The same time again is a late piece of the same epoch, or a receiver that stands still.
+        guard let time = fix.receiverTime, time != recent.last?.wall else { return nil }
+        guard fix.mode == .threeDimensional, ReceiverDates.sinceRelease.contains(time) else {
             forget()
             return nil
         }
-        if let last = recent.last, stamp.boot - last.boot < Self.spacing { return nil }
-        recent.append(Stamp(boot: stamp.boot, wall: time))
+        let boot = fix.stamp.boot
+        if let last = recent.last, time < last.wall || boot <= last.boot { forget() }
+        if let last = recent.last, boot - last.boot < Self.spacing { return nil }
+        recent.append(Stamp(boot: boot, wall: time))
         recent.removeFirst(max(0, recent.count - Self.fixes))
         return agreed
     }
 
-    private mutating func forget() {
-        recent.removeAll(keepingCapacity: true)
-        unfixed = nil
-    }
+    /// The receiver has no fix.
+    mutating func forget() { recent.removeAll(keepingCapacity: true) }
 
     /// The fix that came with the least delay, if enough of them agree.
     private var agreed: Stamp? {

@@ -3,7 +3,15 @@ internal import Host
 internal import Queue
 internal import Streams
 
-/// What came of an epoch of the receiver that is followed.
+/// What came of an epoch of a receiver.
+struct Outcome {
+    /// A boot time and the right wall time then.
+    var time: Stamp?
+    /// nil for a receiver that is not followed, and where there was no fix.
+    var epoch: Epoch?
+}
+
+/// What came of a fix of the receiver that is followed.
 enum Epoch: Equatable {
     case good(Fix)
     case refused(Refusal)
@@ -57,23 +65,22 @@ struct Receivers {
 
     // MARK: Reports
 
-    /// A report that came at `stamp`; gives evidence for the clock, and what came of an epoch that it ends.
+    /// A report that came at `stamp`; gives what came of an epoch that it ends.
     mutating func take(
         _ position: GPSReport.Position,
         from device: String,
         at stamp: Stamp
-    ) -> (time: Stamp?, epoch: Epoch?) {
+    ) -> Outcome {
         var receiver = all[device] ?? new(at: stamp.boot)
         receiver.heardAt = stamp.boot
-        let time = receiver.time.add(position, at: stamp)
-        let fix = receiver.merger.add(position, at: stamp)
+        if position.mode < 2, position.time == nil { receiver.time.forget() }
+        let merged = receiver.merger.add(position, at: stamp)
         if position.mode < 2, let good = receiver.good, stamp.boot - good.stamp.boot > Self.shadow {
             receiver.good = nil
         }
         all[device] = receiver
         if !isHeard(followed, at: stamp.boot) { followed = device }
-        let epoch = fix.flatMap { judge($0, of: device, stamp.boot) }
-        return (isTimekeeper(device, at: stamp.boot, isTelling: time != nil) ? time : nil, epoch)
+        return merged.map { judge($0, of: device, stamp.boot) } ?? Outcome()
     }
 
     /// Whether the time of a receiver counts: that of the one followed, or of one other while it tells none.
@@ -102,10 +109,10 @@ struct Receivers {
     }
 
     /// What came of epochs that nothing more will be added to by `now`; `isAll`: of all that are open.
-    mutating func flush(now: BootInstant, isAll: Bool = false) -> [Epoch] {
+    mutating func flush(now: BootInstant, isAll: Bool = false) -> [Outcome] {
         all.keys.sorted().compactMap { device in
-            let fix = isAll ? all[device]?.merger.finish() : all[device]?.merger.flush(now: now)
-            return fix.flatMap { judge($0, of: device, now) }
+            let merged = isAll ? all[device]?.merger.finish() : all[device]?.merger.flush(now: now)
+            return merged.map { judge($0, of: device, now) }
         }
     }
 
@@ -148,14 +155,35 @@ struct Receivers {
         device.flatMap { all[$0] }.map { now - $0.heardAt < Self.patience } ?? false
     }
 
-    private mutating func judge(_ fix: Fix, of device: String, _ now: BootInstant) -> Epoch? {
+    private mutating func judge(
+        _ merged: MergedReport,
+        of device: String,
+        _ now: BootInstant
+    ) -> Outcome {
+        guard merged.position.mode > 1 else {
+            all[device]?.time.forget()
+            return Outcome()
+        }
+        guard let fix = merged.fix else { return refused(.placeless, device) }
+        if let reason = all[device]?.judge.judge(fix, now: now) { return refused(reason, device) }
+        // The time of a fix that is refused is no evidence.
+        let time = all[device]?.time.add(fix)
+        return Outcome(
+            time: isTimekeeper(device, at: now, isTelling: time != nil) ? time : nil,
+            epoch: choose(fix, of: device)
+        )
+    }
+
+    private func refused(_ reason: Refusal, _ device: String) -> Outcome {
+        Outcome(epoch: device == followed ? .refused(reason) : nil)
+    }
+
+    /// A good fix; nil if its receiver is not followed.
+    private mutating func choose(_ fix: Fix, of device: String) -> Epoch? {
         guard var receiver = all[device] else { return nil }
         defer { all[device] = receiver }
-        if let reason = receiver.judge.judge(fix, now: now) {
-            return device == followed ? .refused(reason) : nil
-        }
         var fix = fix
-        fix.satellites = Self.satellites(of: receiver, at: now)
+        fix.satellites = Self.satellites(of: receiver, at: fix.stamp.boot)
         receiver.good = fix
         if device != followed, isToBeFollowed(fix, &receiver.betterSince) { followed = device }
         if device == followed { receiver.betterSince = nil }

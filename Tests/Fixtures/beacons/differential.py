@@ -30,7 +30,6 @@ EXPLAINED = {
                     "three decimals (formats 6, E1) or rounds a binary fraction (format 5)",
     "axis_unavailable": "ruuvitag-sensor drops all three axes when one is not available; ours keeps the others",
     "not_available": "a counter with all bits set is not available (docs.ruuvi.com); ruuvitag-sensor gives it",
-    "trailing_bytes": "an iBeacon has exactly 25 bytes; ibeacon-ble takes longer data for one",
 }
 
 
@@ -348,7 +347,7 @@ def ibeacon(waypost, count, tally):
             service_uuids=[], source=""))
         told = theirs and (f"{theirs.uuid}/{theirs.major}/{theirs.minor}", theirs.power)
         value = (mine["beacon_id"], mine["tx_power"]) if mine["kind"] == "ibeacon" else None
-        tally.compare(payload, value, told, lambda *_: "trailing_bytes" if len(data) > 23 else None)
+        tally.compare(payload, value, told)
 
 
 def main():

@@ -26,7 +26,7 @@ enum LocationTargets {
 
     private final class Connected: @unchecked Sendable {
         // Unchecked because one target uses it, on one thread.
-        let gpsd: GPSDConnection
+        var gpsd: GPSDConnection
 
         init() {
             let (_, port) = listening(backlog: 1)
@@ -54,8 +54,8 @@ enum LocationTargets {
             guard let (report, _) = connection.gpsd.unpack(line),
                 case .position(let position) = report
             else { return }
-            _ = receiverTime.add(position, at: stamp)
-            guard let fix = merger.add(position, at: stamp) else { return }
+            guard let fix = merger.add(position, at: stamp)?.fix else { return }
+            _ = receiverTime.add(fix)
             precondition(abs(fix.latitude) <= 90 && abs(fix.longitude) <= 180)
             precondition([fix.altitude, fix.speed, fix.course].allSatisfy { $0?.isFinite ?? true })
             _ = limit.admits(fix)

@@ -1,0 +1,43 @@
+// A controller whose reports cannot be read.
+import Board
+import Host
+import Streams
+import Testing
+
+@testable import Beacons
+
+@Suite struct UselessDataTests {
+    @Test func reportsThatCannotBeRead_areAnErrorAfterAMinute_untilOneCan() {
+        let clock = ManualClock(
+            Stamp(
+                boot: BootInstant(nanoseconds: 1_000_000_000_000),
+                wall: WallTime(milliseconds: 1_796_119_200_000)
+            )
+        )
+        let board = Publisher<SourceReport>()
+        var reception = Reception(
+            BeaconSettings(),
+            BeaconHooks(),
+            SourceMeter(device: "hci0", board: board),
+            clock: clock,
+            accept: { _ in true },
+            lose: { _ in }
+        )
+        reception.meter.working("passive scan", now: clock.now())
+        func hear(_ event: [UInt8], seconds: Int) {
+            for _ in 0..<seconds {
+                reception.take(event[...])
+                reception.update(nil, clock.now())
+                clock.advance(by: .seconds(1))
+            }
+        }
+        let good = Event.legacy(Event.legacyReport(Sample.iBeacon))
+        let damaged = Array(good.dropLast(5))
+        hear(damaged, seconds: 59)
+        #expect(board.failure == nil)
+        hear(damaged, seconds: 3)
+        #expect(board.failure?.message.hasPrefix("hci0: nothing usable for a minute: ") == true)
+        hear(good, seconds: 1)
+        #expect(board.loadedDetail == "passive scan")
+    }
+}

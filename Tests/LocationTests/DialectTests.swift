@@ -1,0 +1,93 @@
+// What gpsd sends in other releases than libgps, through the whole source.
+import Board
+import Host
+import Streams
+import Support
+import Testing
+
+@testable import Location
+
+@Suite struct DialectTests {
+    /// What the source makes of these lines.
+    private func fixes(
+        _ lines: [String],
+        until isDone: (AdapterBench) -> Bool = { !$0.fixes.value.isEmpty }
+    ) throws -> AdapterBench {
+        let server = try LineServer { _ in lines.map { $0 + "\r\n" }.joined() }
+        defer { server.close() }
+        let bench = try AdapterBench(port: server.port)
+        try waitUntil("the lines are taken in") { isDone(bench) }
+        bench.finish()
+        return bench
+    }
+
+    private static let time = "2026-12-01T10:00:00.000Z"
+
+    @Test func blanksBetweenTheParts_areNoMatter() throws {
+        let bench = try fixes([
+            #"{"class": "TPV", "device": "/dev/tty A", "mode": 3, "time": "\#(Self.time)", "lat": 52.1, "lon": 13.7, "altMSL": 40.0 }"#
+        ])
+        let fix = try #require(bench.fixes.value.first)
+        #expect((fix.latitude, fix.longitude) == (52.1, 13.7))
+        #expect(fix.receiverTime?.rfc3339 == Self.time)
+        #expect(bench.board.state.value?.device.hasSuffix(" /dev/tty A") == true)
+    }
+
+    /// `alt` alone, as gpsd up to 3.18 has it; later it may be above the ellipsoid.
+    @Test(
+        arguments: [
+            ("3.17", 1343.127), ("3.18.1", 1343.127), ("2.95", 1343.127), ("3.19", nil),
+            ("3.25", nil), ("4.1", nil), ("git", nil),
+        ] as [(String, Double?)]
+    )
+    func altitude_isAboveMeanSeaLevel_whereTheReleaseSaysSo(
+        release: String,
+        altitude: Double?
+    ) throws {
+        let bench = try fixes([
+            #"{"class":"VERSION","release":"\#(release)","rev":"\#(release)","proto_major":3,"proto_minor":12}"#,
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"alt":1343.127,"epv":32.3}"#,
+        ])
+        #expect(bench.fixes.value.first?.altitude == altitude)
+    }
+
+    /// gpsd before 3.0.
+    @Test func timeThatIsANumber_isRead() throws {
+        let bench = try fixes([
+            #"{"class":"VERSION","release":"2.95","rev":"2.95","proto_major":3,"proto_minor":3}"#,
+            #"{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/x","activated":1796119199.25}]}"#,
+            #"{"class":"TPV","device":"/dev/x","time":1796119200.500,"ept":0.005,"lat":46.5,"lon":7.5,"alt":1343.1,"eph":36.0,"mode":3}"#,
+        ])
+        let fix = try #require(bench.fixes.value.first)
+        #expect(fix.receiverTime?.rfc3339 == "2026-12-01T10:00:00.500Z")
+        #expect(bench.dropped == 0)
+    }
+
+    /// Four constellations on three bands: more satellites than libgps has room for.
+    @Test func skyOf300Satellites_isCounted() throws {
+        let satellites = (1...300).map {
+            #"{"PRN":\#($0),"gnssid":0,"svid":\#($0),"sigid":0,"az":12.0,"el":34.0,"ss":28.0,"used":\#($0 % 2 == 0),"health":1,"qual":7,"freqid":1}"#
+        }
+        let sky =
+            #"{"class":"SKY","device":"/dev/x","satellites":["#
+            + satellites.joined(separator: ",") + "]}"
+        #expect((35_000...40_000).contains(sky.utf8.count))
+        let bench = try fixes([
+            sky,
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5}"#,
+        ])
+        #expect(bench.fixes.value.first?.satellites == 150)
+        #expect(bench.dropped == 0)
+    }
+
+    @Test(arguments: [
+        #"{"class":"TPV","device":"/dev/x","mode":3,"lat":46.5,"lon":"east"}"#,
+        #"{"class":"TPV","device":"/dev/x","mode":"three","lat":46.5,"lon":7.5}"#,
+        #"{"class":"TPV","device":"/dev/x","extra":{"a":1},"mode":3,"lat":46.5,"lon":7.5}"#,
+        #"{"class":"TPV","device":"/dev/x","mode":3,"lat":46.5,"lon":7.5"#,
+    ])
+    func positionThatCannotBeRead_isCounted(line: String) throws {
+        let bench = try fixes([line]) { $0.dropped > 0 }
+        #expect(bench.fixes.value.isEmpty)
+    }
+}
