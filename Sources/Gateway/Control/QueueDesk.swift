@@ -100,7 +100,7 @@ package final class QueueQuestions {
             return try body(try Reader(path: path))
         } catch {
             let unread = "\(error); waypost does not run, and this is where its queue would be"
-            throw DatabaseRights.refusal(path) ?? Failure(unread)
+            throw DatabaseRights.refusal(path, after: error) ?? Failure(unread)
         }
     }
 }
