@@ -57,6 +57,11 @@ private func inLargestUnit(_ value: Int64, units: [Unit]) -> String? {
     return "\(value / unit.factor)\(unit.name)"
 }
 
+/// The duration that a text such as `30s` or `1.5h` says; nil where it says none.
+package func duration(of text: String) -> Duration? {
+    quantity(text, units: Unit.durations).map { .nanoseconds($0) }
+}
+
 /// `5m`, `2.5ms`, `10.24s`, `0s`.
 package func durationText(_ duration: Duration) -> String {
     let nanoseconds = duration.nanoseconds

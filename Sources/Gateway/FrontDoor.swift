@@ -90,7 +90,10 @@ private final class StartingReport: Sendable {
         let seconds = (clock.now() - word.since).milliseconds / 1000
         var report = report ?? nothing
         report.state = .critical
-        report.reasons.insert("starting: no answer for \(seconds) s, in \(word.call)", at: 0)
+        report.reasons.insert(
+            "\(StatusReport.starting)no answer for \(seconds) s, in \(word.call)",
+            at: 0
+        )
         return report
     }
 

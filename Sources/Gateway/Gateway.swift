@@ -67,13 +67,15 @@ package final class Gateway: Sendable {
         runtimeLock = try Self.lockRuntime(configuration)
         door.isOurs()
         try Self.tryDirectories(settings)
-        deviceID = try DeviceID.resolve(
-            configuration.deviceID,
-            stateDirectory: configuration.stateDirectory
-        )
         bootID = Self.currentBootID()
         life.enters("SQLite")
         queue = try Self.queue(settings, bootID, clock)
+        deviceID = try DeviceID.resolve(
+            configuration.deviceID,
+            stateDirectory: configuration.stateDirectory,
+            copy: queue.remembered(DeviceID.fileName)
+        )
+        if configuration.deviceID == "auto" { queue.remember(DeviceID.fileName, deviceID) }
         board = GatewayBoard { [queue] in
             queue.generation > 0 ? Past(text: queue.remembered(Past.memo)) : nil
         }

@@ -15,7 +15,7 @@ package struct QuarantineList {
 
     package var text: String {
         guard !batches.isEmpty else { return "nothing in quarantine\n" }
-        let head = "ID      STREAM                        RECORDS  TRIES  WHEN\n"
+        let head = "ID      STREAM                        RECORDS  TRIES  WHEN (UTC)\n"
         let shown = runs.prefix(Self.mostRuns)
         let rest = batches.count - shown.reduce(0) { $0 + $1.count }
         let tail = rest > 0 ? "and \(rest) more batches: --json has all of them\n" : ""

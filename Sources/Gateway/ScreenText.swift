@@ -39,6 +39,12 @@ func minute(of time: String) -> String {
     time.prefix(16).split(separator: "T").joined(separator: " ")
 }
 
+/// `2026-11-21 07:30 to 07:45 UTC` of two timestamps; with both days where these differ.
+func period(_ from: String, _ to: String) -> String {
+    let end = from.prefix(10) == to.prefix(10) ? String(minute(of: to).suffix(5)) : minute(of: to)
+    return "\(minute(of: from)) to \(end) UTC"
+}
+
 /// `90 s`, `15 min`, `30 h`, `3 d`.
 func span(_ seconds: Int) -> String {
     switch seconds {

@@ -34,23 +34,27 @@ struct ServiceManager: Sendable {
 
 /// Unix sockets by their paths.
 enum UnixSocket {
-    /// A stream connection; waits a second at most where as many programs wait already as there is room for.
-    static func connect(to path: String) throws(SystemError) -> Descriptor {
+    /// A stream connection; waits no longer than `limit` where as many programs wait already as there is room for.
+    static func connect(
+        to path: String,
+        within limit: Duration = .seconds(1)
+    ) throws(SystemError) -> Descriptor {
         let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         let number = socket(AF_UNIX, flags, 0)
         guard number >= 0 else { throw SystemError.last("socket", on: path) }
         let owner = Descriptor(owning: number)
-        limitSending(on: number)
+        limitSending(on: number, to: limit)
         let code = withAddress(Array(path.utf8)) { Glibc.connect(number, $0, $1) }
         guard let code else { throw SystemError("connect", on: path, code: ENAMETOOLONG) }
         guard code == 0 else { throw SystemError.last("connect", on: path) }
         return owner
     }
 
-    /// Whatever is sent, or connected, fails after a second if the other side takes nothing.
-    static func limitSending(on socket: Int32) {
-        var limit = timeval(tv_sec: 1, tv_usec: 0)
-        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    /// Whatever is sent, or connected, fails after `limit` if the other side takes nothing.
+    static func limitSending(on socket: Int32, to limit: Duration = .seconds(1)) {
+        let milliseconds = Int(limit.milliseconds)
+        var time = timeval(tv_sec: milliseconds / 1000, tv_usec: milliseconds % 1000 * 1000)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
     /// Calls `body` with the address of a path; nil where it is too long.

@@ -282,6 +282,14 @@ struct StatusCollector: Sendable {
         case .loaded(let report): notes.storage = report.detail
         case .error(let failure, _): notes.storage = failure.message
         }
+        let small = sizeTrouble(
+            configuration.stateDirectory,
+            bytes: stored?.totalBytes ?? 0,
+            criticalFree: configuration.storage.limits.criticalFree
+        )
+        if let small, queue.storage.state.value?.level == .critical {
+            notes.storage = "\(small); use a larger one, or lower storage.critical_free"
+        }
         switch board.upload.state {
         case .unknown, .loading, .loaded: break
         case .error(let failure, _): notes.upload = failure.description

@@ -22,6 +22,11 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// How often each error code was seen.
     package var errorTotals: [String: Int]
 
+    /// The gateway is in its start, as the first of the reasons says.
+    package var isStarting: Bool { reasons.first?.hasPrefix(Self.starting) == true }
+
+    static let starting = "starting: "
+
     /// The overall state; its exit status is the contract's.
     package enum Health: String, Codable, Sendable {
         case healthy

@@ -130,14 +130,14 @@ package struct StatusScreen {
         report.losses.map { loss in
             fit(
                 "lost      \(loss.records) of \(loss.stream), \(loss.kind), "
-                    + "\(minute(of: loss.from)) to \(minute(of: loss.to))"
+                    + period(loss.from, loss.to)
             )
         }
     }
 
     private var errors: [String] {
         guard !report.recentErrors.isEmpty else { return [] }
-        return ["errors"]
+        return ["errors (times in UTC)"]
             + report.recentErrors.prefix(4).map { error in
                 let time = error.at.dropFirst(11).prefix(8)
                 let times = error.count > 1 ? " (\(error.count) times)" : ""

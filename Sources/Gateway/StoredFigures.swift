@@ -14,6 +14,8 @@ struct StoredFigures: Sendable {
     let card: CardReport.Problems
     let databaseBytes: Int64
     let freeBytes: Int64
+    /// Of the whole file system.
+    let totalBytes: Int64
     /// nil where the state directory is on no disk.
     let wear: DiskWear?
 
@@ -34,6 +36,7 @@ struct StoredFigures: Sendable {
         let path = configuration.databasePath
         databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
         freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
+        totalBytes = FileSpace.total(configuration.stateDirectory) ?? 0
         let own = process.writtenBytes
         wear = DeviceNumber(of: configuration.stateDirectory)
             .flatMap { DiskWear($0, own: own, since: start, at: now) }

@@ -15,13 +15,13 @@ package enum SurveyScreen {
     package static func list(_ open: SurveyReply, _ records: [SurveyRecord]) -> String {
         var lines: [String] = []
         if let name = open.open {
-            lines.append("going on: \(name), since \(minute(of: open.startedAt ?? ""))")
+            lines.append("going on: \(name), since \(minute(of: open.startedAt ?? "")) UTC")
         }
         guard !records.isEmpty else {
             return lines.isEmpty ? "no surveys\n" : lines[0] + "\n"
         }
         lines.append(
-            "NAME                      START             MINUTES  BEACONS  SIGHTINGS   METRES"
+            "NAME                      START (UTC)       MINUTES  BEACONS  SIGHTINGS   METRES"
         )
         for record in records {
             let minutes = minutes(record)
@@ -40,7 +40,7 @@ package enum SurveyScreen {
     package static func show(_ record: SurveyRecord) -> String {
         var lines = [
             record.name.blanked,
-            "\(minute(of: record.start)) to \(minute(of: record.end).suffix(5)), "
+            "\(period(record.start, record.end)), "
                 + "\(record.sightings) sightings of \(record.beacons.count) beacons, "
                 + "\(Int(record.track.distance ?? 0)) m, \(record.track.fixes) fixes",
         ]

@@ -7,6 +7,8 @@ internal import Host
 /// Owns a listening Unix socket: mode 0660, of the group `waypost`; a stale file is replaced.
 struct UnixListener: ~Copyable, Sendable {
     private let path: String
+    private let name: String
+    private let backlog: Int32
     private let socket: Descriptor
 
     /// To poll for clients that want to connect.
@@ -14,19 +16,46 @@ struct UnixListener: ~Copyable, Sendable {
 
     /// `name` stands in the error: `control socket`.
     init(path: String, name: String, waiting: Int32) throws {
+        self.path = path
+        self.name = name
+        backlog = waiting
+        socket = try Self.listening(at: path, name, backlog)
+    }
+
+    /// The file gets its path when all of it is right: nobody finds it with other rights, or before it listens.
+    private static func listening(
+        at path: String,
+        _ name: String,
+        _ backlog: Int32
+    ) throws -> Descriptor {
         let flags = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
         let number = Glibc.socket(AF_UNIX, Int32(flags), 0)
         guard number >= 0 else { throw SystemError.last("socket", on: path) }
         let socket = Descriptor(owning: number)
-        unlink(path)
-        let bound = UnixSocket.withAddress(Array(path.utf8)) { bind(number, $0, $1) }
-        guard bound == 0, listen(number, waiting) == 0 else {
-            throw Failure("\(path): cannot make the \(name): \(String(cString: strerror(errno)))")
+        let unfinished = path + ".new"
+        unlink(unfinished)
+        let bound = UnixSocket.withAddress(Array(unfinished.utf8)) { bind(number, $0, $1) }
+        guard bound == 0, listen(number, backlog) == 0 else { throw failure(path, name) }
+        chmod(unfinished, 0o660)
+        if let group = getgrnam("waypost") {
+            _ = chown(unfinished, uid_t.max, group.pointee.gr_gid)
         }
-        chmod(path, 0o660)
-        if let group = getgrnam("waypost") { _ = chown(path, uid_t.max, group.pointee.gr_gid) }
-        self.path = path
-        self.socket = socket
+        guard rename(unfinished, path) == 0 else { throw failure(path, name) }
+        return socket
+    }
+
+    private static func failure(_ path: String, _ name: String) -> Failure {
+        Failure("\(path): cannot make the \(name): \(String(cString: strerror(errno)))")
+    }
+
+    /// Makes the socket again if somebody removed its file; clients that are connected stay.
+    func restore() {
+        guard access(path, F_OK) != 0, errno == ENOENT,
+            let again = try? Self.listening(at: path, name, backlog)
+        else { return }
+        // Under the same number, so that whoever polls it goes on.
+        dup2(again.number, socket.number)
+        _ = fcntl(socket.number, F_SETFD, FD_CLOEXEC)
     }
 
     /// Takes the clients that wait, 64 at most.

@@ -10,6 +10,13 @@ package enum FileSpace {
         return bytes(blocks: UInt64(figures.f_bavail), of: UInt64(figures.f_frsize))
     }
 
+    /// Bytes of the whole file system; nil where that cannot be told.
+    package static func total(_ path: String) -> Int64? {
+        var figures = statvfs()
+        guard statvfs(path, &figures) == 0 else { return nil }
+        return bytes(blocks: UInt64(figures.f_blocks), of: UInt64(figures.f_frsize))
+    }
+
     /// At most an exbibyte: some file systems have no limit, and say so by numbers whose product nothing holds.
     static func bytes(blocks: UInt64, of size: UInt64) -> Int64 {
         let (bytes, isBeyond) = blocks.multipliedReportingOverflow(by: size)

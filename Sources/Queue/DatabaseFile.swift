@@ -64,6 +64,14 @@ enum DatabaseFile {
         throw SQLiteError(code: 11, message: "pages \(list.prefix(60)) are missing", statement: "")
     }
 
+    /// Throws where another program has the database: nothing may be done to its files then.
+    static func refuseHeld(_ settings: QueueSettings) throws {
+        guard settings.disk.vfs == nil, DatabaseHolder.writer(of: settings.path) != nil else {
+            return
+        }
+        throw SQLiteError(code: 5, message: "database is locked", statement: "")
+    }
+
     private static func openAsItIs(
         _ settings: QueueSettings,
         _ streams: [DeclaredStream],

@@ -32,6 +32,8 @@ struct Inheritance: Sendable {
     var boots: [Int64: String] = [:]
     var clock: [ClockMap.Entry] = []
     var lines: [Line] = []
+    /// Files of databases whose salvage it has reported: none is reported twice.
+    var reported: [String] = []
     /// Files of databases that it had drained to their end: nothing of them waits.
     var finished: [String] = []
     var losses: [InheritedLoss] = []
@@ -58,6 +60,7 @@ struct Inheritance: Sendable {
         clock = entries ?? []
         let rows = max(1, settings.disk.size(path) / 8)
         let files = try patience.read(file.olderFiles) ?? [:]
+        reported = try patience.read(file.reportedFiles) ?? []
         finished = try patience.read(file.finishedFiles) ?? []
         traffic = try patience.read(file.inheritedTraffic) ?? []
         survey = try patience.read(file.survey) ?? nil

@@ -29,7 +29,7 @@ struct Quota {
     /// Its file is as long as it gets.
     private var journalIsLong = false
     /// Who keeps the journal from being emptied.
-    private var holder: JournalHolder?
+    private var holder: DatabaseHolder?
     /// The size that SQLite was told.
     private var limited: Int64 = 0
     /// What the file system had when it could last be told; a terabyte before.
@@ -211,7 +211,7 @@ struct Quota {
         // Only in vain: a reader stays, and waiting for it again would hold up the records.
         let isCut = disk.size(path + "-wal") <= 2 * limits.journal
         journalTriedAt = isCut ? nil : now
-        holder = isCut || disk.vfs != nil ? nil : JournalHolder.find(database: path)
+        holder = isCut || disk.vfs != nil ? nil : DatabaseHolder.reader(of: path)
     }
 
     private mutating func update(_ room: StorageRoom, _ now: BootInstant) {

@@ -107,6 +107,20 @@ extension Reader {
         return files
     }
 
+    /// The files of databases whose salvage was reported, by it or by one before it.
+    func reportedFiles() throws -> [String] {
+        guard version >= 5 else { return [] }
+        var files: [String] = []
+        let rows = try query(
+            """
+            SELECT name FROM databases WHERE state=1
+            UNION SELECT substr(name, 12) FROM memos WHERE name LIKE 'salvage of %'
+            """
+        )
+        while try rows.step() { files.append(rows.text(0)) }
+        return files
+    }
+
     /// The files of databases of which it had nothing waiting any more.
     func finishedFiles() throws -> [String] {
         guard version >= 2 else { return [] }

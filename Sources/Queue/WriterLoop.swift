@@ -25,6 +25,8 @@ final class WriterLoop {
     /// Set while the disk refuses: when to try again.
     var retryAt: BootInstant?
     var failures = 0
+    /// What it refused last, another program has.
+    var isHeld = false
     /// How often in a row there was no room.
     var fulls = 0
     /// Databases that were set aside since a commit succeeded.
@@ -54,9 +56,10 @@ final class WriterLoop {
     static func open(_ core: QueueCore, _ maintenance: Maintenance) throws -> WriterLoop {
         let loop = WriterLoop(core, maintenance)
         do {
+            try DatabaseFile.refuseHeld(core.settings)
             loop.begin(try DatabaseFile.open(core.settings, loop.userStreams))
             core.storage.loaded(StorageReport(path: core.settings.path))
-        } catch let error as SQLiteError where error.isDisk {
+        } catch let error as SQLiteError where error.isDisk || error.isBusy {
             loop.refused(error)
         } catch let error as SystemError {
             loop.refused(error)
@@ -182,7 +185,9 @@ final class WriterLoop {
         }
         isNew = true
         work.finish(failure)
-        if let failure = failure as? SQLiteError, failure.isDisk || failure.isDamage {
+        if let failure = failure as? SQLiteError,
+            failure.isDisk || failure.isDamage || failure.isBusy
+        {
             refused(failure)
         }
     }
@@ -260,7 +265,7 @@ final class WriterLoop {
     private func retry() {
         retryAt = nil
         // A file that was replaced, or a disk that came back, needs a connection of its own.
-        if failures >= 3 || writer == nil { return reopen() }
+        if failures >= 3 && !isHeld || writer == nil { return reopen() }
         // Writing something that changes nothing shows whether the disk takes anything.
         let isBack = attempt { writer in
             try writer.begin()

@@ -33,6 +33,7 @@ extension WriterLoop {
         failures += 1
         try? writer?.rollback()
         let sqlite = error as? SQLiteError
+        isHeld = sqlite?.isBusy ?? false
         // A disk that damages each new database, too, is waited for.
         if sqlite?.isDamage == true, replacements < 3 {
             replacements += 1
@@ -48,12 +49,12 @@ extension WriterLoop {
         }
         retryAt = settings.clock.now() + delay
         guard !isFull || failures > 3 || delay > .zero else { return }
+        let step = isFull ? "free some space" : "look at the disk"
+        let why =
+            databaseHolder(of: settings.path, after: error)
+            .map { "\($0); records wait in memory" } ?? "\(error); records wait in memory: \(step)"
         core.storage.failed(
-            Failure(
-                "\(settings.path): \(error); records wait in memory"
-                    + (isFull ? ": free some space" : ": look at the disk"),
-                code: isFull ? .storageFull : nil
-            )
+            Failure("\(settings.path): \(why)", code: isFull ? .storageFull : nil)
         )
     }
 
@@ -69,7 +70,8 @@ extension WriterLoop {
     }
 
     private func openDatabase() throws -> DatabaseFile.Opened {
-        try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
+        try DatabaseFile.refuseHeld(settings)
+        return try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
             try noteAside($0)
         }
     }

@@ -55,6 +55,9 @@ extension Writer {
             its.batches = try line.batches.compactMap { try translated($0, notes) }
             try adopt(its, Partition(stream, of: older))
         }
+        for file in inheritance.reported where ids[file] != nil {
+            try note(memos: [Self.salvageMemo(file): "reported"])
+        }
         try adoptSurvey(inheritance, boots, before: id)
         if !isComplete || !inheritance.isReadable {
             try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
@@ -279,13 +282,18 @@ extension Writer {
         }
         detail.append(("records", .integer(waiting)))
         detail.append(("lost", isKnown ? .integer(lost) : .text("unknown")))
-        try insert(
-            Event(.databaseSalvaged, source: "storage", detail: detail, stamp: clock.stamp())
-        )
+        // One before the live database may have reported it.
+        if try memos()[Self.salvageMemo(name)] == nil {
+            try insert(
+                Event(.databaseSalvaged, source: "storage", detail: detail, stamp: clock.stamp())
+            )
+        }
         let state = waiting > 0 ? OlderDatabase.State.draining : .finished
         try connection.run("UPDATE databases SET state=? WHERE id=?", state.rawValue, database)
         if state == .draining { memory.draining.insert(database) } else { try close(database) }
     }
+
+    private static func salvageMemo(_ file: String) -> String { "salvage of \(file)" }
 
     /// Nothing of an older database waits any more: its sums are added to those of the live streams.
     func close(_ database: Int64) throws {

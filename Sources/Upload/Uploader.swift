@@ -26,7 +26,8 @@ package final class Uploader: Sendable {
     private let board = Publisher<UploadReport>()
     private let forwarding = Mutex<Subscription?>(nil)
     private let destination: @Sendable () throws -> any Destination
-    private let triggers = Mailbox<Trigger>(limit: 64)
+    /// Has room for a sync of each program that the control socket takes (256), and those that left since.
+    private let triggers = Mailbox<Trigger>(limit: 1024)
     /// Those who wait for the sync that goes on.
     private let asking = Mutex([@Sendable (SyncResult) -> Void]())
     /// Until a destination that could not be opened is tried again.

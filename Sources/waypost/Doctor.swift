@@ -24,6 +24,7 @@ struct DoctorCommand: ParsableCommand {
             environment: Environment.all,
             version: currentVersion
         )
+        input.useProxies()
         let isLive = Output.isTerminal && !json
         let examination = try Doctor(input) { if isLive { LevelMeter.show($0) } }
             .examine()

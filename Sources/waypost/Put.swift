@@ -1,5 +1,6 @@
 // `waypost put`: records of other programs into the queue.
 import ArgumentParser
+import Configuration
 import Gateway
 import Glibc
 import Host
@@ -9,7 +10,9 @@ struct Put: ParsableCommand {
         abstract: "Put records of your own into the queue: a JSON object a line.",
         discussion: """
             The stream is a table [stream.NAME] in the configuration. Returns when all records are on the disk; \
-            each line that is refused is told by its number. A record is dated when it is taken.
+            each line that is refused is reported by its number. A record is dated when it is taken. Input faster \
+            than the stream's max_rate is slowed down. While the gateway is away, put waits for it and goes on \
+            with the same line.
 
             Exit status: 0 all were accepted, 1 otherwise.
             """
@@ -17,7 +20,26 @@ struct Put: ParsableCommand {
 
     @Argument(help: "The stream, as the configuration names it.") var stream: String
     @Option(name: .long, help: "Read this file, not standard input.") var file: String?
+    @Flag(
+        help: "Refuse lines that come faster than the stream's max_rate, instead of slowing down."
+    )
+    var noWait = false
+    @Option(
+        help: """
+            Give up when the gateway has taken nothing for so long: 30s, 5m. Without it, put waits for ever, \
+            but ends at once when the gateway is not running at the start.
+            """
+    )
+    var timeout: String?
     @OptionGroup var options: ConfigurationOptions
+
+    mutating func validate() throws {
+        if let timeout, duration(of: timeout).map({ $0 <= .zero }) ?? true {
+            throw ValidationError(
+                "\"\(timeout.blanked)\" is not a valid time-out; use a number with a unit, such as 30s or 5m"
+            )
+        }
+    }
 
     mutating func run() throws {
         let (configuration, isRight) = try options.loadOrAsk(warns: false)
@@ -27,6 +49,7 @@ struct Put: ParsableCommand {
         let client = IntakeClient(
             configuration,
             stream: declared,
+            options: intake,
             tell: { progress.say($0) },
             progress: { progress.show(Self.message($0)) }
         )
@@ -40,6 +63,13 @@ struct Put: ParsableCommand {
             progress.say("\(error)")
             throw ExitCode(1)
         }
+    }
+
+    private var intake: IntakeClient.Options {
+        var options = IntakeClient.Options()
+        options.waitsForRate = !noWait
+        options.timeout = timeout.flatMap { duration(of: $0) }
+        return options
     }
 
     private func declaredStream(

@@ -22,7 +22,7 @@ struct Restart: ParsableCommand {
         let configuration = try options.loadToAsk()
         let request = ControlRequest(.restart, source)
         _ = try reporting("restart") {
-            try ControlClient(configuration).ask(request, timeout: .seconds(30))
+            try ControlClient.answering(configuration).ask(request, timeout: .seconds(30))
         }
         Output.write("\(source) was opened anew; `waypost status` shows it\n")
     }

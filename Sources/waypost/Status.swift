@@ -14,22 +14,47 @@ struct Status: ParsableCommand {
     @Flag(help: "Go on as the daemon tells of changes.") var watch = false
     @OptionGroup var options: ConfigurationOptions
 
+    /// After so long without a change the daemon is asked whether it is still there.
+    private static let silence = Duration.seconds(5)
+
     mutating func run() throws {
         let configuration = try options.loadToAsk()
         do {
-            let client = try ControlClient(configuration)
-            let reply = try client.ask(.init(watch ? .watch : .status))
-            guard let report = reply.status else { throw client.lost }
+            let client = try ControlClient(configuration, patience: ControlClient.statusPatience)
+            let report = try client.status()
             show(report)
             guard watch else { throw ExitCode(report.state.exitStatus) }
-            while let reply = client.next(timeout: nil) { reply.status.map { show($0) } }
-            throw client.lost
+            try follow(client, configuration)
         } catch let refusal as ControlRefusal {
             throw showLast(configuration, refusal, why: "\(refusal)")
         } catch let failure as Failure {
             // It has no room for another program.
             let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
             throw showLast(configuration, refusal, why: failure.message)
+        }
+    }
+
+    /// Shows each change; where none comes for a while, asks whether the daemon still answers.
+    private func follow(_ client: ControlClient, _ configuration: Configuration) throws {
+        var request = ControlRequest(.watch)
+        var isSilent = false
+        while true {
+            do {
+                let reply = try client.ask(request, timeout: ControlClient.statusPatience)
+                request = ControlRequest(.status)
+                reply.status.map { show($0) }
+            } catch let refusal as ControlRefusal
+                where refusal.isRunning == true && !client.isClosed
+            {
+                isSilent = true
+                _ = showLast(configuration, refusal, why: "\(refusal)")
+            }
+            // One that is silent is not asked again until it has answered.
+            while let reply = client.next(timeout: isSilent ? nil : Self.silence) {
+                isSilent = false
+                reply.status.map { show($0) }
+            }
+            if client.isClosed { throw client.lost }
         }
     }
 

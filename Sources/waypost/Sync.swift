@@ -49,7 +49,9 @@ struct Sync: ParsableCommand {
     ) throws -> (ControlReply?, StatusReport?) {
         let client: ControlClient
         var reply: ControlReply?
-        do { client = try ControlClient(configuration) } catch { throw Self.failed("\(error)") }
+        do { client = try ControlClient.answering(configuration) } catch {
+            throw Self.failed("\(error)")
+        }
         do {
             let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
             reply = try client.ask(request, timeout: deadline - SystemClock().now())

@@ -109,6 +109,29 @@ import Testing
         #expect(many.contains("upload    idle"))
     }
 
+    @Test func times_sayThatTheyAreUTC() {
+        let screen = StatusScreen(
+            report {
+                $0.losses = [
+                    .init(
+                        stream: "audio",
+                        kind: "gap",
+                        records: 3,
+                        from: "2026-11-21T04:30:07.000Z",
+                        to: "2026-11-21T05:30:07.000Z"
+                    )
+                ]
+                $0.recentErrors = [
+                    .init(code: "E001", message: "away", at: "2026-11-21T04:30:07.000Z", count: 1)
+                ]
+            },
+            now: StatusTests.now,
+            isColoured: false
+        ).text
+        #expect(screen.contains("3 of audio, gap, 2026-11-21 04:30 to 05:30 UTC\n"))
+        #expect(screen.contains("errors (times in UTC)\n  04:30:07 E001 away\n"))
+    }
+
     @Test func screen_saysTheStateInColourOnlyWhenAsked() {
         #expect(
             StatusScreen(report(), now: StatusTests.now, isColoured: true).text.contains(

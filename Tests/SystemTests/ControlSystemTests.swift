@@ -136,6 +136,60 @@ import Testing
         #expect(try bench.isRunning(dead.output) == false)
     }
 
+    /// Status answers within a second; the limit leaves room for a busy machine, and none for the five seconds and more
+    /// that these took once.
+    @Test(arguments: [
+        ["status", "--json"], ["sync"], ["quarantine", "list"], ["quarantine", "requeue", "all"],
+        ["survey", "list"], ["restart", "audio"],
+    ])
+    func stoppedDaemon_keepsNobodyWaiting(command: [String]) throws {
+        let bench = try Bench()
+        bench.signal(SIGSTOP)
+        defer { bench.signal(SIGCONT) }
+        let error = Pipe()
+        let process = try Process.started(
+            Tree.program("waypost"),
+            command + ["--config", bench.config],
+            error: error
+        )
+        bench.children.append(process)
+        try waitUntil("its end", limit: .seconds(4)) { !process.isRunning }
+        #expect(process.terminationStatus == 2)
+        let told = String(decoding: error.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(told.contains("does not answer"))
+    }
+
+    /// The screen says so, and follows again when the daemon goes on.
+    @Test func watch_noticesADaemonThatIsStopped() throws {
+        let bench = try Bench()
+        let (output, error) = (Pipe(), Pipe())
+        let watch = try Process.started(
+            Tree.program("waypost"),
+            ["status", "--watch", "--json", "--config", bench.config],
+            output: output,
+            error: error
+        )
+        bench.children.append(watch)
+        #expect(!output.fileHandleForReading.availableData.isEmpty)
+        bench.signal(SIGSTOP)
+        defer { bench.signal(SIGCONT) }
+        let told = String(decoding: error.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(told.contains("does not answer"))
+        var text = ""
+        while !text.contains("daemon does not answer") {
+            text += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            try #require(watch.isRunning)
+        }
+        bench.signal(SIGCONT)
+        text = ""
+        while !text.contains("\"running\":true") {
+            text += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            try #require(watch.isRunning)
+        }
+        bench.killDaemon()
+        try waitUntil("its end") { !watch.isRunning }
+    }
+
     @Test(.enabled(if: geteuid() == 0))
     func whoMayNotReadTheConfiguration_isAnsweredByTheDaemonAllTheSame() throws {
         let bench = try Bench()

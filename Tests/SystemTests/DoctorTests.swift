@@ -87,6 +87,35 @@ import Testing
         #expect(words(known, "certificate").hasPrefix("good until \(lastDay), 2 days more"))
     }
 
+    /// The unit sets the proxy, and only the proxy knows the server's name; the person's shell has neither.
+    @Test func server_isAskedThroughTheProxyOfTheGateway() throws {
+        let proxy = try StubServer(
+            StubServer.posts("def answer(path, before): return 200, b\"{}\""),
+            ""
+        )
+        defer { proxy.stop() }
+        let device = try Device()
+        try device.write("token", "token", mode: 0o600)
+        try device.configure(
+            """
+            [upload]
+            required = false
+            endpoint = "http://server.invalid/api/ingest"
+            allow_plaintext = true
+            token_file = "\(device.folder)/token"
+            """
+        )
+        device.environment = ["http_proxy": "http://name:secret@127.0.0.1:\(proxy.port)"]
+        try device.start()
+        let text = try device.run("doctor").output
+        let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let path =
+            "server.invalid can be reached through the proxy 127.0.0.1:\(proxy.port) (http_proxy of the gateway)"
+        #expect(words.contains(path), "\(text)")
+        #expect(words.contains("the server knows this device"), "\(text)")
+        #expect(!text.contains("secret"))
+    }
+
     @Test func runningGateway_isAsked_whereItHasTheMicrophone() throws {
         let site = try Site()
         try site.start(

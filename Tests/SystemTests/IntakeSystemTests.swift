@@ -186,6 +186,66 @@ import Testing
         #expect((after.all["error_totals"] as? [String: Int])?["E001"] ?? 0 > 0)
     }
 
+    /// A file of 500 lines, and a stream that takes 100 per second.
+    @Test func fileFasterThanTheRate_isTakenWhole() throws {
+        let bench = try Bench()
+        try bench.start()
+        let input = (0..<500).map { "{\"n\":\($0)}\n" }.joined()
+        let refused = try bench.run("put", "door", "--no-wait", input: input)
+        #expect(refused.status == 1)
+        #expect(refused.error.contains("too fast"))
+        let before = try bench.stream("door")["pending"] as? Int ?? 0
+        let put = try bench.run("put", "door", input: input)
+        #expect(put.status == 0, "\(put.error)")
+        #expect(try bench.stream("door")["pending"] as? Int == before + 500)
+    }
+
+    /// The daemon is away for longer than put says nothing about, and comes back.
+    @Test func pipelineGoesOn_whenTheDaemonIsBack() throws {
+        let bench = try Bench()
+        try bench.useReceiver()
+        try bench.start()
+        let (input, error) = (Pipe(), Pipe())
+        let put = try Process.started(
+            Tree.program("waypost"),
+            ["put", "weather", "--config", bench.config],
+            input: input,
+            error: error
+        )
+        bench.children.append(put)
+        func write(_ number: Int) throws {
+            try input.fileHandleForWriting.write(contentsOf: Data("{\"n\":\(number)}\n".utf8))
+        }
+        try write(1)
+        try waitUntil("the first") {
+            try bench.stream("site_weather")["pending"] as? Int ?? 0 == 1
+        }
+        bench.killDaemon()
+        for number in 2...20 { try write(number) }
+        let told = String(decoding: error.fileHandleForReading.availableData, as: UTF8.self)
+        #expect(told.hasPrefix("waiting with line 2: waypost is not running"))
+        try bench.start()
+        for number in 21...28 { try write(number) }
+        try input.fileHandleForWriting.close()
+        put.waitUntilExit()
+        #expect(put.terminationStatus == 0)
+        #expect(error.fileHandleForReading.readDataToEndOfFile().isEmpty)
+        #expect(try bench.run("sync").status == 0)
+        #expect(try bench.numbers("site_weather").sorted() == Array(1...28))
+    }
+
+    @Test func timeout_endsAPut() throws {
+        let bench = try Bench()
+        let put = try bench.run("put", "weather", "--timeout", "100ms", input: "{}\n")
+        #expect(put.status == 1)
+        #expect(
+            put.error.contains("line 1 and those after it were not put: waypost is not running")
+        )
+        let wrong = try bench.run("put", "weather", "--timeout", "soon")
+        #expect(wrong.status == 64)
+        #expect(wrong.error.contains("\"soon\" is not a valid time-out; use a number with a unit"))
+    }
+
     @Test func killAmongRecords_losesNoneThatWasAcknowledged_andDoublesNone() throws {
         let bench = try Bench()
         try bench.useReceiver()

@@ -39,7 +39,10 @@ package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible
 package final class ControlClient {
     /// A daemon answers within a second; this is for a machine that is busy with everything else.
     package static let patience = Duration.seconds(5)
+    /// All that a command which shows the state waits for: such a command ends within a second.
+    package static let statusPatience = Duration.milliseconds(800)
 
+    private let answerBy: BootInstant
     private let socket: Descriptor
     private let path: String
     private let stateDirectory: String
@@ -48,11 +51,17 @@ package final class ControlClient {
     package private(set) var isClosed = false
 
     /// Connects, or says in a second why not.
-    package init(_ configuration: Configuration) throws(ControlRefusal) {
+    ///
+    /// `patience`: for connecting and one request without a time of its own, together.
+    package init(
+        _ configuration: Configuration,
+        patience: Duration = ControlClient.patience
+    ) throws(ControlRefusal) {
         path = configuration.socketPath
         stateDirectory = configuration.stateDirectory
+        answerBy = SystemClock().now() + patience
         do throws(SystemError) {
-            socket = try UnixSocket.connect(to: path)
+            socket = try UnixSocket.connect(to: path, within: min(patience, .seconds(1)))
         } catch {
             throw Self.refusal(error.code, path, stateDirectory)
         }
@@ -72,27 +81,42 @@ package final class ControlClient {
         }
     }
 
-    /// Asks, and waits for the reply.
+    /// Connects to a daemon that answers now: what it is asked next may take long without being in vain.
+    ///
+    /// Throws ControlRefusal within two seconds where none answers.
+    package static func answering(_ configuration: Configuration) throws -> ControlClient {
+        let client = try ControlClient(configuration, patience: .seconds(2))
+        _ = try client.status()
+        return client
+    }
+
+    package func status() throws -> StatusReport {
+        let reply = try ask(.init(.status))
+        guard let status = reply.status else { throw lost }
+        return status
+    }
+
+    /// Asks, and waits for the reply; without a `timeout` for what is left of the client's patience.
     ///
     /// Throws ControlRefusal when none came, and a Failure with the daemon's message when it refuses.
-    package func ask(
-        _ request: ControlRequest,
-        timeout: Duration = ControlClient.patience
-    ) throws -> ControlReply {
+    package func ask(_ request: ControlRequest, timeout: Duration? = nil) throws -> ControlReply {
         let line = request.json + [10]
         let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
+        let left = timeout ?? max(.zero, answerBy - SystemClock().now())
         // A daemon that turns this one away says why, and closes without having heard it.
-        guard let reply = next(timeout: isSent ? timeout : .zero) else { throw lost }
+        guard let reply = next(timeout: isSent ? left : .zero) else {
+            throw timeout == nil ? lost(by: answerBy) : lost
+        }
         if let error = reply.error { throw Failure(error) }
         return reply
     }
 
     /// Why no reply came.
-    ///
-    /// Waits a moment, because a daemon that stops closes its clients before it is gone.
-    package var lost: ControlRefusal {
+    package var lost: ControlRefusal { lost(by: SystemClock().now() + Self.patience) }
+
+    /// Waits for a while, because a daemon that stops closes its clients before it is gone.
+    private func lost(by deadline: BootInstant) -> ControlRefusal {
         var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
-        let deadline = SystemClock().now() + Self.patience
         while isClosed, refusal.isRunning == true, SystemClock().now() < deadline {
             var none: [PollEntry] = []
             _ = wait(for: &none, timeout: .milliseconds(100))

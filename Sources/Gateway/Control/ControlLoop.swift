@@ -27,7 +27,10 @@ final class ControlLoop {
         let entries = pollAll(stop)
         let now = clock.now()
         (report, reportLine) = (nil, nil)
-        if entries[1].isReady { server.wakeup.clear() }
+        if entries[1].isReady {
+            server.wakeup.clear()
+            server.listener.restore()
+        }
         for (client, entry) in zip(clients, entries.dropFirst(3))
         where entry.result & ~PollEntry.writable != 0 {
             client.receive(now: now)

@@ -76,7 +76,7 @@ package final class QueueQuestions {
     /// Has the daemon change something; the figures of a large survey take their time.
     package func change(_ request: ControlRequest) throws -> ControlReply {
         do {
-            return try ControlClient(configuration).ask(request, timeout: .seconds(600))
+            return try ControlClient.answering(configuration).ask(request, timeout: .seconds(600))
         } catch ControlRefusal.gone {
             throw Failure(
                 "only the running gateway changes its queue, and it is not running; "
@@ -87,10 +87,9 @@ package final class QueueQuestions {
 
     /// nil where none runs.
     private func daemon() throws -> ControlClient? {
-        do throws(ControlRefusal) {
-            return try ControlClient(configuration)
-        } catch {
-            guard case .gone = error else { throw error }
+        do {
+            return try ControlClient.answering(configuration)
+        } catch ControlRefusal.gone {
             return nil
         }
     }
@@ -101,7 +100,7 @@ package final class QueueQuestions {
             return try body(try Reader(path: path))
         } catch {
             let unread = "\(error); waypost does not run, and this is where its queue would be"
-            throw DatabaseRights.refusal(path) ?? Failure(unread)
+            throw DatabaseRights.refusal(path, after: error) ?? Failure(unread)
         }
     }
 }

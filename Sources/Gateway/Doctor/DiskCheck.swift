@@ -33,7 +33,9 @@ struct DiskCheck {
             .fail(
                 "disk",
                 trouble,
-                next: "end the overlay (`sudo raspi-config`, Performance), or mount a disk there"
+                next: isOverlayInMemory(directory, mounts)
+                    ? "end the overlay (`sudo raspi-config`, Performance), or mount a disk there"
+                    : "mount a disk there, or set state_directory to a folder on one"
             )
         }
     }
@@ -55,6 +57,10 @@ struct DiskCheck {
         let message = "\(roughSize(free)) free at \(directory)"
         let limits = input.configuration.storage.limits
         let advice = "free some space, or lower `storage.retention`"
+        let total = FileSpace.total(directory) ?? 0
+        if let small = sizeTrouble(directory, bytes: total, criticalFree: limits.criticalFree) {
+            return .fail("disk", small, next: "use a larger one, or lower `storage.critical_free`")
+        }
         if free < Int64(limits.criticalFree) {
             return .fail("disk", "\(message): no sound is recorded any more", next: advice)
         }
@@ -97,6 +103,12 @@ struct DiskCheck {
                 "database",
                 "\(path) is damaged: \(message)",
                 next: "restart the service: it sets the database aside and saves what can be read"
+            )
+        case .held(let message):
+            return .warn(
+                "database",
+                "\(path): \(message)",
+                next: "end that program: records wait in memory while it holds the database"
             )
         case .unreadable(let message):
             return .fail("database", message, next: "check the disk, and who owns the file")

@@ -2,10 +2,12 @@
 internal import Glibc
 internal import Host
 internal import Requests
+internal import Upload
 
 /// What the checks are told: one for all of them, for code that copies it would be in each.
 package final class DoctorInput: Sendable {
     package let configuration: Configuration
+    /// That of the command, but for proxies, which are those of the gateway.
     package let environment: [String: String]
     package let version: String
     /// A folder in place of `/`, for what is looked up in files.
@@ -25,18 +27,46 @@ package final class DoctorInput: Sendable {
         report: StatusReport? = nil
     ) {
         self.configuration = configuration
-        self.environment = Self.withCredentials(environment)
         self.version = version
         self.root = root
         var (report, refusal) = (report, ControlRefusal?.none)
         do {
             report =
                 try report
-                ?? ControlClient(configuration).ask(.init(.status), timeout: Self.patience).status
+                ?? ControlClient(configuration, patience: Self.patience).status()
         } catch {
             refusal = error as? ControlRefusal
         }
         (self.report, self.refusal) = (report, refusal)
+        let own = Self.withCredentials(environment)
+        self.environment = Self.withProxies(ofProcess: report?.daemon.pid ?? 0, own)
+    }
+
+    /// Uploads go through the proxies that the gateway's environment names; without a gateway, or the right to read its
+    /// environment, through those of the command.
+    private static func withProxies(
+        ofProcess pid: Int,
+        _ own: [String: String]
+    ) -> [String: String] {
+        guard pid > 0, let text = SmallText.read("/proc/\(pid)/environ", limit: 1 << 20) else {
+            return own
+        }
+        var environment = own
+        for name in ServerProbe.Proxy.variables { environment[name] = nil }
+        for entry in text.split(separator: "\0") {
+            guard let end = entry.firstIndex(of: "=") else { continue }
+            let name = String(entry[..<end])
+            guard ServerProbe.Proxy.variables.contains(name) else { continue }
+            environment[name] = String(entry[entry.index(after: end)...])
+        }
+        return environment
+    }
+
+    /// Has this process, and libcurl in it, use the gateway's proxies; while it has no other thread.
+    package func useProxies() {
+        for name in ServerProbe.Proxy.variables {
+            if let value = environment[name] { setenv(name, value, 1) } else { unsetenv(name) }
+        }
     }
 
     /// The secrets that systemd gives to the service, for a person who may read them.

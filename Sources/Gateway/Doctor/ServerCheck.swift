@@ -61,15 +61,39 @@ struct ServerCheck {
 
     /// Name and connection, and the end of the certificate's life; one that is refused is told of by `certificate`.
     private func reach(_ target: String, _ endpoint: Endpoint) -> (Finding, WallTime?) {
+        let settings = settings(target)
+        let proxy = ServerProbe.proxy(
+            of: settings,
+            host: endpoint.host,
+            isEncrypted: endpoint.isEncrypted,
+            environment: input.environment
+        )
+        if let proxy { return reach(endpoint.host, through: proxy, settings) }
         do {
             let addresses = try ServerProbe.addresses(of: endpoint.host)
-            let end = try ServerProbe.connect(settings(target), isVerified: false)
+            let end = try ServerProbe.connect(settings, isVerified: false)
             let message = "\(endpoint.host) (\(addresses.first ?? "")) can be reached"
             return (.ok("server", message), end)
         } catch {
             let next =
                 "check the network (`ip route`, `resolvectl query \(endpoint.host)`) and upload.endpoint"
             return (.fail("server", "\(error)", next: next), nil)
+        }
+    }
+
+    /// The name of the server is the proxy's to look up.
+    private func reach(
+        _ host: String,
+        through proxy: ServerProbe.Proxy,
+        _ settings: TransportSettings
+    ) -> (Finding, WallTime?) {
+        let path = "through the proxy \(proxy.address.blanked) (\(proxy.variable) of the gateway)"
+        do {
+            let end = try ServerProbe.connect(settings, isVerified: false)
+            return (.ok("server", "\(host) can be reached \(path)"), end)
+        } catch {
+            let next = "check the proxy, and \(proxy.variable) in `systemctl edit waypost`"
+            return (.fail("server", "\(host) \(path): \(error)", next: next), nil)
         }
     }
 

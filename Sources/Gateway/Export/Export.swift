@@ -80,7 +80,7 @@ package final class Export {
         } catch let failure as Failure {
             throw failure
         } catch {
-            if let refusal = DatabaseRights.refusal(path) { throw refusal }
+            if let refusal = DatabaseRights.refusal(path, after: error) { throw refusal }
             let isMissing = access(path, F_OK) != 0 && errno == ENOENT
             let missing = "there is no such file; the gateway makes it when it first runs"
             throw Failure("\(path): \(isMissing ? missing : "\(error)")")

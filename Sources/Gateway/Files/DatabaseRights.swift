@@ -1,11 +1,15 @@
-// A database that the user of a command may not read.
+// A database that the user of a command may not read, or that another program holds.
 internal import Board
 internal import Glibc
 internal import Host
+internal import Queue
 
 enum DatabaseRights {
-    /// Why SQLite refuses it, with the next step; nil where rights are not the reason.
-    static func refusal(_ path: String) -> Failure? {
+    /// Why SQLite refuses it, with the next step; nil where neither rights nor another program are the reason.
+    static func refusal(_ path: String, after error: any Error) -> Failure? {
+        if let holder = databaseHolder(of: path, after: error) {
+            return Failure("\(path): \(holder)")
+        }
         guard geteuid() != 0 else { return nil }
         if access(path, R_OK) != 0, errno == EACCES {
             return Failure("\(path): this user may not read it; `sudo waypost …` may")

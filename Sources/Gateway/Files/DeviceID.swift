@@ -11,14 +11,20 @@ package enum DeviceID {
 
     /// The configured id, or for `auto` the kept one, made now if there is none.
     ///
-    /// Throws a `Failure` when it can be neither read nor made, or is damaged: a new one would be a new
-    /// device to the server, so that is a person's choice.
+    /// A damaged file is repaired with `copy`, the id that the database knows. Throws a `Failure` when the id can be
+    /// neither read nor made, or is damaged and there is no copy: a new one would be a new device to the server, so that
+    /// is a person's choice.
     package static func resolve(
         _ configured: String,
-        stateDirectory: String
+        stateDirectory: String,
+        copy: String? = nil
     ) throws(Failure) -> String {
         guard configured == "auto" else { return configured }
-        if let kept = try kept(in: stateDirectory) { return kept }
+        do throws(Failure) {
+            if let kept = try kept(in: stateDirectory) { return kept }
+        } catch {
+            return try repaired(stateDirectory, with: copy, after: error)
+        }
         do {
             let line = Array("\(newUUID())\n".utf8)
             _ = try SmallFile.create(fileName, in: stateDirectory, line)
@@ -33,6 +39,23 @@ package enum DeviceID {
             throw Failure("device id vanished from \(stateDirectory)/\(fileName) as it was made")
         }
         return kept
+    }
+
+    private static func repaired(
+        _ directory: String,
+        with copy: String?,
+        after damage: Failure
+    ) throws(Failure) -> String {
+        guard let copy, isUUID(copy) else { throw damage }
+        do {
+            try SmallFile.replace("\(directory)/\(fileName)", Array("\(copy)\n".utf8), mode: 0o644)
+        } catch {
+            throw Failure(
+                "\(damage.message); repairing it failed: \(error.reason)",
+                code: damage.code
+            )
+        }
+        return copy
     }
 
     /// The id kept in the state directory, nil if there is none yet.

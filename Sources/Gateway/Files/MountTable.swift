@@ -1,4 +1,5 @@
 // Tables of mounted file systems.
+internal import Configuration
 internal import Host
 
 /// The words of each line of fstab(5) or /proc/self/mounts: device, folder, type and options, without comments.
@@ -27,8 +28,21 @@ func isOverlayInMemory(_ folder: String, _ mounts: String) -> Bool {
 
 /// What a person has to know of a state directory in such a place; nil where it is in none.
 func memoryTrouble(_ directory: String, _ mounts: String) -> String? {
-    guard isOverlayInMemory(directory, mounts) else { return nil }
-    return "\(directory) is in memory, an overlay above the disk: the power takes what waits there"
+    if isOverlayInMemory(directory, mounts) {
+        return
+            "\(directory) is in memory, an overlay above the disk: the power takes what waits there"
+    }
+    let type = lastMount(of: directory, mountTable(mounts).filter { $0.count > 3 })?[2]
+    guard let type, type == "tmpfs" || type == "ramfs" else { return nil }
+    return "\(directory) is in memory, a \(type): the power takes what waits there"
+}
+
+/// What a person has to know of a state directory whose file system is too small to be ever enough; nil where it is not.
+func sizeTrouble(_ directory: String, bytes: Int64, criticalFree: Int64) -> String? {
+    guard bytes > 0, bytes < criticalFree else { return nil }
+    return
+        "the file system of \(directory) has \(sizeText(bytes)) in all, less than storage.critical_free "
+        + "(\(sizeText(criticalFree))): audio is never recorded"
 }
 
 /// The line of the file system that a path is on: the deepest folder, of several there the last.

@@ -12,50 +12,84 @@ package final class IntakeClient {
         package var refused = 0
     }
 
-    /// Lines without an answer at a time.
+    package struct Options: Sendable {
+        /// Ends with an error when the gateway has taken nothing for so long; nil: waits for ever.
+        package var timeout: Duration?
+        /// Lines that come faster than the stream's `max_rate` are slowed down, not refused.
+        package var waitsForRate = true
+        /// A gateway that takes nothing for longer is reported, once until it takes a line again.
+        var noticeAfter = Duration.seconds(10)
+
+        package init() {}
+    }
+
+    /// Lines, and bytes of them, without an answer at a time.
     private static let window = 512
+    private static let windowBytes = 4 << 20
     /// Bytes of a line of the input, blanks and all.
     private static let lineLimit = 1 << 20
     /// A connection is given up between lines that come seldom, before the gateway gives it up.
     private static let restAfter = Duration.seconds(60)
-    /// A gateway that went away is waited for so long.
-    private static let patience = Duration.seconds(10)
+    private static let retryAfter = Duration.milliseconds(500)
+    private static let silence =
+        "waypost has taken nothing since; `waypost status` shows how the gateway is"
+
+    /// A line that was read, as it goes to the gateway.
+    private struct Line {
+        var number: Int
+        var text: [UInt8]
+    }
 
     private let stream: UserStream
+    private let configuration: Configuration
+    private let options: Options
     private let path: String
-    private let stateDirectory: String
     private let tell: (String) -> Void
     private let progress: (Outcome) -> Void
+    private let clock = SystemClock()
     private var outcome = Outcome()
 
     private var socket: IntakeSocket?
     private var input = LineBuffer()
     private var isInputOver = false
     private var inputError: SystemError?
-    /// Lines read, and those of them that have no answer yet.
+    /// Lines read.
     private var lines = 0
-    private var waiting: [Int] = []
+    /// Lines that are to be sent, and those that were sent and have no answer yet.
+    private var unsent: [Line] = []
+    private var waiting: [Line] = []
+    private var waitingBytes = 0
+    /// The gateway has been there, so it is worth waiting for.
+    private var wasConnected = false
+    /// The next answer is that to `{"wait": true}`.
+    private var isGreeting = false
+    /// Since when the gateway has taken nothing that it was given.
+    private var waitingSince: BootInstant?
+    private var isNoticed = false
 
     /// `tell` is given a line for each line that was refused, `progress` what came of it so far, now and then.
     package init(
         _ configuration: Configuration,
         stream: UserStream,
+        options: Options = Options(),
         tell: @escaping (String) -> Void,
         progress: @escaping (Outcome) -> Void = { _ in }
     ) {
         self.stream = stream
+        self.configuration = configuration
+        self.options = options
         path = "\(configuration.runtimeDirectory)/\(Intake.fileName)"
-        stateDirectory = configuration.stateDirectory
         self.tell = tell
         self.progress = progress
     }
 
-    /// Returns when all lines of a descriptor have their answer.
+    /// Returns when all lines of a descriptor have their answer; waits for a gateway that goes away meanwhile.
     ///
-    /// Throws a Failure when there is no gateway to take them, or the input cannot be read to its end.
+    /// Throws a Failure when no gateway runs at the start, when it takes nothing for the time-out, or when the input
+    /// cannot be read to its end.
     package func put(from descriptor: Int32) throws -> Outcome {
-        try connect(patience: .zero)
-        while !(isInputOver && waiting.isEmpty && !input.isUnread) {
+        while socket == nil { try connect() }
+        while !(isInputOver && isIdle && !input.isUnread) {
             try turn(descriptor)
             progress(outcome)
         }
@@ -63,20 +97,31 @@ package final class IntakeClient {
         return outcome
     }
 
+    private var isIdle: Bool { waiting.isEmpty && unsent.isEmpty }
+
+    private var hasRoom: Bool {
+        waiting.count < Self.window && waitingBytes < Self.windowBytes
+    }
+
     private func turn(_ descriptor: Int32) throws {
-        let hasRoom = waiting.count < Self.window
-        let wantsInput = hasRoom && !isInputOver && !input.isUnread
+        let hasWork = hasRoom && (!unsent.isEmpty || input.isUnread)
         var entries = [
-            PollEntry(wantsInput ? descriptor : -1),
+            PollEntry(hasRoom && !hasWork && !isInputOver ? descriptor : -1),
             PollEntry(socket?.number ?? -1, socket?.events ?? 0),
         ]
-        let isResting = waiting.isEmpty && socket != nil
-        let pause: Duration? = hasRoom && input.isUnread ? .zero : isResting ? Self.restAfter : nil
-        let ready = wait(for: &entries, timeout: pause)
-        if ready == 0, isResting, !input.isUnread { socket = nil }
+        let isResting = isIdle && !hasWork && socket != nil
+        let ready = wait(for: &entries, timeout: hasWork ? .zero : pause)
+        if ready == 0, isResting { socket = nil }
         if entries[0].isReady { read(descriptor) }
         if entries[1].isReady { receive() }
         try sendLines()
+        if isIdle { moved() } else if socket != nil { try checkPatience(Self.silence) }
+    }
+
+    /// How long there may be nothing to do.
+    private var pause: Duration? {
+        if isIdle { return socket == nil ? nil : Self.restAfter }
+        return min(.seconds(1), options.timeout ?? .seconds(1))
     }
 
     // MARK: Lines
@@ -97,18 +142,30 @@ package final class IntakeClient {
     }
 
     private func sendLines() throws {
-        while waiting.count < Self.window, let line = input.next(limit: Self.lineLimit) {
-            lines += 1
-            guard let text = try wireLine(line) else { continue }
-            if socket == nil { try connect(patience: Self.patience) }
-            waiting.append(lines)
-            socket?.outgoing += text
+        while hasRoom, !unsent.isEmpty || readLine() {
+            if socket == nil { try connect() }
+            guard let socket else { return }
+            let line = unsent.removeFirst()
+            waiting.append(line)
+            waitingBytes += line.text.count
+            socket.outgoing += line.text
         }
         if socket?.send() == false { receive() }
     }
 
+    /// Takes the next line of the input that is to be sent; false when there is none.
+    private func readLine() -> Bool {
+        while let line = input.next(limit: Self.lineLimit) {
+            lines += 1
+            guard let text = wireLine(line) else { continue }
+            unsent.append(Line(number: lines, text: text))
+            return true
+        }
+        return false
+    }
+
     /// What goes to the gateway for a line; nil for a blank line, and for one that was refused here.
-    private func wireLine(_ line: LineBuffer.Line) throws -> [UInt8]? {
+    private func wireLine(_ line: LineBuffer.Line) -> [UInt8]? {
         do throws(IntakeRefusal) {
             guard case .whole(let bytes) = line else {
                 throw IntakeRefusal("too long: more than \(Self.lineLimit) bytes in a line")
@@ -135,22 +192,45 @@ package final class IntakeClient {
         guard let socket else { return }
         let isThere = socket.receive()
         while let answer = socket.nextAnswer() {
-            guard !waiting.isEmpty else { continue }
-            let line = waiting.removeFirst()
-            switch answer {
-            case .accepted: outcome.accepted += 1
-            case .refused(let why): refuse("line \(line)", why)
+            if case .refused(IntakeRefusal.stopping.message) = answer { return takeBack() }
+            if isGreeting {
+                isGreeting = false
+            } else if !waiting.isEmpty {
+                settle(waiting.removeFirst(), answer)
             }
         }
-        if !isThere { lose() }
+        if !isThere { lose(unsentBytes: socket.outgoing.count) }
     }
 
-    /// The gateway went away: whether it kept what it did not answer nobody knows, so nothing is sent twice.
-    private func lose() {
+    private func settle(_ line: Line, _ answer: IntakeSocket.Answer) {
+        waitingBytes -= line.text.count
+        moved()
+        switch answer {
+        case .accepted: outcome.accepted += 1
+        case .refused(let why): refuse("line \(line.number)", why)
+        }
+    }
+
+    /// The gateway ends, and has kept none of the lines that it did not answer: they go to the next one.
+    private func takeBack() {
         socket = nil
-        guard let first = waiting.first, let last = waiting.last else { return }
-        outcome.refused += waiting.count - 1
-        waiting = []
+        unsent = waiting + unsent
+        (waiting, waitingBytes) = ([], 0)
+    }
+
+    /// The gateway went away: whether it kept what it was sent and did not answer nobody knows, so that is not sent again.
+    private func lose(unsentBytes: Int) {
+        var left = unsentBytes
+        // Without its end of line alone a line may have been taken.
+        while left > 1, let line = waiting.popLast() {
+            unsent.insert(line, at: 0)
+            left -= line.text.count
+        }
+        let unknown = waiting
+        socket = nil
+        (waiting, waitingBytes) = ([], 0)
+        guard let first = unknown.first?.number, let last = unknown.last?.number else { return }
+        outcome.refused += unknown.count - 1
         refuse(
             first == last ? "line \(first)" : "lines \(first) to \(last)",
             "not known whether they were kept: the gateway ended before it answered; "
@@ -158,39 +238,50 @@ package final class IntakeClient {
         )
     }
 
-    // MARK: Connecting
+    // MARK: Waiting
 
-    private func connect(patience: Duration) throws {
-        let deadline = SystemClock().now() + patience
-        while true {
-            do throws(SystemError) {
-                return socket = try IntakeSocket(path: path)
-            } catch {
-                guard SystemClock().now() < deadline, error.code != EACCES else {
-                    throw Failure(reason(error))
-                }
-                var none: [PollEntry] = []
-                _ = wait(for: &none, timeout: .milliseconds(200))
-            }
+    /// Tries once; returns after a pause where that failed and may succeed later.
+    private func connect() throws {
+        let absence: IntakeAbsence
+        do throws(SystemError) {
+            let socket = try IntakeSocket(path: path)
+            if options.waitsForRate { socket.outgoing = IntakeLine.waitForRate + [10] }
+            isGreeting = options.waitsForRate
+            wasConnected = true
+            self.socket = socket
+            return
+        } catch {
+            absence = IntakeAbsence(error, stream: stream.name, path: path, configuration)
         }
+        if !wasConnected, absence.isFinal || (options.timeout == nil && !absence.endsByItself) {
+            throw Failure(absence.message)
+        }
+        try checkPatience(absence.message)
+        var none: [PollEntry] = []
+        _ = wait(for: &none, timeout: Self.retryAfter)
     }
 
-    /// Three things that look alike from here, each with its own next step.
-    private func reason(_ error: SystemError) -> String {
-        let isThere =
-            if case .running = DaemonPresence(stateDirectory: stateDirectory) { true } else {
-                false
-            }
-        switch error.code {
-        case EACCES, EPERM:
-            return "\(path): this user has no right to it; "
-                + "`sudo usermod -aG waypost $USER`, then log in again"
-        case ENOENT where isThere, ECONNREFUSED where isThere:
-            return "the running gateway does not know [stream.\(stream.name)] yet; "
-                + "`systemctl reload waypost`"
-        case ENOENT, ECONNREFUSED:
-            return "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
-        default: return "\(error); `waypost status` shows how the gateway is"
+    /// Something was taken, or there is nothing to take; what was long waited for is no reason to report the next wait.
+    private func moved() {
+        if waitingSince.map({ clock.now() - $0 < options.noticeAfter }) ?? true {
+            isNoticed = false
         }
+        waitingSince = nil
+    }
+
+    /// Reports once that the gateway takes nothing, and ends it after the time-out.
+    private func checkPatience(_ reason: String) throws {
+        let now = clock.now()
+        let since = waitingSince ?? now
+        waitingSince = since
+        let next = waiting.first?.number ?? unsent.first?.number ?? 1
+        if let timeout = options.timeout, now - since >= timeout {
+            throw Failure("line \(next) and those after it were not put: \(reason)")
+        }
+        guard !isNoticed, now - since >= (wasConnected ? options.noticeAfter : .zero) else {
+            return
+        }
+        isNoticed = true
+        tell("waiting with line \(next): \(reason)")
     }
 }

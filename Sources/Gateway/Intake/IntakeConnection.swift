@@ -26,6 +26,11 @@ final class IntakeConnection {
     private var isEnded = false
     /// It takes no answers any more; the lines that it sent before are still kept.
     private var isDeaf = false
+    /// Lines that come faster than `max_rate` wait for it instead of being refused.
+    var waitsForRate = false
+    /// The line that waits for its stream's `max_rate`; those behind it wait with it.
+    private var slowed: (line: LineBuffer.Line, number: Int)?
+    private(set) var slowedUntil: BootInstant?
 
     init(_ number: Int32, now: BootInstant) {
         socket = Descriptor(owning: number)
@@ -40,10 +45,10 @@ final class IntakeConnection {
     var isWaiting: Bool { !answers.isEmpty }
 
     /// Lines were received that had no room.
-    var isUnread: Bool { input.isUnread }
+    var isUnread: Bool { input.isUnread || slowed != nil }
 
     /// Has room for another line and its answer.
-    var canGoOn: Bool { !isFull && outgoing.count < Self.answerLimit }
+    var canGoOn: Bool { slowedUntil == nil && !isFull && outgoing.count < Self.answerLimit }
 
     var isOver: Bool {
         isEnded && answers.isEmpty && outgoing.isEmpty && !input.isUnread
@@ -80,9 +85,26 @@ final class IntakeConnection {
 
     /// The next line of what was received and its number; nil when there is none, or no room for an answer.
     func nextLine(limit: Int) -> (line: LineBuffer.Line, number: Int)? {
+        guard slowedUntil == nil else { return nil }
+        if let slowed {
+            self.slowed = nil
+            return slowed
+        }
         guard canGoOn, let line = input.next(limit: limit) else { return nil }
         answers.append(nil)
         return (line, firstLine + answers.count - 1)
+    }
+
+    /// Puts back the line that `nextLine` returned last, and all behind it, until then.
+    func slow(_ line: LineBuffer.Line, _ number: Int, until time: BootInstant) {
+        slowed = (line, number)
+        slowedUntil = time
+    }
+
+    /// Lets a slowed line be asked for again: now, or once its time has come.
+    func resume(now: BootInstant? = nil) {
+        guard let until = slowedUntil else { return }
+        if now.map({ until <= $0 }) ?? true { slowedUntil = nil }
     }
 
     // MARK: Answers
@@ -97,6 +119,13 @@ final class IntakeConnection {
         }
         answers.removeFirst(known)
         firstLine += known
+    }
+
+    /// Refuses the line that waits for `max_rate`.
+    func refuseSlowed(_ refusal: [UInt8]) {
+        guard let slowed else { return }
+        self.slowed = nil
+        answer(slowed.number, refusal)
     }
 
     /// A line that answers none, before the connection is closed.

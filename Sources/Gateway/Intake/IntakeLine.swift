@@ -4,23 +4,35 @@ internal import Streams
 
 /// Why a line or an object is not taken, in the words that its program gets.
 struct IntakeRefusal: Error, Equatable {
-    var message: String
+    /// The gateway ends.
+    ///
+    /// `waypost put` sends such a line, and all that it sent after it, to the next one.
+    static let stopping = Self("not kept: the gateway stops; send it again when it is back")
 
-    init(_ message: String) {
+    var message: String
+    /// When the stream takes a record again; of lines that came faster than its `max_rate`.
+    var retryAfter: Duration?
+
+    init(_ message: String, retryAfter: Duration? = nil) {
         self.message = message
+        self.retryAfter = retryAfter
     }
 
     /// What a program is answered.
     var answer: [UInt8] {
         var text = JSONText()
         text.value(message)
-        return Array("{\"error\": ".utf8) + text.bytes + Array("}".utf8)
+        let retry = retryAfter.map { ", \"retry_after_ms\": \($0.milliseconds)" } ?? ""
+        return Array("{\"error\": ".utf8) + text.bytes + Array("\(retry)}".utf8)
     }
 }
 
 /// A line that is sound; whether its stream is declared is another question.
 struct IntakeLine: Equatable {
     static let accepted = Array("{\"accepted\": 1}".utf8)
+    /// A line that is no record: later lines of its connection wait for their stream's `max_rate` instead of being refused.
+    static let waitForRate = Array("{\"wait\":true}".utf8)
+    static let waits = Array("{\"accepted\": 0}".utf8)
     /// Names that the gateway writes itself.
     static let reserved = ["id", "timestamp", "clock"]
     /// An object within the line, and what it holds.

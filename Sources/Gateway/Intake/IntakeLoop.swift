@@ -13,6 +13,8 @@ final class IntakeLoop {
     private static let batchLimit = 4096
     /// Lines of one program in a turn; then it is the next one's.
     static let linesATurn = 256
+    /// A line waits for `max_rate` so long at least, so that one commit has several records that were slowed.
+    private static let shortestSlowing = Duration.milliseconds(100)
 
     /// Whose line a record was.
     private struct Owner {
@@ -59,9 +61,11 @@ final class IntakeLoop {
         let now = clock.now()
         if entries[1].isReady {
             server.wakeup.clear()
+            server.listener.restore()
             redeclare()
             settle()
         }
+        for client in clients { client.resume(now: now) }
         for (client, entry) in zip(clients, entries.dropFirst(3))
         where entry.result & ~PollEntry.writable != 0 {
             client.receive(now: now)
@@ -97,7 +101,8 @@ final class IntakeLoop {
     private func timeout(_ now: BootInstant) -> Duration? {
         if hasMore { return .zero }
         let first = clients.lazy.compactMap(deadline).min()
-        return [first, closedUntil].compactMap { $0 }.min().map { max(.zero, $0 - now) }
+        let slowed = clients.lazy.compactMap(\.slowedUntil).min()
+        return [first, slowed, closedUntil].compactMap { $0 }.min().map { max(.zero, $0 - now) }
     }
 
     /// When a program that does nothing is taken to be gone; nil while it waits for the disk.
@@ -109,6 +114,7 @@ final class IntakeLoop {
     private func redeclare() {
         guard let declared = server.takeDeclared() else { return }
         streams.declare(declared, now: clock.now())
+        for client in clients { client.resume() }
     }
 
     private func report() {
@@ -154,6 +160,10 @@ final class IntakeLoop {
     private func take(_ line: LineBuffer.Line, _ owner: Owner) {
         do throws(IntakeRefusal) {
             guard case .whole(let bytes) = line else { throw streams.tooLong }
+            if bytes.count < 64, bytes.filter({ $0 > 32 }) == IntakeLine.waitForRate {
+                owner.client.waitsForRate = true
+                return owner.client.answer(owner.line, IntakeLine.waits)
+            }
             let record = try streams.record(of: bytes, clock)
             // Here, for a batch is kept or refused with all that is in it.
             if let why = server.sink.refusal(of: record.stream) {
@@ -163,6 +173,10 @@ final class IntakeLoop {
             records.append(record)
             owners.append(owner)
         } catch {
+            if let delay = error.retryAfter, owner.client.waitsForRate {
+                let until = clock.now() + max(delay, Self.shortestSlowing)
+                return owner.client.slow(line, owner.line, until: until)
+            }
             figures.refused += 1
             owner.client.answer(owner.line, error.answer)
         }
@@ -206,12 +220,18 @@ final class IntakeLoop {
             server.wakeup.clear()
             settle()
         }
-        let stopping = IntakeRefusal("not kept: the gateway stops; send it again when it is back")
-        if travelling == nil {
-            for owner in owners { owner.client.answer(owner.line, stopping.answer) }
-        }
+        if travelling == nil { refuseTheRest(IntakeRefusal.stopping.answer) }
         for client in clients { client.send(now: clock.now()) }
         clients = []
         report()
+    }
+
+    /// Refuses the records that wait, and tells each `waypost put` that what it sent beyond them was not read.
+    private func refuseTheRest(_ answer: [UInt8]) {
+        for owner in owners { owner.client.answer(owner.line, answer) }
+        for client in clients where client.waitsForRate {
+            client.refuseSlowed(answer)
+            client.say(answer)
+        }
     }
 }

@@ -16,15 +16,17 @@ struct RecordRate: Sendable {
         filled = now
     }
 
-    /// Whether a record may be taken now.
-    mutating func takes(at now: BootInstant) -> Bool {
+    /// Takes a token; returns how long until there is one where there is none, else nil.
+    mutating func delay(at now: BootInstant) -> Duration? {
         if now > filled {
             tokens = min(burst, tokens + (now - filled).inSeconds * perSecond)
             filled = now
         }
-        guard tokens >= 1 else { return false }
+        guard tokens >= 1 else {
+            return .milliseconds(max(1, Int64((1000 * (1 - tokens) / perSecond).rounded(.up))))
+        }
         tokens -= 1
-        return true
+        return nil
     }
 }
 
@@ -73,10 +75,11 @@ struct IntakeStreams {
             )
         }
         let stamp = clock.stamp()
-        guard declared[line.stream]?.rate.takes(at: stamp.boot) == true else {
+        if let delay = declared[line.stream]?.rate.delay(at: stamp.boot) {
             throw IntakeRefusal(
                 "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records a second "
-                    + "(stream.\(stream.name).max_rate); send it again later"
+                    + "(stream.\(stream.name).max_rate); send it again later",
+                retryAfter: delay
             )
         }
         return UserRecord(

@@ -39,6 +39,43 @@ package enum ServerProbe {
         return found
     }
 
+    /// A proxy that libcurl takes from the environment.
+    package struct Proxy: Sendable, Equatable {
+        /// The variable that names it: `https_proxy`.
+        package var variable: String
+        /// Its address, without name and password.
+        package var address: String
+
+        /// Variables that say which proxy, or who goes without one.
+        package static let variables = [
+            "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
+            "NO_PROXY",
+        ]
+    }
+
+    /// The proxy that requests to a server go through; nil where they go straight to it.
+    package static func proxy(
+        of settings: TransportSettings,
+        host: String,
+        isEncrypted: Bool,
+        environment: [String: String]
+    ) -> Proxy? {
+        let value = { (name: String) in environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        let direct = value("no_proxy") ?? value("NO_PROXY") ?? ""
+        let isDirect = direct.split { $0 == "," || $0 == " " }.contains { name in
+            let name = name.hasPrefix(".") ? name.dropFirst() : name
+            return name == "*" || host == name || host.hasSuffix(".\(name)")
+        }
+        guard !settings.staysOnThisMachine, !isDirect else { return nil }
+        let names = isEncrypted ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        for name in names + ["all_proxy", "ALL_PROXY"] {
+            guard let address = value(name) else { continue }
+            let shown = address.split(separator: "@").last.map { String($0) } ?? address
+            return Proxy(variable: name, address: shown)
+        }
+        return nil
+    }
+
     /// Connects, with TLS where the URL asks for it; the end of the certificate's life, nil without TLS.
     ///
     /// Throws a Failure with libcurl's message. `isVerified` false looks at a certificate that is refused.

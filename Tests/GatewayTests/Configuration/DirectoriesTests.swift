@@ -153,6 +153,26 @@ import Testing
         #expect(try scratch.read("device_id") == text)
     }
 
+    @Test func damagedFile_isRepairedFromTheDatabase() throws {
+        let state = scratch.path + "/state"
+        func run() throws {
+            let bench = try GatewayBench(change: { $0.stateDirectory = state })
+            try waitUntil("its start") { bench.readies.value > 0 }
+            bench.stop()
+        }
+        try run()
+        let id = try #require(try DeviceID.kept(in: state))
+        for text in ["", "0f9b54c1-64f5"] {
+            try text.write(toFile: state + "/device_id", atomically: true, encoding: .utf8)
+            try run()
+            #expect(try DeviceID.kept(in: state) == id)
+        }
+        // A file that somebody deleted asks for a new device.
+        try FileManager.default.removeItem(atPath: state + "/device_id")
+        try run()
+        #expect(try DeviceID.kept(in: state) != id)
+    }
+
     @Test func id_cannotBeKept_whereThereIsNoDirectory() throws {
         let path = "\(scratch.path)/none"
         #expect(throws: Failure("device id cannot be kept in \(path): No such file or directory")) {

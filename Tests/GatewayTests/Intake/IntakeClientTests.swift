@@ -20,12 +20,14 @@ import Testing
     private func put(
         _ bench: IntakeBench,
         from descriptor: Int32,
-        stream: UserStream = IntakeBench.stream("weather")
+        stream: UserStream = IntakeBench.stream("weather"),
+        options: IntakeClient.Options = IntakeClient.Options()
     ) -> Run {
         var run = Run()
         let client = IntakeClient(
             bench.configuration,
             stream: stream,
+            options: options,
             tell: { run.told.append($0) }
         )
         do {
@@ -39,12 +41,13 @@ import Testing
     private func put(
         _ bench: IntakeBench,
         _ text: String,
-        stream: UserStream = IntakeBench.stream("weather")
+        stream: UserStream = IntakeBench.stream("weather"),
+        options: IntakeClient.Options = IntakeClient.Options()
     ) throws -> Run {
         let path = bench.folder + "/input"
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         let file = Descriptor(owning: open(path, O_RDONLY))
-        return put(bench, from: file.number, stream: stream)
+        return put(bench, from: file.number, stream: stream, options: options)
     }
 
     private func members(_ bench: IntakeBench) -> [String] {
@@ -143,6 +146,20 @@ import Testing
         let bench = try IntakeBench()
         bench.stop()
         let lock = try Gateway.lock(bench.folder)
+        let status = try StatusPublication(gather: { nil }) {
+            [configuration = bench.configuration] in
+            _ = ($0, $1)
+            return Snapshot.nothing(configuration, version: "test")
+        }
+        let control = try ControlServer(path: bench.configuration.socketPath, status: status) {
+            $1(ControlReply())
+        }
+        let thread = try StoppableThread("control") { control.run(until: $0) }
+        try status.start()
+        defer {
+            thread.stop()
+            status.stop()
+        }
         #expect(
             try put(bench, "{}\n").failure
                 == "the running gateway does not know [stream.weather] yet; `systemctl reload waypost`"

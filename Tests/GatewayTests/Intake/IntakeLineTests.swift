@@ -149,7 +149,9 @@ import Testing
         var now = BootInstant(nanoseconds: 5_000_000_000)
         for (perSecond, burst) in [(100.0, 100), (2, 10), (0.1, 10)] {
             var rate = RecordRate(perSecond: perSecond, now: now)
-            func taken(of tries: Int) -> Int { (0..<tries).count { _ in rate.takes(at: now) } }
+            func taken(of tries: Int) -> Int {
+                (0..<tries).count { _ in rate.delay(at: now) == nil }
+            }
             #expect(taken(of: burst + 5) == burst)
             now = now + .milliseconds(Int64(1001 / perSecond))
             #expect(taken(of: 5) == 1)

@@ -138,7 +138,7 @@ import Testing
         let peer = try bench.connect()
         let tooFast =
             #"{"error": "too fast: stream weather takes 20 records a second "#
-            + #"(stream.weather.max_rate); send it again later"}"#
+            + #"(stream.weather.max_rate); send it again later", "retry_after_ms": 50}"#
         try peer.send((0..<22).map { Self.line($0) + "\n" }.joined())
         #expect(
             try peer.answers(22) == Array(repeating: Self.accepted, count: 20) + [tooFast, tooFast]

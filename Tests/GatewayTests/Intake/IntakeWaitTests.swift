@@ -1,0 +1,197 @@
+// `waypost put` while the gateway is away, starts, stops or is slower than the input.
+import Foundation
+import Glibc
+import Host
+import Streams
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct IntakeWaitTests {
+    /// A `put` of a pipe, on a thread of its own.
+    private final class Pipeline: Sendable {
+        struct State: Sendable {
+            var told: [String] = []
+            var outcome: IntakeClient.Outcome?
+            var failure: String?
+        }
+
+        let state = StateBox(State())
+        private let input = Pipe()
+
+        init(_ bench: IntakeBench, _ change: (inout IntakeClient.Options) -> Void = { _ in }) {
+            var options = IntakeClient.Options()
+            options.noticeAfter = .milliseconds(1)
+            change(&options)
+            let (configuration, state) = (bench.configuration, state)
+            let reading = input.fileHandleForReading
+            Thread.detachNewThread { [options] in
+                let client = IntakeClient(
+                    configuration,
+                    stream: IntakeBench.stream("weather"),
+                    options: options,
+                    tell: { line in state.update { $0.told.append(line) } }
+                )
+                do {
+                    let outcome = try client.put(from: reading.fileDescriptor)
+                    state.update { $0.outcome = outcome }
+                } catch {
+                    state.update { $0.failure = "\(error)" }
+                }
+            }
+        }
+
+        func write(_ numbers: ClosedRange<Int>) throws {
+            let lines = numbers.map { "{\"n\":\($0)}\n" }.joined()
+            try input.fileHandleForWriting.write(contentsOf: Data(lines.utf8))
+        }
+
+        /// Ends the input; what came of it.
+        func end() throws -> State {
+            try input.fileHandleForWriting.close()
+            try waitUntil("the end of put") {
+                state.value.outcome != nil || state.value.failure != nil
+            }
+            return state.value
+        }
+    }
+
+    private func numbers(_ bench: IntakeBench) -> [Int] {
+        bench.sink.kept.compactMap { Int(String(decoding: $0.members.dropFirst(4), as: UTF8.self)) }
+    }
+
+    /// Another server in the place of the bench's, which was stopped.
+    private func next(_ bench: IntakeBench) throws -> StoppableThread {
+        let server = try IntakeServer(
+            path: bench.path,
+            streams: [IntakeBench.stream("weather")],
+            sink: bench.sink,
+            clock: SystemClock()
+        )
+        return try StoppableThread("intake") { server.run(until: $0) }
+    }
+
+    @Test func gatewayThatIsAway_isWaitedFor_andReportedOnce() throws {
+        let bench = try IntakeBench()
+        let put = Pipeline(bench)
+        try put.write(1...1)
+        try waitUntil("the first line") { numbers(bench) == [1] }
+        bench.stop()
+        try put.write(2...3)
+        let isAway = { (line: String) in line.contains("not running") }
+        try waitUntil("the report") { put.state.value.told.contains(where: isAway) }
+        let later = try next(bench)
+        defer { later.stop() }
+        try waitUntil("the other lines") { numbers(bench) == [1, 2, 3] }
+        let end = try put.end()
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 3))
+        #expect(
+            end.told.filter(isAway) == [
+                "waiting with line 2: waypost is not running (nothing answers at \(bench.path)); "
+                    + "`systemctl start waypost`"
+            ]
+        )
+    }
+
+    @Test func timeout_endsTheWaiting() throws {
+        let bench = try IntakeBench()
+        let put = Pipeline(bench) { $0.timeout = .milliseconds(50) }
+        try put.write(1...1)
+        try waitUntil("the first line") { numbers(bench) == [1] }
+        bench.stop()
+        try put.write(2...2)
+        let failure = try #require(try put.end().failure)
+        #expect(failure.hasPrefix("line 2 and those after it were not put: waypost is not running"))
+    }
+
+    @Test func timeout_alsoWaitsForAGatewayThatIsNotThereYet() throws {
+        let bench = try IntakeBench()
+        bench.stop()
+        let put = Pipeline(bench) { $0.timeout = .seconds(600) }
+        try put.write(1...1)
+        try waitUntil("the report") { !put.state.value.told.isEmpty }
+        let later = try next(bench)
+        defer { later.stop() }
+        #expect(try put.end().outcome == IntakeClient.Outcome(accepted: 1))
+    }
+
+    @Test func gatewayThatStarts_isWaitedFor_andSaidToBeStarting() throws {
+        let bench = try IntakeBench()
+        bench.stop()
+        let lock = try Gateway.lock(bench.folder)
+        let put = Pipeline(bench)
+        try put.write(1...1)
+        try waitUntil("the report") { !put.state.value.told.isEmpty }
+        let later = try next(bench)
+        defer { later.stop() }
+        let end = try put.end()
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 1))
+        #expect(
+            end.told == [
+                "waiting with line 1: waypost is starting; `waypost status` says what it waits for"
+            ]
+        )
+        _ = consume lock
+    }
+
+    /// What a gateway that stops has read and not kept, and what it has not read, goes to the next one.
+    @Test func stop_costsNoLine_andDoublesNone() throws {
+        let bench = try IntakeBench(limits: .init(stop: .seconds(60)))
+        let put = Pipeline(bench)
+        try put.write(1...1)
+        try waitUntil("the first line") { numbers(bench) == [1] }
+        bench.sink.hold()
+        try put.write(2...2)
+        try waitUntil("the second") { bench.sink.isHolding }
+        // More than is read ahead of the disk.
+        try put.write(3...2000)
+        let (sink, path) = (bench.sink, bench.path)
+        Thread.detachNewThread {
+            try? waitUntil("the stop") { access(path, F_OK) != 0 }
+            sink.release()
+        }
+        bench.stop()
+        let later = try next(bench)
+        defer { later.stop() }
+        let end = try put.end()
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 2000))
+        #expect(numbers(bench) == Array(1...2000))
+    }
+
+    /// Six seconds' worth of a stream, one second after the other.
+    @Test func inputFasterThanTheRate_isSlowedDown_inItsOrder() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
+        let put = Pipeline(bench)
+        try put.write(1...120)
+        let nudge = try bench.connect()
+        for second in 1...6 {
+            try waitUntil("second \(second)") { numbers(bench).count == 20 * second }
+            bench.clock.advance(by: .seconds(1))
+            _ = try nudge.ask("[]")
+        }
+        let end = try put.end()
+        #expect(end.told == [] || end.told.allSatisfy { $0.hasPrefix("waiting with line") })
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 120))
+        #expect(numbers(bench) == Array(1...120))
+    }
+
+    @Test func noWait_refusesWhatIsFasterThanTheRate() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
+        let put = Pipeline(bench) { $0.waitsForRate = false }
+        try put.write(1...22)
+        let end = try put.end()
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 20, refused: 2))
+        #expect(end.told.last?.hasPrefix("line 22: too fast: ") == true)
+    }
+
+    /// A line that waits for a slow stream is taken at once where a reload makes the stream faster.
+    @Test func reload_letsASlowedLineGo() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 0.001)])
+        let put = Pipeline(bench)
+        try put.write(1...11)
+        try waitUntil("what may come at once") { numbers(bench).count == 10 }
+        bench.server.declare([IntakeBench.stream("weather", rate: 20)])
+        #expect(try put.end().outcome == IntakeClient.Outcome(accepted: 11))
+    }
+}
