@@ -44,7 +44,11 @@ import Testing
         }
 
         /// Runs `body` while the source records.
-        func run(_ devices: [String], _ body: () throws -> Void) throws {
+        func run(
+            _ devices: [String],
+            clock: any HostClock = SystemClock(),
+            _ body: () throws -> Void
+        ) throws {
             var settings = AudioSettings { $0.devices = devices }
             settings.codec = .wav
             settings.chunk = .seconds(2)
@@ -53,7 +57,7 @@ import Testing
                 settings: settings,
                 sink: recorder.sink,
                 board: board,
-                clock: SystemClock(),
+                clock: clock,
                 cards: SoundCards(root: root)
             )
             let stop = recorder.stop

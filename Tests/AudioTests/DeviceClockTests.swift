@@ -104,6 +104,25 @@ import Testing
         }
     }
 
+    /// The frames of a pause are missing for ever, and 32 s are no limit to how long it may be.
+    @Test(arguments: [1, 2, 3, 10, 60], [4.0, 30, 33, 45, 65, 7200])
+    func liveness_findsAPause_ofAnyLength_atAnyTime(began: Int, length: Double) {
+        var liveness = Liveness(rate: 16_000, period: 800, outputRate: 16_000)
+        for second in 1...began {
+            expect(nil) {
+                liveness.check(captured: Int64(second) * 16_000, at: start + .seconds(second))
+            }
+        }
+        let later = start + .seconds(length)
+        expect(nil) {
+            liveness.check(captured: Int64(began + 1) * 16_000, at: later + .seconds(began + 1))
+        }
+        #expect(liveness.isInDoubt)
+        expect(.paused(.seconds(length))) {
+            liveness.check(captured: Int64(began + 2) * 16_000, at: later + .seconds(began + 2))
+        }
+    }
+
     @Test func liveness_callsOneValueSilent_andNoiseNot() {
         var liveness = Liveness(rate: 16_000, period: 800, outputRate: 16_000)
         let still = [Int16](repeating: 77, count: 16_000)

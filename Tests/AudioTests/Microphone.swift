@@ -40,13 +40,15 @@ final class Microphone: Sendable {
     }()
 
     private let control: String
+    /// When its ramp was 0, on CLOCK_MONOTONIC in nanoseconds.
+    let epoch: Int64
 
     /// Its ramp is 0 at this time.
     init() throws {
         control = NSTemporaryDirectory() + "waypost-mic-\(UUID().uuidString)"
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
-        let epoch = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        epoch = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         try Data(count: 64).write(to: URL(fileURLWithPath: control))
         set(4, epoch)
     }

@@ -259,8 +259,17 @@ package final class AudioAdapter: Sendable {
         let wanted = capture.missing
         let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
         let position = pcm.position(clock)
-        // A device may take a moment to begin.
-        if let position, position.captured > 0 { capture.observe(position) }
+        if let position {
+            let fault = liveness.check(captured: position.captured, at: position.now.boot)
+            if let fault { return fault }
+            // What comes after a pause must not be recorded as if it came without one: look again first.
+            guard !liveness.isInDoubt else {
+                _ = stop.sleep(for: pcm.shape.patience)
+                return nil
+            }
+            // A device may take a moment to begin.
+            if position.captured > 0 { capture.observe(position) }
+        }
         var samples: [Int16] = []
         // What came until the stop belongs to the sound, too.
         let limit = stop.isRaised ? settings.rate * 4 : wanted
@@ -269,9 +278,10 @@ package final class AudioAdapter: Sendable {
         try pass(samples, capture, &state)
         // Ready for nothing: a descriptor that is always readable must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
-        let captured = position?.captured ?? pcm.framesRead
         let now = (position?.now ?? clock.stamp()).boot
-        if let fault = liveness.check(captured: captured, at: now) { return fault }
+        if position == nil, let fault = liveness.check(captured: pcm.framesRead, at: now) {
+            return fault
+        }
         let isSilent = liveness.isSilent(with: samples)
         return isSilent && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
     }

@@ -110,18 +110,18 @@ extension ValueFormat where Value == Int? {
 }
 
 extension ValueFormat where Value == [String] {
-    /// ALSA PCM names in one text, split by commas as the file has it.
+    /// Names of capture devices in one text, split by commas as the file has it.
     fileprivate static let devices = ValueFormat.text(
-        "ALSA PCM names, separated by commas",
+        DeviceName.allowed,
         parse: { text in
             let names = pcmNames(text)
-            let safe = names.allSatisfy { name in
-                !name.isEmpty && name.utf8.count <= 128 && name.utf8.allSatisfy { $0 > 31 }
+            if names.contains("") {
+                return .failure(Mismatch("\"\(printable(text))\" holds an empty name"))
             }
-            guard safe else {
-                return .failure(Mismatch("\"\(printable(text))\" holds an empty or unusable name"))
+            guard let wrong = names.first(where: { !DeviceName.isAllowed($0) }) else {
+                return .success(names)
             }
-            return .success(names)
+            return .failure(Mismatch("\"\(printable(wrong))\" is not an allowed device name"))
         },
         written: { $0.joined(separator: ", ") }
     )

@@ -1,6 +1,7 @@
 // What goes wrong with a device that is being captured.
 internal import Board
 internal import Glibc
+internal import Host
 
 /// A fault of a device that was open.
 enum CaptureFault: Error, Equatable {
@@ -18,6 +19,9 @@ enum CaptureFault: Error, Equatable {
     case silent
     /// Delivers this many times the frames that it should.
     case offClock(Double)
+    /// Stood still for so long without an error, and this program with it: a paused machine, a suspend that the
+    /// driver does not report.
+    case paused(Duration)
 
     init(_ error: ALSAError) {
         self =
@@ -35,7 +39,7 @@ enum CaptureFault: Error, Equatable {
         switch self {
         case .overrun: .failed("stops as soon as it is started")
         case .gone: .failed(message)
-        case .suspended, .failed, .stalled, .silent, .offClock: self
+        case .suspended, .failed, .stalled, .silent, .offClock, .paused: self
         }
     }
 
@@ -50,6 +54,8 @@ enum CaptureFault: Error, Equatable {
         case .silent: "only digital silence for \(Liveness.silenceSeconds) s"
         case .offClock(let ratio):
             "delivers \((ratio * 1000).rounded() / 10) % of the frames that it should"
+        case .paused(let length):
+            "stood still for \(Int(length.inSeconds.rounded())) s and did not report it"
         }
     }
 

@@ -81,7 +81,7 @@ struct CaptureRecovery {
         if let last = lastFault, now - last >= Self.proof { stage = 0 }
         lastFault = now
         switch fault {
-        case .overrun, .suspended: return .restart
+        case .overrun, .suspended, .paused: return .restart
         // If that fails, the others get their turn.
         case .gone: return .reopen
         case .failed, .stalled, .silent, .offClock: break

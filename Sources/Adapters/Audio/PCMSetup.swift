@@ -19,6 +19,9 @@ struct PCMShape: Equatable {
     /// Whether positions come with a time on CLOCK_MONOTONIC.
     var isStamped: Bool
 
+    /// How long reading may be put off: half a second, or a quarter of a small buffer.
+    var patience: Duration { min(.milliseconds(500), .seconds(Double(buffer) / Double(4 * rate))) }
+
     private var frameBytes: Int { format.width * channels }
 
     /// Frames to read at a time, a tenth of a second or a megabyte, and the bytes they take: a device that insists on

@@ -35,19 +35,16 @@ package struct SoundCards: Sendable {
 
     /// The ALSA name of a device as it is configured.
     ///
-    /// `usb-1-1.3` (a USB port) and `/dev/snd/by-path/…` or `/dev/snd/by-id/…` are looked up; any other
-    /// name is libasound's own. Throws a Failure that names the device when nothing is there.
+    /// `usb-1-1.3` (a USB port) is looked up; any other name is libasound's own. Throws a Failure that names the
+    /// device when nothing is there.
     func pcmName(of device: String) throws -> String {
-        if device.hasPrefix("usb-") {
-            guard let card = cards().first(where: { port(of: $0) == device }) else {
-                throw missing(device, "nothing is plugged into this port")
-            }
-            return try hardware(card, device)
+        if let slave = DeviceName.slave(of: device) {
+            return DeviceName.plugged(try pcmName(of: slave))
         }
-        guard device.hasPrefix("/dev/snd/by-") else { return device }
-        guard let target = files.target(device),
-            let card = Self.number(after: "controlC", in: target)
-        else { throw missing(device, "there is no such link") }
+        guard device.hasPrefix("usb-") else { return device }
+        guard let card = cards().first(where: { port(of: $0) == device }) else {
+            throw missing(device, "nothing is plugged into this port")
+        }
         return try hardware(card, device)
     }
 

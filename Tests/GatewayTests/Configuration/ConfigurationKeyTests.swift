@@ -206,8 +206,9 @@ import Upload
         ("location.interval", "\"25h\"", "25h is out of range"),
         ("location.min_distance", "\"5m\"", "found the text \"5m\""),
         ("audio.enabled", "[]", "found an array of texts"),
-        ("audio.device", "\"\"", "\"\" holds an empty or unusable name"),
-        ("audio.device", "\"default,,hw:0\"", "\"default,,hw:0\" holds an empty or unusable name"),
+        ("audio.device", "\"\"", "\"\" holds an empty name"),
+        ("audio.device", "\"default,,hw:0\"", "\"default,,hw:0\" holds an empty name"),
+        ("audio.device", "\"a b\"", "\"a b\" is not an allowed device name"),
         ("audio.channel", "0", "0 is out of range"),
         ("audio.channel", "\"left\"", "found the text \"left\""),
         ("audio.rate", "7999", "7999 is out of range"),
@@ -259,6 +260,32 @@ import Upload
                     + "kind:KIND, each with * for any characters"
             ]
         )
+    }
+
+    /// libasound runs commands and writes files that a name tells it; a name may come from a card or a stick.
+    @Test(arguments: [
+        "file:FILE='|touch /tmp/x',FORMAT=raw", "default, file:'|id',raw", "tee:default,/tmp/x,raw",
+        "plug:file:'|id',raw", "plug:'tee:default,/tmp/x,raw'", "plug:\"file:'|id'\"",
+        "plug:SLAVE='file:x'", "hw:0,FILE='|id'", "hw:CARD=0,DEV='|id'", "hw:{", "plug:plug:hw:0",
+        "{type file file '|id' slave.pcm null}", "plug:{type file file '|id'}", "hw:../../x",
+        "/dev/snd/by-path/x", "dmix:0", "null:0", "hw:", "plughw:", "hw:0,0,0,0", "plug:",
+        "plug:''", "usb-", "usb-1/../2", "pcm.x", "x y", "caf\u{E9}", "rate:hw:0,8000",
+    ])
+    func devices_thatNameAFileOrACommand_areRefused(name: String) {
+        let text = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        let found = problems("audio.device = \"\(text)\"")
+        #expect(found.count == 1)
+        #expect(found.first?.contains("is not an allowed device name") == true)
+    }
+
+    @Test(arguments: [
+        "default", "mic", "My_mic-2", "hw:0", "hw:0,0", "hw:Mic,1,2", "hw:CARD=Mic",
+        "plughw:CARD=Mic,DEV=1",
+        "dsnoop:Mic,0", "sysdefault:CARD=Mic", "usb-1-1.3", "plug:default", "plug:mic", "plug:hw:1",
+        "plug:'hw:CARD=Mic,DEV=1'", "plug:usb-1-1.3",
+    ])
+    func devices_ofACardOrOfAsoundConf_areAllowed(name: String) throws {
+        #expect(try load("audio.device = \"\(name)\"").values.audio.devices == [name])
     }
 
     @Test func devices_keepTheirOwnCommas() throws {
