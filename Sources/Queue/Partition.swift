@@ -28,9 +28,8 @@ struct StreamCounters: Sendable, Equatable {
     var quarantined: Int64 = 0
     /// Records in batches that are frozen and not judged yet.
     var ready: Int64 = 0
-    /// Stored bytes of the records since the start, for an average.
-    var bytes: Int64 = 0
-    var inserted: Int64 = 0
+    /// Stored bytes of the records that no server has and that are not in quarantine; decides who gives way.
+    var pendingBytes: Int64 = 0
     /// From which record on ids are made of the newest random number.
     var seeded: Int64 = 1
     /// Ids of new records are made of the random number of this start.
@@ -48,10 +47,14 @@ struct StreamCounters: Sendable, Equatable {
     /// Records that no batch has yet.
     var waiting: Int64 { frozen.pending(upTo: next - 1) }
 
+    /// Nothing is pending: neither in a batch nor outside of one.
+    var holdsNothing: Bool { ready == 0 && waiting == 0 }
+
     /// Whether the stored row would be the same.
     func isStored(as other: Self) -> Bool {
         next == other.next && uploaded == other.uploaded && evicted == other.evicted
             && notKept == other.notKept && seeded == other.seeded
+            && pendingBytes == other.pendingBytes
     }
 }
 

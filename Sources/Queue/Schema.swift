@@ -8,12 +8,14 @@ internal import Streams
 /// marking 30,000 rows uploaded is one row.
 enum Schema {
     /// Each step leads from one version (its index) to the next, in one transaction.
-    static let steps = [version1, version2, version3, version4, version5, version6, version7]
+    static let steps = [
+        version1, version2, version3, version4, version5, version6, version7, version8,
+    ]
 
     /// A column of each version that those before it do not have: a number in the header is one bit away from another.
     static let marks = [
         "sightings.rssi", "losses.records", "traffic.sent", "survey_track.boot", "sequences.next",
-        "segments.sum", "sightings.sum",
+        "segments.sum", "sightings.sum", "sequences.pending_bytes",
     ]
 
     static var newest: Int64 { Int64(steps.count) }
@@ -229,6 +231,14 @@ enum Schema {
         ALTER TABLE sightings ADD COLUMN sum INTEGER;
         ALTER TABLE events ADD COLUMN sum INTEGER;
         ALTER TABLE surveys ADD COLUMN sum INTEGER;
+        """
+
+    /// Stored bytes of what a stream has pending, NULL until the writer has added them up; uploaded batches that are
+    /// to be sent again.
+    private static let version8 = """
+        ALTER TABLE sequences ADD COLUMN pending_bytes INTEGER;
+        ALTER TABLE batches ADD COLUMN resend INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX batches_to_resend ON batches(id) WHERE resend=1;
         """
 }
 

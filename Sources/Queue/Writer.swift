@@ -81,7 +81,7 @@ package final class Writer {
     let seed: [UInt8]
     /// Bytes of a page of the database.
     let pageBytes: Int64
-    /// What one step of an eviction deletes, about: a transaction that the journal has room for.
+    /// What one eviction step deletes, to the end of a record: a transaction that the journal has room for.
     var evictionBytes: Int64 = 256 << 10
 
     /// When the open transaction began; nil when there is none.
@@ -226,7 +226,7 @@ package final class Writer {
     /// So many bytes more are in the open transaction.
     func noteBytes(_ count: Int) { openBytes += count }
 
-    /// Gives out the next number of a live stream.
+    /// Gives out the next number of a live stream, for a record of so many stored bytes.
     func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
         // Looked up once where it can be: each sighting comes here.
         if let next = memory.live[stream]?.takeSeeded(bytes) {
@@ -246,7 +246,7 @@ package final class Writer {
             numbers: &memory.numbers.beacons
         )
         let payload = SightingPayload.pack(sighting)
-        let sequence = try nextSequence(.beacons, bytes: 24 + payload.count)
+        let sequence = try nextSequence(.beacons, bytes: StreamKind.rowBytes + payload.count)
         try insertSighting.bind(sequence, at: 1)
         try insertSighting.bind(beacon, at: 2)
         try insertSighting.bind(sighting.rssi.map(Int64.init), at: 3)
@@ -276,8 +276,7 @@ extension StreamCounters {
     /// The next number, for a record of so many bytes.
     fileprivate mutating func take(_ size: Int) -> Int64 {
         next += 1
-        bytes += Int64(size)
-        inserted += 1
+        pendingBytes += Int64(size)
         return next - 1
     }
 }

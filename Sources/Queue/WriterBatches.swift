@@ -46,7 +46,7 @@ extension Writer {
         memory[batch.partition].ready -= Int64(batch.records)
     }
 
-    private func newKey() -> String { UUIDText.random(settings.random(), settings.random()) }
+    func newKey() -> String { UUIDText.random(settings.random(), settings.random()) }
 
     /// The server has it.
     ///
@@ -67,6 +67,7 @@ extension Writer {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
             try settle(batch.partition, batch.first...batch.last)
         }
+        try subtractPending(batch.partition, batch.first...batch.last)
         memory[batch.partition].ready -= Int64(batch.records)
         memory[batch.partition].uploaded += Int64(batch.records)
         return true
@@ -123,6 +124,7 @@ extension Writer {
         try update.bind(now.wall.milliseconds, at: 4)
         try update.bind(batch.id, at: 5)
         try update.run()
+        try subtractPending(batch.partition, batch.first...batch.last)
         memory[batch.partition].ready -= Int64(batch.records)
         memory[batch.partition].quarantined += Int64(batch.records)
     }

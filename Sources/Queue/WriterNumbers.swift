@@ -31,6 +31,7 @@ extension Writer {
             try insertSequence(Partition(kind.stream))
             memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
             try checkNext(kind)
+            try addUpPending(kind.stream)
         }
         for kind in kinds where stored[kind.stream.name]?.wire != kind.wire {
             try store(wire: kind)
@@ -134,7 +135,7 @@ extension Writer {
         var counters = StreamCounters()
         let row = try connection.prepare(
             """
-            SELECT next, uploaded, evicted, not_kept, seeded FROM sequences
+            SELECT next, uploaded, evicted, not_kept, seeded, pending_bytes FROM sequences
             WHERE database=? AND stream=?
             """
         )
@@ -145,7 +146,7 @@ extension Writer {
         counters.evicted = try row.required(2).checked("what is evicted")
         counters.notKept = try row.required(3).checked("what is not kept")
         counters.seeded = try row.required(4).checked("where ids begin")
-        if partition.stream == .audio { try loadSizes(of: &counters) }
+        counters.pendingBytes = try row.integer(5)?.checked("the bytes that are pending") ?? 0
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
         // Records that come to have such numbers would never be sent.
         guard counters.frozen.last < counters.next else {
@@ -156,13 +157,6 @@ extension Writer {
         counters.ready = try sum(partition, .ready)
         counters.quarantined = try sum(partition, .quarantined)
         return counters
-    }
-
-    /// Chunks differ a thousandfold in size between codecs: only their own size tells.
-    private func loadSizes(of counters: inout StreamCounters) throws {
-        let newest = "SELECT bytes FROM chunks ORDER BY id DESC LIMIT 50"
-        counters.bytes = try connection.integer("SELECT sum(bytes) FROM (\(newest))") ?? 0
-        counters.inserted = try connection.integer("SELECT count(*) FROM (\(newest))") ?? 0
     }
 
     private func sum(_ partition: Partition, _ state: Batch.State) throws -> Int64 {
@@ -194,6 +188,8 @@ extension Writer {
     /// Stores every number that is another than it was `before`: part of each commit.
     func storeNumbers(since before: WriterMemory) throws {
         for stream in streams.streams {
+            // Rows that damage took were not subtracted.
+            if memory[Partition(stream)].holdsNothing { memory[Partition(stream)].pendingBytes = 0 }
             try store(Partition(stream), memory.live[stream], before.live[stream])
         }
         if !memory.older.isEmpty {
@@ -219,14 +215,15 @@ extension Writer {
         guard let counters, before.map({ !counters.isStored(as: $0) }) ?? true else { return }
         try connection.run(
             """
-            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?, seeded=?
-            WHERE database=? AND stream=?
+            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?, seeded=?,
+            pending_bytes=? WHERE database=? AND stream=?
             """,
             counters.next,
             counters.uploaded,
             counters.evicted,
             counters.notKept,
             counters.seeded,
+            counters.pendingBytes,
             partition.database,
             Int64(partition.stream.number)
         )

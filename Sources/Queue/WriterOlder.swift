@@ -196,7 +196,10 @@ extension Writer {
 
     /// Records that are not there, or cannot be read, are over and entered as lost: those that are frozen, too.
     package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
-        for part in memory[partition].free(in: range) { try enterAsLost(partition, part) }
+        for part in memory[partition].free(in: range) {
+            try subtractPending(partition, part)
+            try enterAsLost(partition, part)
+        }
         let held = try batches(
             "WHERE state<>1 AND stream=? AND database=? AND first<=? AND last>=?",
             Int64(partition.stream.number),
@@ -230,6 +233,7 @@ extension Writer {
         }
         let count = Int64(range.count)
         if batch.state == .ready {
+            try subtractPending(batch.partition, range)
             memory[batch.partition].ready -= count
         } else {
             memory[batch.partition].quarantined -= count

@@ -5,7 +5,7 @@ extension Writer {
     /// Stores a plain record; `boot`: the row of the boot that its stamp is of, this one by default.
     func insert(_ row: PlainRow, boot: Int64? = nil) throws {
         try begin()
-        let sequence = try nextSequence(row.stream, bytes: row.bytes)
+        let sequence = try nextSequence(row.stream, bytes: row.storedBytes)
         try plainTables.insert(row, sequence, boot: boot ?? self.boot)
         if let loss = row.loss { try noteTold(loss) }
     }

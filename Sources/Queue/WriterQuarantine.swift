@@ -51,6 +51,10 @@ extension Writer {
         fresh = try insert(fresh)
         memory[held.partition].quarantined -= Int64(held.records)
         memory[held.partition].ready += Int64(held.records)
+        memory[held.partition].pendingBytes += try storedBytes(
+            held.partition,
+            held.first...held.last
+        )
         return fresh
     }
 

@@ -10,11 +10,12 @@ extension Writer {
     /// with the power off is not known and not counted.
     func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
         for kind in streams.kinds {
-            // A survey that goes on still needs its sightings.
-            guard let oldest = try oldestUploaded(kind.stream, sparing: survey?.first),
+            // A survey that goes on still needs its sightings; what a person wants sent again stays until it is.
+            guard
+                let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
                 try isOlder(oldest, than: retention)
             else { continue }
-            try removeFront(of: oldest, limit: limit)
+            try removeFront(of: oldest, through: min(oldest.last, oldest.first + limit - 1))
             return true
         }
         return false
@@ -26,7 +27,7 @@ extension Writer {
         guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
             return false
         }
-        try removeFront(of: oldest, limit: step(oldest.stream))
+        try removeFront(of: oldest, through: try step(oldest.partition, oldest.range))
         return true
     }
 
@@ -37,14 +38,21 @@ extension Writer {
     }
 
     /// The batch of a stream that was uploaded longest ago; `pin`: none with sightings from there on.
-    private func oldestUploaded(_ stream: Stream, sparing pin: Int64?) throws -> Done? {
+    ///
+    /// `purges`: nor one that is to be sent again.
+    private func oldestUploaded(
+        _ stream: Stream,
+        sparing pin: Int64?,
+        purges: Bool = false
+    ) throws -> Done? {
         try done(
             """
-            state=1 AND database=0 AND stream=? AND last<?
+            state=1 AND database=0 AND stream=? AND last<? AND resend<=?
             ORDER BY done_boot, done_boottime LIMIT 1
             """,
             Int64(stream.number),
-            stream == .beacons ? pin ?? .max : .max
+            stream == .beacons ? pin ?? .max : .max,
+            purges ? 0 : 1
         )
     }
 
@@ -53,10 +61,10 @@ extension Writer {
         guard let oldest = try done("state=2 AND database=0 ORDER BY id LIMIT 1") else {
             return false
         }
-        let last = min(oldest.last, oldest.first + step(oldest.stream) - 1)
+        let last = try step(oldest.partition, oldest.range)
         try countGone(oldest.partition, oldest.first...last, .evicted)
         memory[oldest.partition].quarantined -= last - oldest.first + 1
-        try removeFront(of: oldest, limit: step(oldest.stream))
+        try removeFront(of: oldest, through: last)
         return true
     }
 
@@ -64,21 +72,31 @@ extension Writer {
     ///
     /// False when no stream has any. What is frozen may be on its way to the server and stays.
     func evictPending() throws -> Bool {
-        let waiting = streams.streams.filter { memory[Partition($0)].waiting > 0 }
-        guard let largest = waiting.max(by: { pendingBytes($0) < pendingBytes($1) }),
-            let oldest = memory[Partition(largest)].oldestWaiting
-        else { return false }
-        let first = oldest.lowerBound
-        let range = first...min(oldest.upperBound, first + step(largest) - 1)
-        try countGone(Partition(largest), range, .evicted)
-        try remove(Partition(largest), range)
+        let waiting = streams.streams.map { Partition($0) }.filter { memory[$0].waiting > 0 }
+        let largest = waiting.max { memory[$0].pendingBytes < memory[$1].pendingBytes }
+        guard let largest, let oldest = memory[largest].oldestWaiting else { return false }
+        let range = oldest.lowerBound...(try step(largest, oldest))
+        try countGone(largest, range, .evicted)
+        try subtractPending(largest, range)
+        try remove(largest, range)
         return true
     }
 
-    /// Records that go in one step of an eviction.
-    private func step(_ stream: Stream) -> Int64 {
-        let usual = streams[stream]?.usualBytes ?? 64
-        return max(usual > 4096 ? 1 : 50, evictionBytes / usual)
+    /// The last record of one eviction step, which starts with the first record of `range`.
+    ///
+    /// Adds up what the rows really hold: the step ends with the record that reaches `evictionBytes`.
+    private func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
+        guard let kind = streams[partition.stream] else { return range.upperBound }
+        let rows = try connection.prepare(
+            "SELECT id, \(kind.storedBytes) FROM \(kind.table) WHERE id BETWEEN ? AND ? ORDER BY id"
+        )
+        try rows.bind([range.lowerBound, range.upperBound], from: 1)
+        var bytes: Int64 = 0
+        while try rows.step() {
+            bytes += rows.required(1)
+            if bytes >= evictionBytes { return rows.required(0) }
+        }
+        return range.upperBound
     }
 
     /// A moment of a boot.
@@ -130,6 +148,7 @@ extension Writer {
         var boottime: Int64
 
         var partition: Partition { Partition(stream) }
+        var range: ClosedRange<Int64> { first...last }
     }
 
     private func done(_ condition: String, _ values: Int64...) throws -> Done? {
@@ -163,14 +182,19 @@ extension Writer {
         return now &+ max(0, before &- done.boottime) >= retention.milliseconds
     }
 
-    /// Deletes the first records of a batch, and the batch with its last.
-    private func removeFront(of batch: Done, limit: Int64) throws {
+    /// Deletes the records of a batch up to `through`, and the batch with its last one.
+    private func removeFront(of batch: Done, through: Int64) throws {
         try begin()
-        let through = min(batch.last, batch.first + limit - 1)
         if through == batch.last {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         } else {
-            try connection.run("UPDATE batches SET first=? WHERE id=?", through + 1, batch.id)
+            // Sent again under its old key, it would be taken for the whole, or written over it in a bucket.
+            let update = try connection.prepare(
+                "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
+            )
+            try update.bind(newKey(), at: 1)
+            try update.bind([through + 1, batch.id], from: 2)
+            try update.run()
         }
         try remove(batch.partition, batch.first...through)
     }

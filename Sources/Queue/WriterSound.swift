@@ -141,7 +141,7 @@ extension Writer {
 
     /// Stores a chunk, which begins with segment `first`.
     func insertChunk(_ chunk: ChunkNote, of run: Int64, from first: SegmentNote) throws {
-        let sequence = try nextSequence(.audio, bytes: Int(chunk.bytes))
+        let sequence = try nextSequence(.audio, bytes: StreamKind.rowBytes + Int(chunk.bytes))
         let statement = try connection.prepare("INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?)")
         try statement.bind(
             [

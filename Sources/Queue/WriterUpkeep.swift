@@ -4,13 +4,6 @@ internal import SQLite
 package import Streams
 
 extension WriterMemory {
-    /// Stored bytes of what a stream has not uploaded, by the average size of its records.
-    func pendingBytes(_ stream: Stream) -> Int64 {
-        let counters = self[Partition(stream)]
-        let average = counters.inserted > 0 ? counters.bytes / counters.inserted : 48
-        return (counters.waiting + counters.ready) * average
-    }
-
     /// What is known of a stream, its records in older databases included.
     func statistics(_ kind: StreamKind) -> StreamStatistics {
         let stream = kind.stream
@@ -23,7 +16,7 @@ extension WriterMemory {
             stream: stream,
             accepted: sum { $0.uploaded + $0.quarantined + $0.evicted + $0.ready + $0.waiting },
             pending: sum { $0.waiting + $0.ready },
-            pendingBytes: Int(pendingBytes(stream)),
+            pendingBytes: Int(self[Partition(stream)].pendingBytes),
             uploaded: sum(\.uploaded),
             quarantined: sum(\.quarantined),
             evicted: sum(\.evicted),
@@ -36,8 +29,6 @@ extension WriterMemory {
 }
 
 extension Writer {
-    func pendingBytes(_ stream: Stream) -> Int64 { memory.pendingBytes(stream) }
-
     /// Bytes of the database file that new records can use again.
     package func reusableBytes() throws -> Int64 {
         (try connection.integer("PRAGMA freelist_count") ?? 0) * pageBytes

@@ -106,15 +106,4 @@ package enum ColumnValue: Sendable, Equatable {
         default: return nil
         }
     }
-
-    /// About how many bytes it takes.
-    var bytes: Int {
-        switch self {
-        case .none, .same: 1
-        case .integer, .number: 5
-        case .text(let text): text.utf8.count + 1
-        case .bytes(let bytes): bytes.count + 2
-        case .moment: 12
-        }
-    }
 }

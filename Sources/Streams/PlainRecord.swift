@@ -34,7 +34,4 @@ package struct PlainRow: Sendable, Equatable {
     package init<Record: PlainRecord>(_ record: Record) {
         self.init(Record.kind.stream, record.stamp, record.values, loss: record.loss)
     }
-
-    /// About how many bytes of the database it takes.
-    package var bytes: Int { values.reduce(20) { $0 + $1.bytes } }
 }

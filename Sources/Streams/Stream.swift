@@ -44,7 +44,7 @@ package struct StreamKind: Sendable {
     package let wire: String
     package let table: String
     package let shape: Shape
-    /// Stored bytes of a usual record: how many go in one step of an eviction.
+    /// Stored bytes of a usual record: large records are uploaded last.
     package let usualBytes: Int64
     /// `status` shows it before it has a record.
     package let isAlwaysShown: Bool

@@ -78,7 +78,11 @@ import Testing
         let columns = ["\(table)", "sightings", "events", "surveys"]
         try alter(
             folder,
-            columns.map { "ALTER TABLE \($0) DROP COLUMN sum;" }.joined() + "PRAGMA user_version=6"
+            columns.map { "ALTER TABLE \($0) DROP COLUMN sum;" }.joined()
+                + """
+                ALTER TABLE sequences DROP COLUMN pending_bytes; DROP INDEX batches_to_resend;
+                ALTER TABLE batches DROP COLUMN resend; PRAGMA user_version=6;
+                """
         )
         let queue = try queue(folder)
         #expect(queue.setAside.isEmpty)

@@ -10,8 +10,8 @@ import Support
 /// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
 ///
 /// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two chunks and two
-/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth and the sixth are
-/// the fourth as those versions migrated it.
+/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth to the seventh
+/// are the fourth as those versions migrated it.
 @Suite struct MigrationTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/store")
 
@@ -34,6 +34,7 @@ import Support
         #expect(queue.setAside.isEmpty)
         let pending = try queue.flushed().statistics().map { [$0.accepted, $0.pending] }
         #expect(pending == [[2, 2], [0, 0], [5, 5], [20, 12], [2, 2]])
+        // Adds up the rows that are pending, which no earlier version stored.
         try checkSum(folder, queue)
 
         let frozen = try #require(try queue.nextReady(.beacons))

@@ -105,6 +105,16 @@ func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
                 id
             ) ?? 0
         #expect(Int(rows) == stream.pending + stream.quarantined, "\(stream)")
+        let bytes =
+            try database.integer(
+                """
+                SELECT sum(\(queue.streams[stream.stream]?.storedBytes ?? "")) FROM \(table) r
+                WHERE NOT EXISTS (SELECT 1 FROM batches
+                WHERE stream=? AND state>0 AND r.id BETWEEN first AND last)
+                """,
+                id
+            ) ?? 0
+        #expect(stream.pendingBytes == Int(bytes), "\(stream)")
     }
 }
 

@@ -1,4 +1,5 @@
 // What must be true of the tables of a database, said in SQL.
+internal import Queue
 internal import SQLite
 internal import Streams
 
@@ -76,7 +77,21 @@ struct TableAudit {
             try apart(gone + batches, "\(kind.stream) of \(partition)", below: next)
             guard partition == 0 else { continue }
             try checkRows(rows, gone: gone, below: next, kind)
+            try checkPendingBytes(kind)
         }
+    }
+
+    /// The sum that decides which stream gives way is that of the rows.
+    private func checkPendingBytes(_ kind: StreamKind) throws {
+        try none(
+            "the rows of \(kind.stream) hold other pending bytes",
+            """
+            SELECT pending_bytes FROM sequences WHERE database=0 AND stream=\(kind.stream.number)
+            AND pending_bytes<>(SELECT ifnull(sum(\(kind.storedBytes)), 0) FROM \(kind.table) r
+            WHERE NOT EXISTS (SELECT 1 FROM batches WHERE database=0 AND state>0
+            AND stream=\(kind.stream.number) AND r.id BETWEEN first AND last))
+            """
+        )
     }
 
     private func partitions(_ stream: Int64) throws -> [Int64] {
