@@ -40,7 +40,7 @@ import Testing
             #expect(state(checks, part) == "fail", "\(part): \(words(checks, part))")
             #expect((checks[part]?["next"] as? String)?.isEmpty == false)
         }
-        #expect(words(checks, "sound") == "mic: only digital silence")
+        #expect(words(checks, "sound") == "mic: no signal")
         #expect(words(checks, "token").hasPrefix("E002"))
         #expect(words(checks, "gpsd").contains("Connection refused"))
 
