@@ -10,7 +10,7 @@ struct SoundCheck {
         let audio = input.configuration.audio
         guard audio.isEnabled else { return [.ok("sound", "off (audio.enabled = false)")] }
         do {
-            return [judge(try SoundProbe.listen(to: audio, onLevel: onLevel))]
+            return [judge(try SoundListener(input: input).listen(onLevel: onLevel))]
         } catch {
             return [held ?? without((error as? Failure) ?? Failure("\(error)"))]
         }
