@@ -55,10 +55,29 @@ package struct SourceMeter {
     package func isUseless(at now: BootInstant) -> Bool { unusable.goesOn(at: now) }
 
     /// Working, doing `detail`: told at once.
-    package mutating func working(_ detail: String, device: String? = nil, now: BootInstant) {
+    ///
+    /// `concern`: what is wrong all the same.
+    package mutating func working(
+        _ detail: String,
+        device: String? = nil,
+        concern: String? = nil,
+        now: BootInstant
+    ) {
         report.detail = detail
+        report.concern = concern
         if let device { report.device = device }
         publish(now)
+    }
+
+    /// Working to no use: an error, published once a minute with the figures of that time.
+    package mutating func useless(_ failure: Failure, now: BootInstant) {
+        isOwed = false
+        if case .error(failure, _) = board.state, let publishedAt, now - publishedAt < .seconds(60)
+        {
+            return
+        }
+        publishedAt = now
+        failed(failure)
     }
 
     /// Not working: told at once.

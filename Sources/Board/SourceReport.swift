@@ -7,6 +7,8 @@ package struct SourceReport: Sendable, Equatable {
     package var device: String
     /// One phrase on what it does now: `passive scan, extended`, `3D fix, 9 satellites`.
     package var detail: String
+    /// What is wrong although it works: the sound clips, a device is too slow for its settings.
+    package var concern: String?
     /// Records admitted into the queue.
     package var records: Int
     /// Readings that were heard and not kept although they should have been (overrun, no room).

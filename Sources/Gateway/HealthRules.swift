@@ -65,6 +65,9 @@ enum HealthRules {
         degraded += notes.card.map { "on the card: \($0)" }
         for (name, source) in report.sources.sorted(by: { $0.key < $1.key }) {
             if source.state == "error" { degraded.append("\(name): \(source.reason ?? "error")") }
+            if source.state == "loaded", let concern = source.reason {
+                degraded.append("\(name): \(concern)")
+            }
         }
         for (name, stream) in report.streams.sorted(by: { $0.key < $1.key }) {
             if stream.quarantined > 0 {

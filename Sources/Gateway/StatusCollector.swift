@@ -134,6 +134,7 @@ struct StatusCollector: Sendable {
         case .loading: source.state = "loading"
         case .loaded:
             source.state = "loaded"
+            source.reason = report.concern
             source.ratePerS = rounded(report.ratePerSecond, 100)
         case .error(let failure, _):
             source.state = "error"

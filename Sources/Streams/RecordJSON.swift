@@ -74,6 +74,7 @@ package enum RecordJSON {
         let duration = chunk.duration
         let overlap = Int64(chunk.overlapFrames) * 1000 / Int64(max(1, chunk.rate))
         let level = SoundLevel.decibels(chunk.meanSquare)
+        let device = CaptureDevice(stored: chunk.device)
         try json.object {
             $0.field("id", id)
             $0.field("timestamp_start", moment.wall)
@@ -85,7 +86,8 @@ package enum RecordJSON {
             $0.field("sample_rate", Int64(chunk.rate))
             $0.field("overlap_duration", scaled: overlap, decimals: 3)
             $0.field("average_db_level", scaled: scaled(level, 10), decimals: 1)
-            $0.field("device", chunk.device)
+            $0.field("device", device.name)
+            if let rate = device.rate { $0.field("device_rate", Int64(rate)) }
             $0.field("clock", moment.quality.rawValue)
         }
     }

@@ -27,7 +27,7 @@ package struct AudioRun: Sendable, Equatable {
     package var codec: AudioCodec
     /// Frames a second; one channel.
     package var rate: Int
-    /// The PCM's name.
+    /// A `CaptureDevice` as it is stored.
     package var device: String
     /// Frames that the decoder must drop at the start of a segment's packets (Opus lookahead), at `rate`.
     package var preskip: Int
@@ -67,7 +67,7 @@ package struct Segment: Sendable, Equatable {
     package var frames: Int
     /// When its first frame was captured.
     package var start: Stamp
-    /// Mean of the squared samples, full scale = 1.
+    /// Mean of the squared samples without their DC part, full scale = 1.
     package var meanSquare: Double
     /// The encoded sound.
     ///
@@ -83,6 +83,30 @@ package struct Segment: Sendable, Equatable {
         self.meanSquare = meanSquare
         self.data = data
     }
+}
+
+/// The device of a run: one text in the database, two members of a record.
+package struct CaptureDevice: Sendable, Equatable {
+    /// The PCM's name, which holds no tab.
+    package var name: String
+    /// Frames per second of the device where it delivers fewer than the record has; nil where it does not.
+    package var rate: Int?
+
+    package init(name: String, rate: Int?) {
+        (self.name, self.rate) = (name, rate)
+    }
+
+    /// Reads a text of a run; those of earlier versions are a name alone.
+    package init(stored: String) {
+        let parts = stored.split(separator: "\t", maxSplits: 1)
+        self.init(
+            name: parts.first.map(String.init) ?? "",
+            rate: parts.dropFirst().first.flatMap { Int($0) }
+        )
+    }
+
+    /// The text of a run: the name, and the rate after a tab.
+    package var stored: String { rate.map { "\(name)\t\($0)" } ?? name }
 }
 
 /// Levels of sound.

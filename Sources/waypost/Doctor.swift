@@ -22,7 +22,8 @@ struct DoctorCommand: ParsableCommand {
         let input = DoctorInput(
             configuration,
             environment: Environment.all,
-            version: currentVersion
+            version: currentVersion,
+            program: "/proc/self/exe"
         )
         input.useProxies()
         let isLive = Output.isTerminal && !json

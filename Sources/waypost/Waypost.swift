@@ -10,7 +10,7 @@ struct Waypost: ParsableCommand {
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
             Survey.self, Restart.self, Put.self, ExportCommand.self, Enroll.self,
-            Decode.self, Config.self, Import.self, LED.self,
+            Decode.self, Config.self, Import.self, LED.self, Hear.self,
         ]
     )
 }

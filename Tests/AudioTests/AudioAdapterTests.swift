@@ -65,7 +65,7 @@ import Testing
             #expect(recorder.all.segments.count >= 20)
             #expect(
                 board.state.value?.detail
-                    == "only digital silence from \(device): muted, or a dead microphone?"
+                    == "no signal from \(device): muted, or a dead microphone?"
             )
         }
     }

@@ -32,7 +32,7 @@ struct control {
     int64_t epoch;     // ns on CLOCK_MONOTONIC when the ramp was 0; 0: when the device was opened
     int64_t late;      // ns from a start to its first frame
     int64_t muted;     // bit n: channel n gives digital silence
-    int64_t unused;
+    int64_t pause;     // ns: when nobody has looked for so long it stood still meanwhile, and does not report it
 };
 
 struct mic {
@@ -43,6 +43,8 @@ struct mic {
     int64_t opened;
     // Frames since the start at `since`, and the ramp's number of the frame 0.
     int64_t frames, since, origin;
+    // When somebody looked last.
+    int64_t looked;
     int64_t read;
     snd_pcm_uframes_t enough;
     int running;
@@ -69,11 +71,19 @@ static int64_t captured(const struct mic *mic) {
     return mic->frames + (int64_t)((double)since * pace(mic));
 }
 
+// A sound server or a paused machine that was stopped together with the program.
+static void wake(struct mic *mic) {
+    int64_t now = now_ns(), away = now - mic->looked;
+    mic->looked = now;
+    if (mic->control.pause && away > mic->control.pause) mic->since += away;
+}
+
 // Reads the control file; what has changed happens now.
 static void look(struct mic *mic) {
     struct control next;
     if (pread(mic->control_file, &next, sizeof next, 0) != sizeof next) return;
     struct control before = mic->control;
+    wake(mic);
     int64_t frames = captured(mic), now = now_ns();
     mic->frames = frames;
     if (now > mic->since) mic->since = now;
@@ -127,6 +137,7 @@ static int prepare(snd_pcm_ioplug_t *io) {
 
 static snd_pcm_sframes_t pointer(snd_pcm_ioplug_t *io) {
     struct mic *mic = io->private_data;
+    wake(mic);
     int64_t frames = captured(mic);
     if (frames - mic->read > (int64_t)io->buffer_size) return -EPIPE;
     return frames % (int64_t)io->buffer_size;

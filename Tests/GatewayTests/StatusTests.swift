@@ -226,15 +226,26 @@ import Testing
     }
 
     /// The gateway holds the microphone, so the doctor cannot listen: what the gateway hears may be nothing.
-    @Test(arguments: [("16 kHz mono, -20 dBFS", "ok"), ("only digital silence from hw:0", "fail")])
-    func microphoneOfTheGateway_isWhatItHears(detail: String, state: String) throws {
+    @Test(arguments: [
+        ("loaded", "16 kHz mono, -20 dBFS", nil, "ok"),
+        ("loaded", "16 kHz mono, -20 dBFS", "hw:0: delivers 16000 Hz", "fail"),
+        ("error", "", "hw:0: no signal for 5 minutes", "fail"),
+    ])
+    func microphoneOfTheGateway_isWhatItHears(
+        source: String,
+        detail: String,
+        reason: String?,
+        state: String
+    ) throws {
         let folder = TemporaryFolder()
         var configuration = Configuration()
         configuration.runtimeDirectory = folder.path
         configuration.audio.devices = ["waypost_no_such_device"]
         let told = report {
             $0.sources["audio"] = $0.sources["beacons"]
+            $0.sources["audio"]?.state = source
             $0.sources["audio"]?.detail = detail
+            $0.sources["audio"]?.reason = reason
         }
         let input = DoctorInput(
             configuration,
@@ -245,7 +256,16 @@ import Testing
         )
         let finding = try #require(SoundCheck(input: input, onLevel: { _ in }).findings.first)
         #expect(finding.state.rawValue == state)
-        #expect(finding.what.contains(detail))
+        #expect(finding.what.contains(reason ?? detail))
+    }
+
+    @Test func sourceThatWorksBadly_isDegraded() throws {
+        let told = report {
+            $0.sources["audio"] = $0.sources["beacons"]
+            $0.sources["audio"]?.reason = "hw:0: 3 % of the samples are clipped"
+        }
+        #expect(told.state == .degraded)
+        #expect(told.reasons.contains("audio: hw:0: 3 % of the samples are clipped"))
     }
 
     /// A board without a clock starts in 1970, and uploads before anybody has told it the time.

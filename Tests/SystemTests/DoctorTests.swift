@@ -1,5 +1,6 @@
 // `waypost doctor` and `waypost devices`, run as a person would, in front of real parts.
 import Foundation
+import Glibc
 import Support
 import Testing
 
@@ -40,7 +41,7 @@ import Testing
             #expect(state(checks, part) == "fail", "\(part): \(words(checks, part))")
             #expect((checks[part]?["next"] as? String)?.isEmpty == false)
         }
-        #expect(words(checks, "sound") == "mic: only digital silence")
+        #expect(words(checks, "sound") == "mic: no signal")
         #expect(words(checks, "token").hasPrefix("E002"))
         #expect(words(checks, "gpsd").contains("Connection refused"))
 
@@ -50,6 +51,19 @@ import Testing
         #expect(words(second, "token").contains("chmod 600"))
         #expect(words(second, "server").hasPrefix("E001"))
         #expect(words(second, "sound").contains("no such capture device"))
+    }
+
+    /// libasound runs what its configuration says: root asks for it as the user who owns the state directory.
+    @Test(.enabled(if: geteuid() == 0)) func root_listensAsTheServicesUser() throws {
+        let site = try Site()
+        let nobody: uid_t = 65_534
+        try #require(chmod(site.folder, 0o755) == 0)
+        try #require(chown(site.folder + "/state", nobody, nobody) == 0)
+        #expect(words(try site.examine().checks, "sound") == "mic: -9 dBFS, peak -6 dBFS")
+        try #require(chmod(site.folder + "/mic.raw", 0o600) == 0)
+        let refused = try site.examine().checks
+        #expect(state(refused, "sound") == "fail")
+        #expect(words(refused, "sound").contains("Permission denied"))
     }
 
     @Test func certificate_isToldWithItsLastDay() throws {

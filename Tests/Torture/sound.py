@@ -18,7 +18,7 @@ FAULTS = {
     "read errors (EIO)": (MODE, FAILING, "Input/output error"),
     "unplugged (ENODEV)": (MODE, UNPLUGGED, "is gone"),
     "no frames": (MODE, STALLED, "no sound"),
-    "only zeros": (MODE, ZEROS, "digital silence"),
+    "only zeros": (MODE, ZEROS, "no signal"),
     "clock 25 % slow": (PPM, -250_000, "of the frames"),
 }
 # A gap is as long as it says, within what the dating of frames may be off.

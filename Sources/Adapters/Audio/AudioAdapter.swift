@@ -50,6 +50,9 @@ package final class AudioAdapter: Sendable {
         var index = 0
         /// When a better device was last looked for.
         var lookedAt: BootInstant
+        /// Frames per second of the device that is open.
+        var deviceRate = 0
+        var signal: SignalMonitor
         /// Something was wrong, and no sound has come since: a device that only starts is not said to work.
         var isFaulty = false
         /// Where the last run ended, and why.
@@ -73,7 +76,8 @@ package final class AudioAdapter: Sendable {
             meter: SourceMeter(device: settings.devices.first ?? "default", board: board),
             recovery: CaptureRecovery(devices: settings.devices.count),
             arrivals: DeviceArrivals(folder: cards.deviceFolder),
-            lookedAt: clock.now()
+            lookedAt: clock.now(),
+            signal: SignalMonitor(rate: settings.rate)
         )
         state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
         while !stop.isRaised {
@@ -129,6 +133,7 @@ package final class AudioAdapter: Sendable {
         for index in (0..<count).map({ (state.first + $0) % count }) {
             do {
                 let pcm = try open(settings.devices[index], life)
+                if index != state.index { state.signal = SignalMonitor(rate: settings.rate) }
                 state.index = index
                 state.first = 0
                 return pcm
@@ -228,8 +233,10 @@ package final class AudioAdapter: Sendable {
         until stop: StopSignal
     ) throws -> Ending {
         let shape = pcm.shape
-        var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
+        var liveness = Liveness(rate: shape.rate, period: shape.period)
         state.device = pcm.device
+        state.deviceRate = shape.rate
+        state.signal.begin()
         if !state.isFaulty {
             state.meter.working("starting", device: pcm.device, now: clock.now())
         }
@@ -275,6 +282,7 @@ package final class AudioAdapter: Sendable {
         let limit = stop.isRaised ? settings.rate * 4 : wanted
         if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
         state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
+        state.signal.hear(samples, clipped: pcm.takeClipped())
         try pass(samples, capture, &state)
         // Ready for nothing: a descriptor that is always readable must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
@@ -282,8 +290,8 @@ package final class AudioAdapter: Sendable {
         if position == nil, let fault = liveness.check(captured: pcm.framesRead, at: now) {
             return fault
         }
-        let isSilent = liveness.isSilent(with: samples)
-        return isSilent && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
+        let isFault = settings.silence == .report && state.signal.isSilent
+        return isFault && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
     }
 
     /// Hands over the segments that these samples complete; throws when the queue is full.
@@ -302,11 +310,27 @@ package final class AudioAdapter: Sendable {
             let now = clock.stamp()
             state.absent.succeeded()
             if capture.segments > 60 { state.broken.succeeded() }
-            state.isFaulty = false
             state.meter.admit(now)
-            let detail = detail(segment, capture, state)
-            state.meter.working(detail, device: state.device, now: now.boot)
+            report(segment, &state, now.boot)
         }
+    }
+
+    /// Publishes how the source is after a segment.
+    private func report(_ segment: Segment, _ state: inout State, _ now: BootInstant) {
+        state.isFaulty = settings.silence == .report && state.signal.isDead
+        if state.isFaulty {
+            return state.meter.useless(SignalMonitor.failure(of: state.device), now: now)
+        }
+        state.meter.working(
+            detail(segment, state),
+            device: state.device,
+            concern: settings.concern(
+                state.device,
+                deviceRate: state.deviceRate,
+                clipped: state.signal.clipped
+            ),
+            now: now
+        )
     }
 
     /// A device that comes before the open one in the list and can be opened again.
@@ -338,10 +362,9 @@ package final class AudioAdapter: Sendable {
         if let loss = gap.loss { sink.lost(loss) }
     }
 
-    private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {
-        let silence = capture.silentSegments * Int(settings.segment.milliseconds)
-        guard silence < Liveness.silenceSeconds * 1000 else {
-            return "only digital silence from \(state.device): muted, or a dead microphone?"
+    private func detail(_ segment: Segment, _ state: State) -> String {
+        guard !state.signal.isSilent else {
+            return "no signal from \(state.device): muted, or a dead microphone?"
         }
         let level = SoundLevel.decibels(segment.meanSquare).rounded()
         let channel = state.channel.map { " of channel \($0)" } ?? ""

@@ -8,11 +8,11 @@ extension AudioSettings: Configurable {
         Key("enabled", \.isEnabled, .boolean).says("Record sound.")
         Key("device", \.devices, .devices)
             .says(
-                "Sound device: an ALSA name, or usb-PORT; of several, the first that can be opened."
+                "Sound device; of several, separated by commas, the first that can be opened."
             )
         Key("channel", \.channel, .channel)
             .says(
-                "Of a device with several channels: the first that is not digital silence, or its number."
+                "Of a device with several channels: the first that has a signal, or its number."
             )
         Key("rate", \.rate, .integer(8000...192_000, step: 50, unit: "Hz"))
             .says(
@@ -36,6 +36,10 @@ extension AudioSettings: Configurable {
             )
         Key("min_level_db", optional: \.minimumLevel, .number(-120...0, unit: "dBFS"), example: -60)
             .says("Records quieter than this on average are counted and not kept.")
+        Key("silence", \.silence, .choice())
+            .says(
+                "A microphone without a signal for 5 minutes: report it, or ok for one muted on purpose."
+            )
     }
 
     package var violations: [Violation] {

@@ -2,12 +2,19 @@
 internal import Host
 package import Streams
 
+/// What a microphone without any signal means.
+package enum SilencePolicy: String, Sendable, CaseIterable {
+    case report
+    /// It is muted on purpose.
+    case ok
+}
+
 /// What the sound source needs to know (`[audio]`).
 package struct AudioSettings: Sendable, Equatable {
     package var isEnabled = true
     /// ALSA PCM names in order of preference.
     package var devices = ["default"]
-    /// Counted from 1; nil for the first that is not digital silence.
+    /// Counted from 1; nil for the first that has a signal.
     package var channel: Int?
     /// Frames a second.
     package var rate = 16_000
@@ -18,6 +25,7 @@ package struct AudioSettings: Sendable, Equatable {
     package var bitrate = 24_000
     /// Chunks quieter than this (dBFS) are not kept.
     package var minimumLevel: Double?
+    package var silence = SilencePolicy.report
 
     package init() {}
 

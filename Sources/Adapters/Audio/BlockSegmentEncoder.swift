@@ -20,9 +20,9 @@ final class BlockSegmentEncoder: SegmentEncoder {
     private let codec: any BlockCodec
     private let segmentFrames: Int
     private var samples: [Int16] = []
-    /// What is in no segment yet: packets, and frames and sum of squares of each block that went in.
+    /// What is in no segment yet: packets, and the sums of each block that went in.
     private var packets: [[UInt8]] = []
-    private var blocks: [(frames: Int, energy: Double)] = []
+    private var blocks: [SampleSums] = []
     /// Segments, and blocks in them, that are finished.
     private var segments = 0
     private var blocksOut = 0
@@ -57,7 +57,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
     }
 
     private func note(_ block: ArraySlice<Int16>) {
-        blocks.append((block.count, sumOfSquares(block)))
+        blocks.append(SampleSums(block))
     }
 
     private func wholeSegments() -> [EncodedSegment] {
@@ -72,7 +72,7 @@ final class BlockSegmentEncoder: SegmentEncoder {
 
     private func take(_ count: Int) -> EncodedSegment {
         let taken = blocks.prefix(count)
-        let frames = taken.reduce(0) { $0 + $1.frames }
+        let sums = taken.reduce(SampleSums(), +)
         defer {
             packets.removeFirst(min(count, packets.count))
             blocks.removeFirst(taken.count)
@@ -80,8 +80,8 @@ final class BlockSegmentEncoder: SegmentEncoder {
             segments += 1
         }
         return EncodedSegment(
-            frames: frames,
-            meanSquare: taken.reduce(0) { $0 + $1.energy } / Double(max(1, frames)),
+            frames: sums.count,
+            meanSquare: sums.variance(),
             data: Array(packets.prefix(count).joined())
         )
     }

@@ -6,7 +6,7 @@ internal import Streams
 /// The run under way; lives on the source's thread.
 final class Capture {
     private let settings: AudioSettings
-    private let device: String
+    private let device: CaptureDevice
     private let sink: SoundSink
     private let encoder: any SegmentEncoder
     private var run: Int64 = 0
@@ -24,13 +24,14 @@ final class Capture {
     private(set) var segments = 0
     /// Segments of the end that the queue did not take.
     private(set) var refusedTail = 0
-    /// Segments of nothing but zeros in a row.
-    private(set) var silentSegments = 0
 
     /// `deviceRate`: frames a second that the device itself counts.
     init(settings: AudioSettings, device: String, deviceRate: Int, sink: SoundSink) throws {
         self.settings = settings
-        self.device = device
+        self.device = CaptureDevice(
+            name: device,
+            rate: deviceRate < settings.rate ? deviceRate : nil
+        )
         self.sink = sink
         clock = DeviceClock(rate: deviceRate)
         scale = Double(deviceRate) / Double(settings.rate)
@@ -80,7 +81,7 @@ final class Capture {
                 id: run,
                 codec: settings.codec,
                 rate: settings.rate,
-                device: device,
+                device: device.stored,
                 preskip: encoder.preskip,
                 chunkSegments: settings.chunkSegments,
                 overlapSegments: settings.overlapSegments,
@@ -114,7 +115,6 @@ final class Capture {
         // An estimate that is corrected must not turn time back.
         if let newestStart, start.boot < newestStart.boot { start = newestStart }
         newestStart = start
-        silentSegments = encoded.meanSquare == 0 ? silentSegments + 1 : 0
         framesOut += encoded.frames
         segments += 1
         return Segment(

@@ -15,7 +15,7 @@ enum CaptureFault: Error, Equatable {
     case failed(String)
     /// No frames, and no error.
     case stalled
-    /// Nothing but one and the same value.
+    /// Frames without any signal in them.
     case silent
     /// Delivers this many times the frames that it should.
     case offClock(Double)
@@ -51,7 +51,7 @@ enum CaptureFault: Error, Equatable {
         case .gone(let message): "is gone (\(message))"
         case .failed(let message): message
         case .stalled: "no sound for \(Liveness.stallSeconds) s"
-        case .silent: "only digital silence for \(Liveness.silenceSeconds) s"
+        case .silent: "no signal for \(SignalMonitor.silenceSeconds) s"
         case .offClock(let ratio):
             "delivers \((ratio * 1000).rounded() / 10) % of the frames that it should"
         case .paused(let length):

@@ -8,8 +8,7 @@ internal import Host
 /// `asound.conf` are allowed.
 enum DeviceName {
     static let allowed =
-        "default, a name that asound.conf defines, usb-PORT, or hw:, plughw:, dsnoop: or sysdefault: "
-        + "with a card and a device; each also behind plug:; several separated by commas"
+        "default, hw:CARD,DEV, plughw:, dsnoop:, sysdefault:, usb-PORT, asound.conf names; plug:X"
 
     private static let prefix = "plug:"
 

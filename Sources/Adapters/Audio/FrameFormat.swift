@@ -42,13 +42,13 @@ enum FrameFormat: CaseIterable {
         }
     }
 
-    /// The first channel (counted from 0) in which more than one value stands: a microphone always has noise.
+    /// The first channel (counted from 0) that has a signal.
     func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
         (0..<channels).first { channel in
-            let first = value(raw, at: channel * width)
-            return (0..<frames).contains {
-                value(raw, at: ($0 * channels + channel) * width) != first
+            let samples = (0..<frames).lazy.map { frame in
+                Int16(fullScale: value(raw, at: (frame * channels + channel) * width))
             }
+            return SampleSums(samples).hasSignal
         }
     }
 

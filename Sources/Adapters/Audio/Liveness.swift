@@ -5,8 +5,6 @@ internal import Host
 struct Liveness {
     /// Without a frame for so long it is stalled.
     static let stallSeconds = 3
-    /// Of one value for so long it is silent: a microphone always has noise of its own.
-    static let silenceSeconds = 4
     /// Frames over time may be off by so much, as no quartz is.
     private static let tolerance = 0.01
 
@@ -18,7 +16,6 @@ struct Liveness {
     private let rate: Double
     /// Frames by which a position may be behind: a device counts in periods.
     private let slack: Double
-    private let silenceFrames: Int
     private var newest: Mark?
     /// The first position with frames: where the dating of the run begins.
     private var first: Mark?
@@ -26,14 +23,11 @@ struct Liveness {
     private var marks: [Mark] = []
     /// The position before the first of those in a row that are off, and how many are.
     private var doubt: (before: Mark, count: Int)?
-    private var constant: Int16?
-    private var constantFrames = 0
 
-    /// `rate` and `period`: of the device; `outputRate`: of the samples that are heard.
-    init(rate: Int, period: Int, outputRate: Int) {
+    /// `rate` and `period`: of the device.
+    init(rate: Int, period: Int) {
         self.rate = Double(rate)
         slack = Double(min(period, rate / 2) + rate / 50)
-        silenceFrames = outputRate * Self.silenceSeconds
     }
 
     /// The newest position is off: the next one says whether it was only late.
@@ -107,18 +101,5 @@ struct Liveness {
 
     private func allowed(_ position: Mark, _ mark: Mark) -> Double {
         (position.at - mark.at).inSeconds * rate * Self.tolerance + slack
-    }
-
-    /// Takes samples; true when there has been but one value for too long.
-    mutating func isSilent(with samples: [Int16]) -> Bool {
-        for sample in samples {
-            guard sample == constant else {
-                constant = sample
-                constantFrames = 1
-                continue
-            }
-            constantFrames += 1
-        }
-        return constantFrames >= silenceFrames
     }
 }

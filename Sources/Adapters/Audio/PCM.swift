@@ -41,14 +41,16 @@ struct PCM: ~Copyable {
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
-    /// The channel that is given, counted from 1; nil until one has been found that is not digital silence.
+    /// Frames at full scale since this was last asked, as the device gave them.
+    private var clippedFrames = 0
+    /// The channel that is given, counted from 1; nil until one has been found that has a signal.
     private(set) var channel: Int?
     private let wantedChannel: Int?
 
     /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
     ///
     /// `wake`: how much sound there should be before `wait` returns; `channel`: the one to give, counted from 1, nil
-    /// for the first that is not digital silence. Throws a Failure that names the device and says what to do.
+    /// for the first that has a signal. Throws a Failure that names the device and says what to do.
     init(
         device: String,
         rate: Int,
@@ -197,9 +199,16 @@ struct PCM: ~Copyable {
                 to: &values
             )
         }
+        clippedFrames += values.count { abs($0) >= 32_767.0 / 32_768 }
         if let resampler { return resampler.convert(values, into: &mono) }
         // Exact for 16-bit samples: a float holds 24 bits.
         for value in values { mono.append(Int16(fullScale: value)) }
+    }
+
+    /// Frames at full scale that were read since the last call, in frames at `rate`.
+    mutating func takeClipped() -> Int {
+        defer { clippedFrames = 0 }
+        return clippedFrames * rate / shape.rate
     }
 
     /// Appends what the filter still holds of the frames that were read.

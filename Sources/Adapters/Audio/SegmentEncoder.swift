@@ -7,7 +7,7 @@ internal import Streams
 /// A segment that an encoder has finished.
 struct EncodedSegment: Equatable {
     var frames: Int
-    /// Mean of the squared samples, full scale 1.
+    /// Mean of the squared samples without their DC part, full scale 1.
     var meanSquare: Double
     var data: [UInt8]
 }
@@ -71,7 +71,7 @@ final class PCMEncoder: SegmentEncoder {
     private static func segment(_ samples: ArraySlice<Int16>) -> EncodedSegment {
         EncodedSegment(
             frames: samples.count,
-            meanSquare: sumOfSquares(samples) / Double(samples.count),
+            meanSquare: SampleSums(samples).variance(),
             data: samples.flatMap {
                 [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
             }
@@ -88,8 +88,8 @@ final class OpusSegmentEncoder: SegmentEncoder {
     private let packetFrames: Int
     private let packetsPerSegment: Int
     private var samples: [Int16] = []
-    /// The packets of the segment under way, and the sum of squares of the sound in each.
-    private var packets: [(bytes: [UInt8], energy: Double)] = []
+    /// The packets of the segment under way, and the sums of the samples in each.
+    private var packets: [(bytes: [UInt8], sums: SampleSums)] = []
     /// Frames of the run that came in since the segment under way began.
     private var frames = 0
 
@@ -139,29 +139,23 @@ final class OpusSegmentEncoder: SegmentEncoder {
 
     private func encodePacket() throws {
         let block = samples.prefix(packetFrames)
-        packets.append((try encoder.encode(block), sumOfSquares(block)))
+        packets.append((try encoder.encode(block), SampleSums(block)))
         samples.removeFirst(block.count)
     }
 
     private func segment(
-        _ packets: ArraySlice<(bytes: [UInt8], energy: Double)>,
+        _ packets: ArraySlice<(bytes: [UInt8], sums: SampleSums)>,
         frames: Int
     ) -> EncodedSegment {
         var data: [UInt8] = []
         for packet in packets { SegmentPackets.append(packet.bytes, to: &data) }
-        let energy = packets.prefix(packetsPerSegment).reduce(0) { $0 + $1.energy }
+        let sums = packets.prefix(packetsPerSegment).reduce(SampleSums()) { $0 + $1.sums }
         return EncodedSegment(
             frames: frames,
-            meanSquare: energy / Double(max(1, frames)),
+            meanSquare: sums.variance(over: frames),
             data: data
         )
     }
-}
-
-/// The samples' squares summed, full scale 1.
-func sumOfSquares(_ samples: ArraySlice<Int16>) -> Double {
-    let sum = samples.reduce(Int64(0)) { $0 + Int64($1) * Int64($1) }
-    return Double(sum) / (32_768.0 * 32_768.0)
 }
 
 /// Owns a libopus encoder.

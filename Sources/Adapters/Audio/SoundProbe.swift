@@ -7,11 +7,38 @@ internal import Streams
 /// Listens for `doctor`.
 package enum SoundProbe {
     /// What was heard.
-    package struct Level: Sendable {
+    package struct Level: Sendable, Codable {
         package var device: String
-        /// RMS and the highest sample, dBFS.
+        /// RMS without the DC part and the highest sample, dBFS.
         package var average: Double
         package var peak: Double
+        package var hasSignal: Bool
+        /// The part of the samples at full scale.
+        package var clipped: Double
+        /// Frames per second of the device.
+        package var deviceRate: Int
+
+        /// What is wrong with sound that is recorded all the same.
+        package func concern(_ settings: AudioSettings) -> String? {
+            settings.concern(device, deviceRate: deviceRate, clipped: clipped)
+        }
+    }
+
+    /// Listens to the first device of `audio` that opens, for a second.
+    package static func listen(
+        to audio: AudioSettings,
+        onLevel: (Double) -> Void
+    ) throws -> Level {
+        if let name = audio.devices.first(where: { !DeviceName.isAllowed($0) }) {
+            throw Failure("\"\(printable(name))\" is not an allowed device name")
+        }
+        return try listen(
+            to: audio.devices,
+            rate: audio.rate,
+            channel: audio.channel,
+            for: .seconds(1),
+            onLevel: onLevel
+        )
     }
 
     /// Listens to the first device that opens.
@@ -47,12 +74,16 @@ package enum SoundProbe {
         return Level(
             device: pcm.device,
             average: level(heard[...]),
-            peak: SoundLevel.decibels(peak * peak)
+            peak: SoundLevel.decibels(peak * peak),
+            // Many a device begins with a click.
+            hasSignal: SampleSums(heard.suffix(heard.count / 2)).hasSignal,
+            clipped: Double(pcm.takeClipped()) / Double(heard.count),
+            deviceRate: pcm.shape.rate
         )
     }
 
     private static func level(_ samples: ArraySlice<Int16>) -> Double {
-        SoundLevel.decibels(sumOfSquares(samples) / Double(max(1, samples.count)))
+        SoundLevel.decibels(SampleSums(samples).variance())
     }
 
     private static func open(_ devices: [String], rate: Int, channel: Int?) throws -> PCM {

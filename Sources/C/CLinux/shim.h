@@ -2,6 +2,7 @@
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -101,6 +102,21 @@ static inline int waypost_next_signal(int fd) {
 
 /// pipe2(2) with both ends closed in programs that are started; of GNU alone.
 static inline int waypost_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+
+/// Starts a program as another user, with `output` as its standard output; its process number, or -errno.
+///
+/// The child does nothing between fork(2) and execve(2) that a program with threads may not do. It ends with whoever
+/// started it.
+static inline pid_t waypost_start_as(const char *program, uid_t user, gid_t group, const gid_t *groups, size_t count,
+                                     int output, char *const words[], char *const variables[]) {
+    pid_t child = fork();
+    if (child != 0) return child < 0 ? -errno : child;
+    if (dup2(output, STDOUT_FILENO) < 0 || setgroups(count, groups) < 0 || setgid(group) < 0 || setuid(user) < 0)
+        _exit(126);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execve(program, words, variables);
+    _exit(127);
+}
 
 /// socket(2) with nothing in the upper halves of its registers: an optimised caller may leave the next field of a struct there,
 /// and systemd's RestrictAddressFamilies= compares all 64 bits (EAFNOSUPPORT for a family that it allows).

@@ -10,6 +10,8 @@ package final class DoctorInput: Sendable {
     /// That of the command, but for proxies, which are those of the gateway.
     package let environment: [String: String]
     package let version: String
+    /// The executable that listens as the service's user where root asks; nil: this process listens itself.
+    let program: String?
     /// A folder in place of `/`, for what is looked up in files.
     package let root: String
     var files: SystemFiles { SystemFiles(root: root) }
@@ -19,13 +21,17 @@ package final class DoctorInput: Sendable {
     let refusal: ControlRefusal?
 
     /// Asks the gateway; or `report`: what it has said.
+    ///
+    /// `program`: this executable, which is started once more for what root must not do.
     package init(
         _ configuration: Configuration,
         environment: [String: String],
         version: String,
         root: String = "",
+        program: String? = nil,
         report: StatusReport? = nil
     ) {
+        self.program = program
         self.configuration = configuration
         self.version = version
         self.root = root

@@ -10,48 +10,41 @@ struct SoundCheck {
         let audio = input.configuration.audio
         guard audio.isEnabled else { return [.ok("sound", "off (audio.enabled = false)")] }
         do {
-            let level = try SoundProbe.listen(
-                to: audio.devices,
-                rate: audio.rate,
-                channel: audio.channel,
-                for: .seconds(1),
-                onLevel: onLevel
-            )
-            return [judge(level)]
+            return [judge(try SoundListener(input: input).listen(onLevel: onLevel))]
         } catch {
-            let failure = (error as? Failure) ?? Failure("\(error)")
-            return [held(failure) ?? without(failure)]
+            return [held ?? without((error as? Failure) ?? Failure("\(error)"))]
         }
     }
 
     private func judge(_ level: SoundProbe.Level) -> Finding {
+        let audio = input.configuration.audio
         let message =
             "\(level.device): \(decibels(level.average)) dBFS, peak \(decibels(level.peak)) dBFS"
-        if level.peak <= -119 {
-            return .fail(
-                "sound",
-                "\(level.device): only digital silence",
-                next: Self.unmute
-            )
+        guard level.hasSignal else {
+            return audio.silence == .ok
+                ? .ok("sound", "\(level.device): no signal (audio.silence = \"ok\")")
+                : .fail("sound", "\(level.device): no signal", next: Self.unmute)
         }
-        if level.peak >= -0.1 {
-            return .warn(
-                "sound",
-                "\(message): it is overdriven",
-                next: "lower its gain: `alsamixer`, F4"
-            )
+        if level.deviceRate < audio.rate, let concern = level.concern(audio) {
+            return .fail("sound", concern, next: "set audio.rate to what the device delivers")
+        }
+        if let concern = level.concern(audio) {
+            return .warn("sound", concern, next: "lower its gain: `alsamixer`, F4")
         }
         return .ok("sound", message)
     }
 
-    /// The gateway has the device: what it hears is what there is.
-    private func held(_ failure: Failure) -> Finding? {
-        guard let source = input.report?.sources["audio"], source.state == "loaded" else {
-            return nil
+    /// What the gateway says of a device that it has: nobody else can listen.
+    private var held: Finding? {
+        guard let source = input.report?.sources["audio"] else { return nil }
+        let what = "\(source.device) is held by the gateway"
+        switch (source.state, source.reason) {
+        case ("loaded", nil): return .ok("sound", "\(what), which hears: \(source.detail)")
+        case ("loaded", let reason?):
+            return .fail("sound", "\(what), which says: \(reason)", next: "do as it says")
+        case ("error", let reason?): return without(Failure("the gateway says: \(reason)"))
+        default: return nil
         }
-        let what = "\(source.device) is held by the gateway, which hears: \(source.detail)"
-        return source.detail.hasPrefix("only digital silence")
-            ? .fail("sound", what, next: Self.unmute) : .ok("sound", what)
     }
 
     private static let unmute =

@@ -55,6 +55,7 @@ import Upload
         ("audio.codec", "\"opus\""),
         ("audio.bitrate", "24000"),
         ("audio.min_level_db", nil),
+        ("audio.silence", "\"report\""),
         ("storage.commit_interval", "\"1s\""),
         ("storage.retention", "\"3d\""),
         ("storage.max_size", "\"2GB\""),
@@ -166,6 +167,7 @@ import Upload
         codec = "wav"
         bitrate = 16000
         min_level_db = -50
+        silence = "ok"
         [storage]
         commit_interval = "250ms"
         retention = "36h"

@@ -1,0 +1,19 @@
+// `waypost hear`: listens to a microphone for `waypost doctor`, which starts it as the service's user where root asks.
+import ArgumentParser
+import Gateway
+
+struct Hear: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Listen to a microphone for a second, for `waypost doctor`.",
+        shouldDisplay: false
+    )
+
+    @Option(help: "A capture device; of several, the first that can be opened.")
+    var device: [String] = []
+    @Option(help: "Sampling rate.") var rate: Int
+    @Option(help: "The channel, counted from 1.") var channel: Int?
+
+    mutating func run() {
+        SoundReport.send(devices: device, rate: rate, channel: channel) { Output.write($0) }
+    }
+}
