@@ -145,7 +145,7 @@ enum DatabaseFile {
     }
 
     /// Names are in the order in which databases were set aside, whatever the clock says meanwhile.
-    private static func nameAside(_ settings: QueueSettings) -> String {
+    static func nameAside(_ settings: QueueSettings) -> String {
         let last = setAside(settings).last.map { place($0) }
         let now = "\(name(settings.path)).corrupt-\(time(settings.clock.wall()))"
         var (stem, number) = ("\(settings.folder)/\(now)", 1)

@@ -16,6 +16,10 @@ package protocol QueueDisk: Sendable {
     func rename(_ path: String, to other: String) throws -> Bool
     /// False where there was nothing to remove, or it could not be.
     @discardableResult func remove(_ path: String) -> Bool
+    /// Which file a path names; nil where that cannot be told now.
+    ///
+    /// Never opens the file: closing a descriptor of the database would drop SQLite's locks.
+    func identity(_ path: String) -> FileIdentity?
     /// Names of the files in a folder; none where they cannot all be read.
     func names(in folder: String) -> [String]
     /// At most `count` bytes from a place on; fewer at the end, none where there is no such file.
@@ -39,6 +43,17 @@ package protocol QueueDisk: Sendable {
     func free(_ folder: String) -> Int64?
 }
 
+/// Which file a path names: it changes when the file is deleted, or replaced by another.
+package enum FileIdentity: Sendable, Equatable {
+    case none
+    case file(device: UInt64, inode: UInt64)
+}
+
+extension QueueDisk {
+    /// nil: nobody takes files away here.
+    package func identity(_ path: String) -> FileIdentity? { nil }
+}
+
 /// The system's own files.
 package struct SystemDisk: QueueDisk {
     package var vfs: String? { nil }
@@ -48,6 +63,12 @@ package struct SystemDisk: QueueDisk {
     package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 || errno != ENOENT }
 
     package func size(_ path: String) -> Int64 { FileSpace.size(path) }
+
+    package func identity(_ path: String) -> FileIdentity? {
+        var figures = stat()
+        guard stat(path, &figures) == 0 else { return errno == ENOENT ? FileIdentity.none : nil }
+        return .file(device: UInt64(figures.st_dev), inode: UInt64(figures.st_ino))
+    }
 
     package func rename(_ path: String, to other: String) throws -> Bool {
         if Glibc.rename(path, other) == 0 { return true }

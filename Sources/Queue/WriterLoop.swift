@@ -31,6 +31,8 @@ final class WriterLoop {
     var fulls = 0
     /// Databases that were set aside since a commit succeeded.
     var replacements = 0
+    /// The files that the writer has open: its database and the journal of it.
+    var files: (database: FileIdentity?, journal: FileIdentity?) = (nil, nil)
     /// Where the last database that was open was to be set aside.
     var marked: String?
     var publishedAt: BootInstant?
@@ -116,7 +118,7 @@ final class WriterLoop {
         case .work(let work): perform(work)
         case .check:
             // Not while the disk refuses: one more refusal would put off the next try each time.
-            guard retryAt == nil else { break }
+            guard retryAt == nil, !replaceMovedFile() else { break }
             attempt { try $0.tellLosses(atOnce: false) }
             keep(force: true)
         case .purge(let retention): purging = retention

@@ -7,7 +7,7 @@ internal import Synchronization
 
 extension WriterLoop {
     /// 1, 2, 4, 8 s: a failing card must not be hammered, and one that is back is wanted soon.
-    private static func pause(after failures: Int) -> Duration {
+    static func pause(after failures: Int) -> Duration {
         .seconds(1 << min(max(0, failures - 1), 3))
     }
 
@@ -69,7 +69,7 @@ extension WriterLoop {
         }
     }
 
-    private func openDatabase() throws -> DatabaseFile.Opened {
+    func openDatabase() throws -> DatabaseFile.Opened {
         try DatabaseFile.refuseHeld(settings)
         return try DatabaseFile.open(settings, userStreams, numbers: core.books.userNumbers) {
             try noteAside($0)
@@ -79,7 +79,7 @@ extension WriterLoop {
     /// What is held in memory goes into the next database: the one that is set aside counts up to its last commit.
     ///
     /// Throws what the disk says: no database is set aside before its mark is there.
-    private func noteAside(_ path: String) throws {
+    func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
         let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
         // That one is away by now: what is set aside next was never open, and has nothing of what the mark says.
@@ -96,6 +96,7 @@ extension WriterLoop {
     }
 
     func reopen() {
+        if replaceMovedFile() { return }
         core.leave()
         do {
             // The old connection goes last: as long as one is there, the journal's index is as of the last
@@ -112,6 +113,8 @@ extension WriterLoop {
     func begin(_ database: DatabaseFile.Opened) {
         writer = database.writer
         marked = nil
+        files.database = settings.disk.identity(settings.path)
+        files.journal = settings.disk.identity(settings.path + "-wal")
         let generation = core.opened(database.writer)
         if !database.isChecked { maintenance.inspect(generation: generation) }
         maintenance.salvage()

@@ -44,6 +44,13 @@ package struct Connection: ~Copyable {
         sqlite3_close_v2(handle)
     }
 
+    /// Writes a copy of the database, as of the last commit, to a new file; also of one that was deleted.
+    package func copy(to path: String) throws(SQLiteError) {
+        let statement = try prepare("VACUUM INTO ?")
+        try statement.bind(path, at: 1)
+        try statement.run()
+    }
+
     /// Closing it will neither write the journal back nor delete it.
     package func keepJournal() { _ = waypost_keep_journal(handle) }
 
