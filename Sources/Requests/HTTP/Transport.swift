@@ -151,7 +151,7 @@ package struct Transport: ~Copyable {
             perform(exchange, meanwhile: meanwhile, until: stop)
         }
         stop.life.rests()
-        meter.add(traffic())
+        meter.add(traffic(exchange))
         guard let result else { return Attempt(outcome: .stopped) }
         if let problem = exchange.bodyError {
             return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
@@ -211,6 +211,10 @@ package struct Transport: ~Copyable {
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
         waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        // The trace comes only with it; nothing is printed.
+        waypost_curl_set_long(easy, CURLOPT_VERBOSE, 1)
+        waypost_curl_set_trace(easy, countSent)
+        waypost_curl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
         waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
         // So that a name server that says nothing delays neither a stop nor the next try.
         waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
@@ -315,17 +319,12 @@ package struct Transport: ~Copyable {
     }
 
     /// What the request that just ended sent and received, as HTTP counts it: without TLS and TCP.
-    private func traffic() -> Traffic {
-        var (request, header) = (0, 0)
-        var (upload, download): (curl_off_t, curl_off_t) = (0, 0)
-        waypost_curl_get_long(easy, CURLINFO_REQUEST_SIZE, &request)
+    private func traffic(_ exchange: ExchangeContext) -> Traffic {
+        var header = 0
+        var download: curl_off_t = 0
         waypost_curl_get_long(easy, CURLINFO_HEADER_SIZE, &header)
-        waypost_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &upload)
         waypost_curl_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &download)
-        return Traffic(
-            sent: Int64(request) + (waypost_curl_request_has_body() != 0 ? 0 : Int64(upload)),
-            received: Int64(header) + Int64(download)
-        )
+        return Traffic(sent: exchange.sent, received: Int64(header) + Int64(download))
     }
 
     private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
