@@ -55,6 +55,9 @@ static inline long waypost_curl_unsent(CURLM *multi) {
     return sum;
 }
 
+/// The version of libcurl that runs, as 0xMMmmpp.
+static inline unsigned waypost_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
+
 /// A field of the server's own certificate as CURLINFO_CERTINFO has it (`Expire date:`); null without one.
 static inline const char *waypost_curl_certificate(CURL *handle, const char *field) {
     struct curl_certinfo *info = NULL;
