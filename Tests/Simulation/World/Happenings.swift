@@ -30,7 +30,7 @@ extension World {
             server.mode = .poison
             server.limit = chance.number(1...6)
         case .server:
-            server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.allCases)
+            server.mode = chance.isOne(in: 3) ? .good : chance.one(of: ServerMode.drawn)
             server.limit = chance.number(1...6)
             log?("  server: \(server.mode) \(server.limit)")
         }

@@ -23,4 +23,9 @@ enum ServerMode: String, CaseIterable {
     case saysDuplicates
     /// 409 at the first try of each key.
     case busyFirst
+    /// 500 for each batch that has one of a few records in it.
+    case chokes
+
+    /// Those that a history draws; seeds that were found are to stand for what they stood for.
+    static let drawn = allCases.filter { $0 != .chokes }
 }

@@ -8,6 +8,8 @@ struct WireRecord {
     var stream: String
     /// All but its dates, which may become better.
     var content: WireJSON
+    /// A hash of all of it, its dates among it.
+    var form: UInt64
     /// Of a record that a source made; nil for events of the program.
     var serial: Int?
     /// Of a chunk of sound.
@@ -22,6 +24,7 @@ struct WireRecord {
         }
         self.id = id
         self.stream = stream
+        form = json.fingerprint
         var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
         if stream == "waypost_surveys" { dates += ["start", "end"] }
         content = .object(members.filter { !dates.contains($0.key) })
