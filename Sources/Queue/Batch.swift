@@ -41,6 +41,18 @@ package struct Batch: Sendable, Equatable {
 
     package var records: Int { Int(last - first + 1) }
     package var partition: Partition { Partition(stream, of: database) }
+
+    /// Its records, dated as they are in it.
+    package var range: PendingRange {
+        PendingRange(
+            stream: stream,
+            first: first,
+            last: last,
+            clockMap: clockMap,
+            synced: synced,
+            database: database
+        )
+    }
 }
 
 /// What is waiting to be frozen: a range, and the clock map to date it with.

@@ -225,10 +225,16 @@ package final class Queue: Sendable {
 
     /// The batch of a stream that is to be sent next: of the frozen ones that with the oldest records.
     ///
-    /// Not a record that stands alone and was refused: `nextRefused` has those.
-    package func nextReady(_ stream: Stream, unreadable: Set<Int64> = []) throws -> Batch? {
+    /// Not a record that stands alone and was refused: `nextRefused` has those. `except`: rows of batches to pass over.
+    package func nextReady(
+        _ stream: Stream,
+        unreadable: Set<Int64> = [],
+        except others: Set<Int64> = []
+    ) throws -> Batch? {
+        let list = others.map { "\($0)" }.joined(separator: ",")
+        let condition = "NOT (attempts>0 AND first=last) AND id NOT IN (\(list))"
         let order = "ORDER BY database=0, database, first"
-        return try core.books.ready(stream, "NOT (attempts>0 AND first=last)", order, unreadable)
+        return try core.books.ready(stream, condition, order, unreadable)
     }
 
     /// The next batch, numbered above `number`, of a record that stands alone and was refused.

@@ -92,19 +92,23 @@ extension Writer {
     }
 
     /// Cuts a batch in two halves, each with a key of its own; attempts are counted for single records only.
-    package func split(_ batch: Batch, message: String? = nil) throws {
-        guard batch.records > 1, try isReady(batch) else { return }
+    ///
+    /// The records keep their ids and their dates, for a server may have some of them. Returns the halves; none where
+    /// the batch was judged, or changed, before.
+    @discardableResult
+    package func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {
+        guard batch.records > 1, try isReady(batch) else { return [] }
         let middle = batch.first + Int64(batch.records / 2) - 1
         try begin()
         try connection.run("DELETE FROM batches WHERE id=?", batch.id)
-        for (first, last) in [(batch.first, middle), (middle + 1, batch.last)] {
+        return try [(batch.first, middle), (middle + 1, batch.last)].map { first, last in
             var half = batch
             half.key = newKey()
             half.first = first
             half.last = last
             half.attempts = 0
             half.error = message ?? batch.error
-            _ = try insert(half)
+            return try insert(half)
         }
     }
 

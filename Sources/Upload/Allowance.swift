@@ -14,7 +14,6 @@ final class Allowance {
 
     private let limit: Int64?
     private let quiet: QuietHours?
-    /// A batch is never halved: a bucket may have it already, and would not know its records in another object.
     private let batchesStayWhole: Bool
     private let budget: DayBudget
     private let side: QueueSide
@@ -40,7 +39,7 @@ final class Allowance {
         random: @escaping () -> Double
     ) {
         (limit, quiet) = (settings.dailyBudget, settings.quiet)
-        batchesStayWhole = settings.destination == .s3
+        batchesStayWhole = settings.batchesStayWhole
         (self.budget, self.side, self.clock, self.random) = (budget, side, clock, random)
         let open = (settings.quiet?.open ?? .days(1)) / 2
         spread = min(settings.interval, .seconds(300), open)

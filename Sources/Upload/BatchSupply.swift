@@ -15,10 +15,14 @@ struct DueBatch {
 struct BatchSupply {
     private let side: QueueSide
     private let destination: any Destination
-    /// Who has few records may wait for days behind one who has many.
-    private let isMetered: Bool
+    private let settings: UploadSettings
+    private let failing: FailingBatches
     /// Of a body; what may be sent at all now is less, perhaps.
     var maxBatchBytes: Int
+    /// Batches that are stuck are tried, too, behind all others of their stream.
+    var triesStuck = true
+    /// Of the newest records one goes, to see whether the server takes it.
+    var isProbe = false
     /// The newest records when the sync began; what is accepted later is left to the next sync.
     private let mark: AcceptedMark
     /// The last batch that was frozen before.
@@ -29,15 +33,16 @@ struct BatchSupply {
     init(
         _ side: QueueSide,
         _ destination: any Destination,
-        isMetered: Bool,
-        maxBatchBytes: Int,
+        _ settings: UploadSettings,
+        _ failing: FailingBatches,
         mark: AcceptedMark
     ) {
         self.side = side
         self.destination = destination
-        self.isMetered = isMetered
-        self.maxBatchBytes = maxBatchBytes
+        self.settings = settings
+        self.failing = failing
         self.mark = mark
+        maxBatchBytes = settings.maxBatchBytes
     }
 
     /// nil when there is none.
@@ -51,15 +56,32 @@ struct BatchSupply {
             if refusals.comeFirst(stream), let refused = try refused(stream, refusals) {
                 return refused
             }
-            if let ready = try side.nextReady(stream) {
-                // What became of it changed nothing: an index and its table contradict each other.
-                guard ready != lastReady else { throw Self.comesAgain(ready) }
-                lastReady = ready
-                return DueBatch(batch: ready, isFirstTry: false)
-            }
+            if let ready = try ready(stream) { return ready }
             if let fresh = try oldest(stream) { return DueBatch(batch: fresh, isFirstTry: true) }
-            return try refused(stream, refusals)
+            return try refused(stream, refusals) ?? stuck(stream)
         }
+    }
+
+    /// The next batch that was frozen before.
+    private mutating func ready(_ stream: Stream) throws -> DueBatch? {
+        let batch = try side.nextReady(stream) {
+            !failing.waitsBehind($0) && !failing.wasPassedOver($0)
+        }
+        guard let batch else { return nil }
+        // What became of it changed nothing: an index and its table contradict each other.
+        guard batch != lastReady else { throw Self.comesAgain(batch) }
+        lastReady = batch
+        return DueBatch(batch: batch, isFirstTry: false)
+    }
+
+    /// The next batch that waits behind its stream: in turn, for a sync tries few of them.
+    private func stuck(_ stream: Stream) throws -> DueBatch? {
+        guard triesStuck else { return nil }
+        let isDue = { [failing] in failing.waitsBehind($0) && !failing.wasPassedOver($0) }
+        let batch =
+            try side.nextReady(stream) { isDue($0) && failing.isBehindLast($0) }
+            ?? side.nextReady(stream, where: isDue)
+        return batch.map { DueBatch(batch: $0, isFirstTry: false) }
     }
 
     private static func comesAgain(_ batch: Batch) -> SQLiteError {
@@ -90,9 +112,10 @@ struct BatchSupply {
     /// Freezes the newest pending records: few, so that they are there soon.
     private func newest(_ stream: Stream, isFirst: Bool) throws -> Batch? {
         guard var range = side.pending(stream, newest: true) else { return nil }
-        var count = SyncOrder.newestRecords
+        var count = isProbe ? 1 : SyncOrder.newestRecords
         // So few records are pending that the first batch of the backlog has them all.
-        if isFirst, !isMetered, range.last - range.first < count,
+        // Metered, who has few records may wait for days behind one who has many.
+        if isFirst, settings.dailyBudget == nil, range.last - range.first < count,
             side.pending(stream)?.first == range.first
         {
             return nil

@@ -76,13 +76,27 @@ final class QueueSide {
         (try? queue.unsent(stream, through: queue.newest(stream))) != 0
     }
 
-    /// Whether a batch is frozen that was not refused, and may go.
-    func hasReady(_ mayGo: (Batch) -> Bool) throws -> Bool {
-        try streams.contains { try queue.nextReady($0).map(mayGo) ?? false }
+    /// The frozen batch of a stream that is sent next, of those that satisfy `condition` and were not refused.
+    func nextReady(_ stream: Stream, where condition: (Batch) -> Bool) throws -> Batch? {
+        var others: Set<Int64> = []
+        while let batch = try queue.nextReady(stream, unreadable: unreadable, except: others) {
+            if condition(batch) { return batch }
+            others.insert(batch.id)
+        }
+        return nil
     }
 
-    func nextReady(_ stream: Stream) throws -> Batch? {
-        try queue.nextReady(stream, unreadable: unreadable)
+    /// Whether a batch fits into `limit` bytes of body; true where that changed it, as it has a record that cannot be read.
+    ///
+    /// The body that the destination makes for that is the one that it sends.
+    func fits(_ batch: Batch, _ limit: Int, _ destination: any Destination) throws -> Bool {
+        let last = try reading(
+            batch.partition,
+            batch.first...batch.last,
+            lose: { try lose($0, of: batch) },
+            { try destination.lastRecord(of: batch.range, limit: limit, from: $0) }
+        )
+        return last == nil || last == batch.last
     }
 
     func nextRefused(_ stream: Stream, after number: Int64) throws -> Batch? {
@@ -241,7 +255,8 @@ final class QueueSide {
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
-    func split(_ batch: Batch, message: String? = nil) throws {
+    @discardableResult
+    func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {
         try queue.perform { try $0.split(batch, message: message) }
     }
 

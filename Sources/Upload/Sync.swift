@@ -35,6 +35,7 @@ package final class Sync {
     private let stop: StopSignal
     private let book: SyncReportBook
     private let judge: SyncJudge
+    private let failing: FailingBatches
     private var pacing: Pacing
     private let allowance: Allowance
     /// Requests this sync may still make; nil for any number.
@@ -68,8 +69,9 @@ package final class Sync {
         self.random = random
         self.stop = stop
         side = QueueSide(queue)
+        failing = FailingBatches(queue)
         book = SyncReportBook(board, clock, streams: side.streams)
-        judge = SyncJudge(side, book, clock, maxAttempts: settings.maxAttempts)
+        judge = SyncJudge(side, book, clock, failing, settings)
         pacing = Pacing(interval: settings.interval)
         let budget = budget ?? DayBudget(queue, clock: clock)
         allowance = Allowance(settings, budget, side, clock, random: random)
@@ -146,11 +148,13 @@ package final class Sync {
         var supply = BatchSupply(
             side,
             destination,
-            isMetered: settings.dailyBudget != nil,
-            maxBatchBytes: settings.maxBatchBytes,
+            settings,
+            failing,
             mark: mark
         )
-        var order = try order()
+        // Of an outage's first requests, and of the portions behind it, none is for what failed before.
+        supply.triesStuck = requestsLeft == nil
+        var order = try order(&supply)
         firstStream = nil
         while !stop.isRaised, requestsLeft != 0, !allowance.endsNow,
             let step = order.next()
@@ -178,7 +182,9 @@ package final class Sync {
         _ supply: inout BatchSupply
     ) throws -> AfterBatch? {
         do {
-            return try supply.next(step, judge.refusals).map { try send($0) }
+            guard let due = try supply.next(step, judge.refusals) else { return nil }
+            if case .newest = step, supply.isProbe { failing.probed() }
+            return try send(due)
         } catch let problem as RecordsUnreadable {
             // What cannot be read of one stream must not hold up the others.
             judge.fail(Failure("\(problem.error); look at the disk"), [step.stream])
@@ -186,7 +192,7 @@ package final class Sync {
         }
     }
 
-    private func order() throws -> SyncOrder {
+    private func order(_ supply: inout BatchSupply) throws -> SyncOrder {
         let streams = side.streams
         var order = SyncOrder(
             streams,
@@ -197,8 +203,14 @@ package final class Sync {
         // A frozen batch, if there is one, is the first to find out whether the server is there: an outage
         // must not leave another small batch behind at each try.
         // Sound that waits for the budget finds nothing out.
-        let hasReady = try side.hasReady { side.isSmall($0.stream) || !allowance.isTooDear($0) }
-        if !hasReady { order.beginWithNewest(at: clock.now()) }
+        let hasReady = try streams.contains { stream in
+            let batch = try side.nextReady(stream) { !failing.waitsBehind($0) }
+            return batch.map { side.isSmall(stream) || !allowance.isTooDear($0) } ?? false
+        }
+        supply.isProbe = hasReady && failing.wantsProbe
+        if !hasReady || supply.isProbe {
+            order.beginWithNewest(at: clock.now(), isProbe: supply.isProbe)
+        }
         return order
     }
 
@@ -210,6 +222,10 @@ package final class Sync {
             return .goOn
         }
         if allowance.isTooDear(batch) { return try held(batch) }
+        guard try due.isFirstTry || fits(batch) else {
+            failing.split(batch, into: try side.split(batch))
+            return .goOn
+        }
         counted = Traffic()
         book.sending(batch)
         let outcome = Result {
@@ -237,6 +253,12 @@ package final class Sync {
         return judged.isHeld ? try held(batch) : try judge.judge(judged, due)
     }
 
+    /// Whether a batch that was frozen before may be as long as it is: the limit may have been lowered.
+    private func fits(_ batch: Batch) throws -> Bool {
+        try batch.records == 1 || settings.batchesStayWhole
+            || side.fits(batch, settings.maxBatchBytes, destination)
+    }
+
     /// Remembers a batch of which nothing was ever sent.
     private func note(_ due: DueBatch, _ delivery: Delivery?) {
         let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
@@ -255,6 +277,7 @@ package final class Sync {
     private func end(_ left: Int?) {
         // Should the disk refuse it, the quarantine itself still says what is in it.
         try? judge.tellQuarantined()
+        failing.endSync()
         firstStream = judge.refusals.cutShort ?? firstStream
         let now = clock.now()
         if judge.failure.isThere {

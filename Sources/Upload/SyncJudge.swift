@@ -10,9 +10,12 @@ final class SyncJudge {
     private let book: SyncReportBook
     private let clock: any HostClock
     private let maxAttempts: Int
+    /// A batch of which nobody knows whether the destination has it may be sent in parts.
+    private let maySplit: Bool
     /// The sync before failed, too, and nobody asked for this one.
     private var endsAtFailure = false
     private(set) var refusals = Refusals()
+    let failing: FailingBatches
     /// The failure of this sync and how long the server wants to be left alone for it.
     private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
     /// What this sync set aside, with the server's last message.
@@ -20,16 +23,25 @@ final class SyncJudge {
     /// Streams whose unexpected duplicates were told: in this sync, and of events ever.
     private var told: Set<Stream> = []
 
-    init(_ side: QueueSide, _ book: SyncReportBook, _ clock: any HostClock, maxAttempts: Int) {
+    init(
+        _ side: QueueSide,
+        _ book: SyncReportBook,
+        _ clock: any HostClock,
+        _ failing: FailingBatches,
+        _ settings: UploadSettings
+    ) {
         self.side = side
         self.book = book
         self.clock = clock
-        self.maxAttempts = maxAttempts
+        self.failing = failing
+        maxAttempts = settings.maxAttempts
+        maySplit = !settings.batchesStayWhole
     }
 
     func beginSync(endsAtFailure: Bool) {
         self.endsAtFailure = endsAtFailure
         refusals.beginSync()
+        failing.beginSync()
         failure = (false, nil)
         setAside = [:]
         told.formIntersection([.events])
@@ -47,16 +59,23 @@ final class SyncJudge {
         case .accepted:
             try side.uploaded(batch)
             refusals.accepted(stream)
+            failing.accepted(batch)
             book.accepted(batch)
             tellDuplicates(delivery, due)
             return .goOn
-        case .unreachable(let failure):
+        case .unreachable(let failure) where delivery.isUnsent:
             fail(failure, [stream])
             return .syncEnds
-        case .retry(let failure, let after):
+        case .unreachable(let failure):
+            return try failed(batch, failure, .syncEnds)
+        case .retry(let failure, let after?):
+            // Meant for the whole device.
             fail(failure, [stream], after: after)
-            // `Retry-After` is meant for the whole device; another error may concern this stream only.
-            return after == nil && !endsAtFailure ? .streamRests : .syncEnds
+            _ = try failed(batch, failure, .syncEnds)
+            return .syncEnds
+        case .retry(let failure, nil):
+            // It may concern this stream only.
+            return try failed(batch, failure, endsAtFailure ? .syncEnds : .streamRests)
         case .tokenRefused(let failure):
             book.failed(failure, [stream])
             book.enter(.tokenRefused)
@@ -70,6 +89,38 @@ final class SyncJudge {
         case .refused(let message):
             return try refused(batch, message, attempts: maxAttempts, "the server refused records")
         }
+    }
+
+    /// Nobody has judged a batch; `usual`: what follows where it is not this batch alone that does not get through.
+    private func failed(
+        _ batch: Batch,
+        _ failure: Failure,
+        _ usual: AfterBatch
+    ) throws -> AfterBatch {
+        let (isStuck, mayPassOver) = (failing.isLastChance(batch), failing.mayPassOver(batch))
+        failing.failed(batch)
+        if !mayPassOver, failing.waitsBehind(batch) { return .streamRests }
+        guard mayPassOver else {
+            fail(failure, [batch.stream])
+            return usual
+        }
+        var words = failure
+        if isStuck { words.message += "; \(try endWaiting(for: batch))" }
+        book.failed(words, [batch.stream])
+        return .goOn
+    }
+
+    /// Splits a stuck batch, or puts it behind its stream; returns what became of it, for people.
+    private func endWaiting(for batch: Batch) throws -> String {
+        let what =
+            "batch \(batch.key) (\(batch.records) records) fails again and again while others"
+            + " are accepted"
+        guard maySplit, batch.records > 1 else {
+            failing.putBehind(batch)
+            return "\(what), and waits behind its stream: look for it in the server's log"
+        }
+        failing.split(batch, into: try side.split(batch))
+        return "\(what), and is sent in parts"
     }
 
     /// Nothing of any stream could be sent.
@@ -90,6 +141,7 @@ final class SyncJudge {
         attempts: Int,
         _ what: String
     ) throws -> AfterBatch {
+        failing.judged(batch)
         if batch.records > 1 {
             try side.split(batch, message: message)
         } else if batch.attempts + 1 < attempts {

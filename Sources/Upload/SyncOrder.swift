@@ -50,8 +50,11 @@ struct SyncOrder {
         backlog = (streams[start...] + streams[..<start])[...]
     }
 
-    /// The newest records go first, before any backlog.
-    mutating func beginWithNewest(at now: BootInstant) { beginPass(at: now) }
+    /// The newest records go first, before any backlog; `isProbe`: though few wait, to see whether they are accepted.
+    mutating func beginWithNewest(at now: BootInstant, isProbe: Bool = false) {
+        beginPass(at: now)
+        if isProbe { isFirstPass = false }
+    }
 
     private mutating func beginPass(at now: BootInstant) {
         isFirstPass = passedAt == nil

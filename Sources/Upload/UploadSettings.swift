@@ -50,6 +50,9 @@ package struct UploadSettings: Sendable, Equatable {
         case s3
     }
 
+    /// A batch is never sent in parts: a bucket may have it already, and would not know its records in another object.
+    var batchesStayWhole: Bool { destination == .s3 }
+
     /// Where uploads go; nil while that is not configured.
     package var target: String? {
         switch destination {

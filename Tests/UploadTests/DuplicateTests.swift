@@ -10,7 +10,7 @@ import Upload
 @Suite struct DuplicateTests {
     private static let known = Behaviour.answer(
         status: 200,
-        body: #"{"accepted": 1, "rejected": 0, "duplicates": 2}"#
+        body: #"{"accepted": 500, "rejected": 0, "duplicates": 2}"#
     )
 
     private func told(_ bench: UploadBench) throws -> [String] {

@@ -159,7 +159,7 @@ final class TLSBench {
                 ssl_certificate_key \(folder)/\(file).key;
                 \(protocols)
                 client_max_body_size \(kind == .small ? "2k" : "0");
-                location = /api/ingest { return 200 '{"accepted":1}'; }
+                location = /api/ingest { return 200 '{"accepted":100000}'; }
                 }
 
                 """

@@ -31,8 +31,11 @@ struct TableRow: Sendable, CustomTestStringConvertible {
     static let all: [TableRow] = [
         .init("200 empty", .answer(status: 200, body: ""), .accepted),
         .init("204 blank", .answer(status: 204, body: ""), .accepted),
-        .init("201 JSON", .answer(status: 201, body: #"{"accepted":1,"rejected":0}"#), .accepted),
-        .init("200 null", .answer(status: 200, body: "null"), .accepted),
+        .init("201 JSON", .answer(status: 201, body: #"{"accepted":400,"rejected":0}"#), .accepted),
+        .init("200 null", .answer(status: 200, body: "null"), later),
+        .init("200 false", .answer(status: 200, body: "false"), later),
+        .init("200 error", .answer(status: 200, body: #"{"error":"disk full"}"#), later),
+        .init("200 too few", .answer(status: 200, body: #"{"accepted":1,"rejected":0}"#), later),
         .init("200 text in JSON", .answer(status: 200, body: #""ok""#), .accepted),
         .init("200 HTML", .answer(status: 200, body: "<!DOCTYPE html><p>Log in</p>"), later),
         .init("200 text", .answer(status: 200, body: "OK"), later),

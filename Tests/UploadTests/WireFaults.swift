@@ -119,7 +119,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
     /// The beginning of an answer that echoes so many bytes of ids.
     static func ids(_ bytes: Int) -> String {
         let id = "\"0195e7a0-0000-8000-8000-000000000000\","
-        return "{\"accepted\": 1, \"ids\": [" + String(repeating: id, count: bytes / id.utf8.count)
+        return "{\"accepted\": 9, \"ids\": [" + String(repeating: id, count: bytes / id.utf8.count)
     }
 
     static let all: [OddAnswer] = [
@@ -127,7 +127,7 @@ struct OddAnswer: Sendable, CustomTestStringConvertible {
             "three megabytes of ids",
             "HTTP/1.0 200 OK\r\n\r\n" + ids(3 << 20) + "\"\"], \"rejected\": 0}"
         ),
-        .init("HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n{\"accepted\":1}"),
+        .init("HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n{\"accepted\":9}"),
         .init("HTTP/1.0 empty", "HTTP/1.0 200 OK\r\n\r\n"),
         .init("no length", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}"),
         .init(

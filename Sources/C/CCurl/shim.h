@@ -36,6 +36,11 @@ static inline CURLcode waypost_curl_set_seek(CURL *handle, waypost_curl_seek val
     return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
 }
 
+typedef int (*waypost_curl_trace)(CURL *handle, curl_infotype kind, char *bytes, size_t count, void *context);
+static inline CURLcode waypost_curl_set_trace(CURL *handle, waypost_curl_trace value) {
+    return curl_easy_setopt(handle, CURLOPT_DEBUGFUNCTION, value);
+}
+
 /* Bytes that the kernel has still to send, or to see acknowledged, on the sockets of the transfers under way. */
 static inline long waypost_curl_unsent(CURLM *multi) {
     fd_set reading, writing, failing;
@@ -50,10 +55,8 @@ static inline long waypost_curl_unsent(CURLM *multi) {
     return sum;
 }
 
-/// Whether CURLINFO_REQUEST_SIZE counts the body, too: 8.14 does, 7.88 counts the header alone.
-static inline int waypost_curl_request_has_body(void) {
-    return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080700;
-}
+/// The version of libcurl that runs, as 0xMMmmpp.
+static inline unsigned waypost_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
 
 /// A field of the server's own certificate as CURLINFO_CERTINFO has it (`Expire date:`); null without one.
 static inline const char *waypost_curl_certificate(CURL *handle, const char *field) {

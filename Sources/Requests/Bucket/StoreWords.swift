@@ -11,6 +11,8 @@ package struct StoreWords {
         case size
         case address
         case keys
+        /// The bucket has no room, or may not have more.
+        case full
         /// SlowDown, 5xx, and what nobody has named: the data was not judged, so it is kept.
         case other
     }
@@ -23,6 +25,11 @@ package struct StoreWords {
     private static let keyCodes: Set<String> = [
         "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken",
         "InvalidToken",
+    ]
+
+    private static let fullCodes: Set<String> = [
+        "QuotaExceeded", "ServiceQuotaExceeded", "XMinioAdminBucketQuotaExceeded",
+        "XMinioStorageFull",
     ]
 
     /// Empty when the body is none of a store's.
@@ -44,7 +51,9 @@ package struct StoreWords {
     package var meaning: Meaning {
         let status = answer.status
         if (200...299).contains(status) { return answer.etag.isEmpty ? .stranger : .stored }
+        if status == 511 { return .stranger }
         if Self.clockCodes.contains(code) { return .clock }
+        if status == 507 || Self.fullCodes.contains(code) { return .full }
         if status == 413 || code == "EntityTooLarge" { return .size }
         if [404, 405].contains(status) || (300...399).contains(status) { return .address }
         if Self.addressCodes.contains(code) { return .address }
@@ -56,7 +65,7 @@ package struct StoreWords {
     /// One line for people.
     package var text: String {
         guard !code.isEmpty else { return answer.message }
-        return "HTTP \(answer.status) \(code)" + (message.isEmpty ? "" : ": \(message)")
+        return "\(answer.statusText) \(code)" + (message.isEmpty ? "" : ": \(message)")
     }
 
     /// What is wrong, and what a person can do about it.
@@ -72,6 +81,8 @@ package struct StoreWords {
         case .keys:
             "the store refused the keys (\(text)); check \(names.keys), and that its key may put "
                 + "objects into the bucket"
+        case .full:
+            "the bucket is full (\(text)); delete objects or raise its quota; the records wait meanwhile"
         case .other: "store error: \(text)"
         }
     }

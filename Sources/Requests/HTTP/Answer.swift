@@ -21,6 +21,8 @@ package struct Answer: Sendable, Equatable {
     package var etag = ""
     /// Where an object store says that the bucket is; empty where it says nothing.
     package var region = ""
+    /// Where a redirect leads, as its `Location` says; empty without one.
+    package var location = ""
 
     /// `body`: all of it.
     package init(
@@ -52,6 +54,12 @@ package struct Answer: Sendable, Equatable {
     /// The server's message for people: one line, at most 200 characters.
     package var message: String {
         let cut = String(decoding: body.prefix(800), as: UTF8.self).plainWords(atMost: 200)
-        return cut.isEmpty ? "HTTP \(status)" : "HTTP \(status): \(cut)"
+        return cut.isEmpty ? statusText : "\(statusText): \(cut)"
+    }
+
+    /// The status, and of a redirect where it leads.
+    var statusText: String {
+        guard (300...399).contains(status), !location.isEmpty else { return "HTTP \(status)" }
+        return "HTTP \(status) to \(location.plainWords(atMost: 200))"
     }
 }

@@ -21,6 +21,10 @@ final class ExchangeContext {
     var bodyError: (any Error)?
     /// Bytes of the body handed to libcurl.
     var given = 0
+    /// Bytes handed to the network, header and body, by all tries that libcurl makes by itself.
+    ///
+    /// Counted as they go: libcurl 7.88 forgets the body of one try when it begins the next.
+    fileprivate(set) var sent: Int64 = 0
     private(set) var headerBytes = 0
     /// The body was asked for from its start again: libcurl sent it twice.
     var isRewound = false
@@ -98,6 +102,19 @@ func rewindBody(
     exchange.body.rewind()
     exchange.isRewound = exchange.given > 0
     return CURL_SEEKFUNC_OK
+}
+
+func countSent(
+    _ easy: UnsafeMutableRawPointer?,
+    _ kind: curl_infotype,
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    if kind == CURLINFO_HEADER_OUT || kind == CURLINFO_DATA_OUT {
+        ExchangeContext.from(context)?.sent += Int64(count)
+    }
+    return 0
 }
 
 func takeAnswer(

@@ -2,7 +2,7 @@
 
 /// What kind of value begins.
 enum JSONKind {
-    case object, array, number, text, word
+    case object, array, number, text, yes, no, null
 }
 
 /// Hears what stands in the JSON; `depth` counts the containers around it.
@@ -14,6 +14,8 @@ protocol JSONListener {
     mutating func name(_ byte: UInt8, depth: Int)
     mutating func nameEnded(depth: Int)
     mutating func number(_ byte: UInt8, depth: Int)
+    /// The text that has begun has a first character.
+    mutating func filled(depth: Int)
     /// Whether the names of members in so many containers are to be told.
     func wantsNames(depth: Int) -> Bool
 }
@@ -76,7 +78,7 @@ struct JSONGrammar<Listener: JSONListener> {
         switch state {
         case .text(let token), .name(let token):
             if case .name = state, listener.wantsNames(depth: depth) { return start }
-            guard token.isPlain else { return start }
+            guard token.isPlain, !token.isEmpty else { return start }
             while at < bytes.count, Self.isPlain(bytes[at]) { at += 1 }
         default:
             guard isBetween else { return start }
@@ -146,9 +148,9 @@ struct JSONGrammar<Listener: JSONListener> {
         case UInt8(ascii: "\""):
             listener.began(.text, depth: depth)
             state = .text(JSONStringToken())
-        case UInt8(ascii: "t"): beginWord("rue".utf8)
-        case UInt8(ascii: "f"): beginWord("alse".utf8)
-        case UInt8(ascii: "n"): beginWord("ull".utf8)
+        case UInt8(ascii: "t"): beginWord(.yes, "rue".utf8)
+        case UInt8(ascii: "f"): beginWord(.no, "alse".utf8)
+        case UInt8(ascii: "n"): beginWord(.null, "ull".utf8)
         default:
             guard let token = JSONNumberToken(byte) else { return state = .broken }
             listener.began(.number, depth: depth)
@@ -157,8 +159,8 @@ struct JSONGrammar<Listener: JSONListener> {
         }
     }
 
-    private mutating func beginWord(_ rest: String.UTF8View) {
-        listener.began(.word, depth: depth)
+    private mutating func beginWord(_ kind: JSONKind, _ rest: String.UTF8View) {
+        listener.began(kind, depth: depth)
         state = .word(Array(rest)[...])
     }
 
@@ -177,8 +179,11 @@ struct JSONGrammar<Listener: JSONListener> {
 
     private mutating func takeText(_ byte: UInt8, _ token: JSONStringToken) {
         var token = token
+        let isFirst = token.isEmpty
         switch token.take(byte) {
-        case .more: state = .text(token)
+        case .more:
+            if isFirst { listener.filled(depth: depth) }
+            state = .text(token)
         case .end: endValue()
         case .broken: state = .broken
         }

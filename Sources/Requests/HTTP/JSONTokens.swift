@@ -22,11 +22,14 @@ struct JSONStringToken {
     /// The first half of a pair has come, the second must follow.
     private var isHalf = false
     private var text = UTF8Check()
+    /// Nothing has come behind its opening quote.
+    private(set) var isEmpty = true
 
     /// Whether a plain character may be passed over without a look.
     var isPlain: Bool { escape == .none && !isHalf && text.isWhole }
 
     mutating func take(_ byte: UInt8) -> Step {
+        isEmpty = false
         switch escape {
         case .none: return plain(byte)
         case .begun: return escaped(byte)

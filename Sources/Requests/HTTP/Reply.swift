@@ -18,6 +18,12 @@ package struct Reply: Sendable, Equatable {
     /// Records that it had already: `duplicates`, likewise.
     package var duplicates = 0
 
+    /// Records that it took: `accepted`, likewise; nil where it does not say.
+    package var accepted: Int?
+    /// It says that it does not have the records, and not which: `success` is false, there is an `error`, `accepted` is
+    /// false, `rejected` is not a count, or all of it is `false` or `null`.
+    package var saysNo = false
+
     /// Of a body that is all there.
     package init(_ body: [UInt8] = []) {
         var scanner = ReplyScanner()
@@ -25,8 +31,14 @@ package struct Reply: Sendable, Equatable {
         self = scanner.reply
     }
 
-    fileprivate init(form: Form, rejected: Int, duplicates: Int) {
-        (self.form, self.rejected, self.duplicates) = (form, rejected, duplicates)
+    fileprivate init(form: Form) { self.form = form }
+
+    /// Whether it says of each of so many records that it was there, taken or rejected, or does not count them.
+    package func accounts(for records: Int) -> Bool {
+        guard let accepted else { return true }
+        var left = records
+        for count in [accepted, duplicates, rejected] { left -= min(left, count) }
+        return left == 0
     }
 }
 
@@ -41,50 +53,47 @@ struct ReplyScanner {
 
     /// What it has come to, should this be the end.
     var reply: Reply {
-        guard !grammar.isBlank else { return Reply(form: .blank, rejected: 0, duplicates: 0) }
-        guard grammar.isWhole else {
-            return Reply(form: isBroken ? .other : .unfinished, rejected: 0, duplicates: 0)
-        }
-        let fields = grammar.listener
-        return Reply(
-            form: .json,
-            rejected: fields.rejected ?? 0,
-            duplicates: fields.duplicates ?? 0
-        )
+        guard !grammar.isBlank else { return Reply(form: .blank) }
+        guard grammar.isWhole else { return Reply(form: isBroken ? .other : .unfinished) }
+        var reply = Reply(form: .json)
+        grammar.listener.write(into: &reply)
+        return reply
     }
 }
 
-/// Picks two members out of the object at the top; of several with one name the first counts.
+/// Picks some members out of the object at the top; of several with one name the first counts.
 private struct ReplyFields: JSONListener {
-    private static let names = (
-        rejected: Array("rejected".utf8), duplicates: Array("duplicates".utf8)
-    )
+    private enum Member: String, CaseIterable {
+        case rejected, duplicates, accepted, success, error
 
-    private(set) var rejected: Int?
-    private(set) var duplicates: Int?
+        static let names = allCases.map { (member: $0, name: Array($0.rawValue.utf8)) }
+    }
+
+    private var values: [Member: ReplyValue] = [:]
+    /// All of it is `false` or `null`.
+    private var isNo = false
     /// How much of the name there is, and which of ours it may still be.
     private var length = 0
-    private var mayBe = (rejected: false, duplicates: false)
+    private var candidates: [(member: Member, name: [UInt8])] = []
     private var value = ReplyValue()
 
     func wantsNames(depth: Int) -> Bool { depth == 1 }
 
     mutating func name(_ byte: UInt8, depth: Int) {
         guard depth == 1 else { return }
-        if length == 0 { mayBe = (true, true) }
-        mayBe.rejected = mayBe.rejected && Self.names.rejected.at(length) == byte
-        mayBe.duplicates = mayBe.duplicates && Self.names.duplicates.at(length) == byte
+        if length == 0 { candidates = Member.names }
+        candidates.removeAll { $0.name.at(length) != byte }
         length += 1
     }
 
     mutating func nameEnded(depth: Int) {
         guard depth == 1 else { return }
-        mayBe.rejected = mayBe.rejected && length == Self.names.rejected.count
-        mayBe.duplicates = mayBe.duplicates && length == Self.names.duplicates.count
+        candidates.removeAll { $0.name.count != length }
         length = 0
     }
 
     mutating func began(_ kind: JSONKind, depth: Int) {
+        if depth == 0 { isNo = kind == .no || kind == .null }
         if depth == 1 { value = ReplyValue(kind) }
         if depth == 2 { value.elements += 1 }
     }
@@ -93,18 +102,31 @@ private struct ReplyFields: JSONListener {
         if depth == 1 { value.number(byte) }
     }
 
+    mutating func filled(depth: Int) {
+        if depth == 1 { value.elements = 1 }
+    }
+
     mutating func ended(depth: Int) {
         guard depth == 1 else { return }
-        if mayBe.rejected { rejected = rejected ?? value.count }
-        if mayBe.duplicates { duplicates = duplicates ?? value.count }
-        mayBe = (false, false)
+        for (member, _) in candidates { values[member] = values[member] ?? value }
+        candidates = []
+    }
+
+    func write(into reply: inout Reply) {
+        reply.rejected = values[.rejected]?.count ?? 0
+        reply.duplicates = values[.duplicates]?.count ?? 0
+        reply.accepted = values[.accepted]?.count
+        let rejected = values[.rejected] ?? ReplyValue()
+        reply.saysNo =
+            isNo || values[.success]?.isNo == true || values[.accepted]?.kind == .no
+            || values[.error]?.isSomething == true || rejected.count == nil && rejected.isSomething
     }
 }
 
-/// A member's value as a count.
+/// A member's value, as a count and as yes or no.
 private struct ReplyValue {
-    private var kind = JSONKind.word
-    /// Of a list; the members of an object, which do not count.
+    private(set) var kind = JSONKind.null
+    /// Of a list or an object; 1 for a text that is not empty.
     var elements = 0
     private var digits: [UInt8] = []
     private var isAboveZero = false
@@ -123,12 +145,26 @@ private struct ReplyValue {
         if digits.count < 40 { digits.append(byte) }
     }
 
-    var count: Int {
+    /// nil for what is neither a number nor a list.
+    var count: Int? {
         switch kind {
         case .array: elements
         case .number where isAboveZero && digits.first != UInt8(ascii: "-"):
             max(1, Int(clamping: Double(String(decoding: digits, as: UTF8.self)) ?? 1))
-        default: 0
+        case .number: 0
+        default: nil
+        }
+    }
+
+    var isNo: Bool { kind == .no || kind == .number && !isAboveZero }
+
+    /// Neither `null` nor `false`, empty or zero; an empty object is an error that did not become JSON.
+    var isSomething: Bool {
+        switch kind {
+        case .null, .no: false
+        case .yes, .object: true
+        case .text, .array: elements > 0
+        case .number: isAboveZero
         }
     }
 }

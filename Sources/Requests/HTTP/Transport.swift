@@ -19,6 +19,7 @@ package struct Transport: ~Copyable {
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
     private let way: WayThere
+    private let coding: AnswerCoding
     /// Bytes of all requests until it is cleared.
     package let meter: WireMeter
 
@@ -33,6 +34,7 @@ package struct Transport: ~Copyable {
         self.easy = easy
         self.settings = settings
         way = WayThere()
+        coding = AnswerCoding()
         meter = WireMeter()
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -83,8 +85,7 @@ package struct Transport: ~Copyable {
         limit: Duration? = nil,
         until stop: StopSignal
     ) -> Exchange {
-        // No empty Expect: libcurl 7.88 signs it and does not send it.
-        var request = Sending(url, headers + [signing.header])
+        var request = Sending(url, headers + signing.headers)
         (request.signing, request.isFresh, request.limit) = (signing, isFresh, limit)
         return send(body, request, until: stop)
     }
@@ -151,8 +152,10 @@ package struct Transport: ~Copyable {
             perform(exchange, meanwhile: meanwhile, until: stop)
         }
         stop.life.rests()
-        meter.add(traffic())
+        meter.add(traffic(exchange))
         guard let result else { return Attempt(outcome: .stopped) }
+        let coding = coding
+        if result == CURLE_BAD_CONTENT_ENCODING { coding.isUndone = false }
         if let problem = exchange.bodyError {
             return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
         }
@@ -166,7 +169,9 @@ package struct Transport: ~Copyable {
 
     private func apply(_ request: Sending) {
         // Swift 6.0.3 ends over a member of a property of a struct that is not copied, behind others.
-        let (easy, way) = (easy, way)
+        let (easy, way, coding) = (easy, way, coding)
+        // libcurl undoes the coding of an answer only where it asked for one.
+        if coding.isUndone { waypost_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "identity") }
         if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
         if request.isFresh {
             waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
@@ -211,6 +216,10 @@ package struct Transport: ~Copyable {
         waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
         waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        // The trace comes only with it; nothing is printed.
+        waypost_curl_set_long(easy, CURLOPT_VERBOSE, 1)
+        waypost_curl_set_trace(easy, countSent)
+        waypost_curl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
         waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
         // So that a name server that says nothing delays neither a stop nor the next try.
         waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
@@ -298,6 +307,7 @@ package struct Transport: ~Copyable {
         answer.isOfSecondTry = exchange.isRewound
         answer.etag = field("ETag")
         answer.region = field("x-amz-bucket-region")
+        answer.location = field("Location")
         return answer
     }
 
@@ -315,17 +325,12 @@ package struct Transport: ~Copyable {
     }
 
     /// What the request that just ended sent and received, as HTTP counts it: without TLS and TCP.
-    private func traffic() -> Traffic {
-        var (request, header) = (0, 0)
-        var (upload, download): (curl_off_t, curl_off_t) = (0, 0)
-        waypost_curl_get_long(easy, CURLINFO_REQUEST_SIZE, &request)
+    private func traffic(_ exchange: ExchangeContext) -> Traffic {
+        var header = 0
+        var download: curl_off_t = 0
         waypost_curl_get_long(easy, CURLINFO_HEADER_SIZE, &header)
-        waypost_curl_get_offset(easy, CURLINFO_SIZE_UPLOAD_T, &upload)
         waypost_curl_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &download)
-        return Traffic(
-            sent: Int64(request) + (waypost_curl_request_has_body() != 0 ? 0 : Int64(upload)),
-            received: Int64(header) + Int64(download)
-        )
+        return Traffic(sent: exchange.sent, received: Int64(header) + Int64(download))
     }
 
     private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
@@ -344,23 +349,10 @@ package struct Transport: ~Copyable {
         }
         // The text may quote a certificate, which the other side made.
         return Failure(
-            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))\(advice(code))",
-            code: .network
+            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
+                + ConnectionAdvice.text(code, detail, settings.names),
+            code: code == CURLE_BAD_CONTENT_ENCODING ? .server : .network
         )
-    }
-
-    /// The next step, where one is likely.
-    private func advice(_ code: CURLcode) -> String {
-        let names = settings.names
-        return switch code {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
-            "; check the network, its name server and \(names.endpoint)"
-        case CURLE_PEER_FAILED_VERIFICATION:
-            "; check this device's clock, the server's certificate and \(names.certificates)"
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "; check \(names.pin)"
-        case CURLE_SSL_CACERT_BADFILE: "; check \(names.certificates)"
-        default: ""
-        }
     }
 }
 

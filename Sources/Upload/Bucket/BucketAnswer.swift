@@ -14,7 +14,7 @@ extension Verdict {
         switch store.meaning {
         case .stored: self = .accepted
         case .stranger: self = .retry(failure, after: nil)
-        case .clock, .other: self = .retry(failure, after: after)
+        case .clock, .full, .other: self = .retry(failure, after: after)
         case .size: self = .tooLarge(message: store.text)
         case .address: self = .endpointWrong(failure)
         case .keys: self = .tokenRefused(failure)

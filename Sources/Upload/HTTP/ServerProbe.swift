@@ -110,7 +110,8 @@ package enum ServerProbe {
                 as: UTF8.self
             )
             let reason = own.isEmpty ? String(cString: curl_easy_strerror(code)) : own
-            throw Failure(reason, code: .network)
+            let advice = ConnectionAdvice.text(code, own, settings.names)
+            throw Failure(reason + advice, code: .network)
         }
         return waypost_curl_certificate(easy, "Expire date:").flatMap { text in
             let seconds = curl_getdate(text, nil)

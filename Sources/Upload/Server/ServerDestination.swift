@@ -99,7 +99,9 @@ final class ServerDestination: Destination {
                 delivery.wasRepeated = true
                 continue
             }
-            delivery.take(exchange) { Verdict($0, ofKnownServer: isServerKnown) }
+            delivery.take(exchange) {
+                Verdict($0, records: batch.records, ofKnownServer: isServerKnown)
+            }
             if case .answered(let answer) = exchange, answer.isPageAgainstRecords,
                 !isServerKnown || batch.records == 1
             {
@@ -107,7 +109,9 @@ final class ServerDestination: Destination {
             }
             if delivery.verdict == .accepted { isServerKnown = true }
             // A connection to whoever had it, and the name's address there, are of no use to the next request.
-            if case .answered(let answer) = exchange, answer.isPage, !isServerKnown {
+            if case .answered(let answer) = exchange, answer.isPage || answer.status == 511,
+                !isServerKnown
+            {
                 line.networkChanged()
             }
             return delivery

@@ -6,12 +6,12 @@ package import Requests
 extension Verdict {
     /// The table of the contract, row by row.
     ///
-    /// `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
-    package init(_ answer: Answer, ofKnownServer isKnown: Bool = false) {
+    /// `records`: how many were sent; nil where none were. `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
+    package init(_ answer: Answer, records: Int? = nil, ofKnownServer isKnown: Bool = false) {
         let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
         switch answer.status {
         case 200...299:
-            self = Self.success(answer)
+            self = Self.success(answer, records)
         case 401 where isKnown && answer.isPage, 403 where isKnown && answer.isPage:
             self = .stranger(answer)
         case 401, 403:
@@ -29,6 +29,14 @@ extension Verdict {
             self = .retry(
                 Failure("the server is still working on this batch", code: .server),
                 after: after
+            )
+        case 511:
+            self = .retry(
+                Failure(
+                    "a captive portal wants somebody to log in to this network (\(answer.message))",
+                    code: .server
+                ),
+                after: nil
             )
         case 408, 425, 429, 500...599:
             self = .retry(Failure("server error: \(answer.message)", code: .server), after: after)
@@ -52,7 +60,7 @@ extension Verdict {
     }
 
     /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.
-    private static func success(_ answer: Answer) -> Self {
+    private static func success(_ answer: Answer, _ records: Int?) -> Self {
         switch answer.reply.form {
         case .other:
             let type = answer.contentType.plainWords(atMost: 80)
@@ -66,7 +74,13 @@ extension Verdict {
         case .unfinished:
             return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")
         case .blank, .json:
-            return answer.reply.rejected > 0 ? .refused(message: answer.message) : .accepted
+            let isExplained = records.map { answer.reply.accounts(for: $0) } ?? true
+            if answer.reply.rejected > 0, isExplained { return .refused(message: answer.message) }
+            guard answer.reply.saysNo || !isExplained else { return .accepted }
+            return later(
+                "the server says that it does not have all records (\(answer.message)); they are "
+                    + "sent again; check the server at upload.endpoint"
+            )
         }
     }
 

@@ -28,6 +28,7 @@ enum AnswerTargets {
         answer.cutAt = input[1] & 4 != 0 ? answer.body.count : nil
         answer.etag = input[1] & 8 != 0 ? "etag" : ""
         answer.region = answer.contentType
+        answer.location = answer.contentType
         return answer
     }
 
@@ -63,7 +64,7 @@ enum AnswerTargets {
             rest = rest.dropFirst(1 + rest.count % 7)
         }
         precondition(scanner.reply == whole)
-        precondition(whole.rejected >= 0 && whole.duplicates >= 0)
+        precondition(whole.rejected >= 0 && whole.duplicates >= 0 && whole.accepted ?? 0 >= 0)
         // JSONDecoder takes other encodings than UTF-8, too, and looks at no number that nobody asks for.
         guard !input.contains(0) else { return }
         let isJSON = FoundationJSON.decode(AnyJSON.self, from: input) != nil

@@ -50,6 +50,7 @@ extension World {
         }
         let batch = chance.one(of: held)
         log?("  \(step.kind) \(batch.stream) \(batch.first)...\(batch.last)")
+        server.sent.forget(device.number)
         _ = try? queue.perform { writer in
             if step.kind == .requeue {
                 _ = try writer.requeue(batch)

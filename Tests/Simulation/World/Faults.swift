@@ -42,6 +42,7 @@ extension World {
         case .copy: try copy(device, &chance)
         case .replace:
             guard let queue = device.queue else { return }
+            server.sent.forget(device.number)
             queue.reportDamage("for the simulation", generation: queue.generation)
             try device.turn()
         default: try damage(step, device, &chance)
@@ -65,6 +66,7 @@ extension World {
     private func rollBack(_ device: Device, _ chance: inout Chance) throws {
         guard let (snapshot, account) = snapshots[device.number] else { return }
         device.vanish()
+        server.sent.forget(device.number)
         device.disk.restore(snapshot)
         // A fault of the disk goes on with what was rolled back.
         let was = device.account
@@ -109,6 +111,7 @@ extension World {
         device.vanish()
         disk.kill()
         device.account.isDamaged = true
+        server.sent.forget(device.number)
         // A note of the clock may be gone: what is dated by it is as good as the next one.
         truth.boots[device.boot].doubtSyncs()
         // Where the end of the journal is gone, chunks are made of their segments once more.

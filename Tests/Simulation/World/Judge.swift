@@ -148,6 +148,7 @@ extension World {
             device.disk.capacity = nil
             device.disk.isReadOnly = false
         }
+        try passChoking()
         for round in 0..<12 {
             try pass(round < 6 ? 20_000 : 3_600_000)
             try syncInPeace(round % 2 == 0 ? .asked : .tick)
@@ -167,7 +168,7 @@ extension World {
         }
     }
 
-    private func syncInPeace(_ reason: SyncReason) throws {
+    func syncInPeace(_ reason: SyncReason) throws {
         for device in devices {
             try settlePower(device)
             if device.queue == nil { try start(device) }

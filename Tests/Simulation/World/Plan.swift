@@ -23,6 +23,8 @@ package struct Plan {
     package var padding = 20
     /// The newest records go between any two batches of a backlog, and leave islands of what is frozen.
     var newestBetween = false
+    /// In the end the server fails over a few records for a while.
+    var chokes = false
     /// Bytes a day, of histories that have a budget.
     package var budget: Int64?
     /// Whether bytes of the database may change.
@@ -80,6 +82,7 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.mishap(&chance), at: place)
         }
+        chokes = hasIslands && seed % 8 == 1
         newestBetween = hasIslands && seed % 4 == 1
         lengthensJournal = hasIslands && seed % 16 >= 14
         if hasIslands, seed % 8 == 5 {
@@ -107,6 +110,7 @@ package struct Plan {
     /// The same history with a budget: what it has no room for goes days later.
     package func withBudget() -> Plan {
         var (plan, chance) = (self, Chance(seed ^ 0xB06E7))
+        plan.chokes = false
         plan.budget = Int64(5000 + chance.scale(0...50_000))
         return plan
     }

@@ -19,6 +19,10 @@ final class Server {
     var mode = ServerMode.good
     /// Of the mode: how many records are too many, which serial numbers are poison.
     var limit = 2
+    /// Of `chokes`: the serial numbers.
+    var choking: Set<Int> = []
+    /// What is promised of keys and parts.
+    var sent = SentBatches()
     var chance: Chance
     /// Serial numbers of records, and of segments of sound, that are here.
     private(set) var serials: Set<Int> = []
@@ -71,6 +75,10 @@ final class Server {
             log?("  garbled: \(violation)")
             return Answer(status: mode == .refusesAll ? 400 : 200)
         }
+        // Of what no byte was sent the batch may be made anew, with better dates. What a failed sync gave up was sent.
+        if mode != .stalls, !device.account.isGarbled, !device.account.hasFailedSync {
+            try sent.note(key, records, device.number)
+        }
         log?(
             "  request \(key.prefix(8)) of \(device.number): \(records.count) \(records[0].stream), \(mode)"
         )
@@ -97,6 +105,9 @@ final class Server {
         case .failing: return Answer(status: 503)
         case .tokenRefused: return Answer(status: 401)
         case .wrongEndpoint: return Answer(status: 404)
+        case .chokes:
+            let chokes = records.contains { $0.serial.map(choking.contains) ?? false }
+            return chokes ? Answer(status: 500) : accept(records, device)
         case .busyFirst:
             return busy.insert(key).inserted ? Answer(status: 409) : accept(records, device)
         case .table: return answer(records, device)

@@ -10,6 +10,8 @@ struct WireRecord {
     var content: WireJSON
     /// Its dates in the order of its members: when it happened, and the span in the detail of an event.
     let dates: RecordDates
+    /// A hash of all of it, its dates among it.
+    var form: UInt64
     /// Of a record that a source made; nil for events of the program.
     var serial: Int?
     /// Of a chunk of sound.
@@ -24,6 +26,7 @@ struct WireRecord {
         }
         self.id = id
         self.stream = stream
+        form = json.fingerprint
         var dates = ["timestamp", "clock", "timestamp_start", "timestamp_end"]
         if stream == "waypost_surveys" { dates += ["start", "end"] }
         self.dates = RecordDates(json)

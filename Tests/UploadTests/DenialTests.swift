@@ -1,0 +1,211 @@
+// Answers that say "200" and do not have the records, or that only look strange.
+import Board
+import Foundation
+import Host
+import Queue
+import Requests
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct DenialTests {
+    private static let count = 5
+
+    /// Five records to a server that gives one answer as long as `isFaulty`, and then takes all.
+    private func bench(
+        _ isFaulty: Locked<Bool>,
+        _ answer: Behaviour
+    ) throws -> UploadBench {
+        let bench = try UploadBench { _ in isFaulty.value ? answer : .ok }
+        bench.add(Self.count)
+        return bench
+    }
+
+    private func failure(_ bench: UploadBench) -> Failure? {
+        bench.board.state.value?.streams[.location]?.lastError?.failure
+    }
+
+    @Test(arguments: [
+        #"{"accepted":0,"rejected":"1"}"#, #"{"accepted":"0","rejected":{"count":1}}"#,
+        #"{"accepted":0,"rejected":0}"#, #"{"accepted":3,"rejected":0}"#,
+        #"{"success":false,"error":"db down"}"#, #"{"error":"disk full"}"#, #"{"rejected":true}"#,
+        "false", "null", #"{"success":0}"#, #"{"error":{}}"#, #"{"error":{"code":7}}"#,
+        #"{"error":["no"]}"#, #"{"error":true}"#, #"{"error":5}"#, #"{"accepted":false}"#,
+        #"{"accepted":1,"rejected":1}"#, #"{"accepted":[],"duplicates":4}"#,
+        #"{"\u0065rror":"no"}"#,
+    ])
+    func answer_thatDeniesTheRecords_isNoAcceptance(body: String) throws {
+        let isFaulty = Locked(true)
+        let bench = try bench(isFaulty, .answer(status: 200, body: body))
+        defer { bench.finish() }
+        #expect(try !bench.sync())
+        #expect(bench.figures?.pending == Self.count)
+        #expect(failure(bench)?.code == .server)
+        #expect(failure(bench)?.message.contains("HTTP 200: \(body)") == true)
+        isFaulty.update { $0 = false }
+        #expect(try bench.sync())
+        #expect(Set(bench.server.requests.map { $0.headers["idempotency-key"] }).count == 1)
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", "0", #""ok""#, #"{"accepted":5}"#, #"{"accepted":3,"duplicates":2}"#,
+        #"{"accepted":["a","b","c","d","e"]}"#, #"{"duplicates":1}"#, #"{"accepted":true}"#,
+        #"{"success":true,"error":null}"#, #"{"error":""}"#, #"{"error":false,"errors":["x"]}"#,
+        #"{"error":0}"#, #"{"error":[]}"#, #"{"rejected":null}"#, #"{"rejected":[]}"#,
+        #"{"data":{"error":"x","accepted":0},"success":"yes"}"#, #"[{"error":"x"}]"#,
+        #"{"accepted":99999999999999999999,"duplicates":99999999999999999999}"#,
+    ])
+    func answer_withoutADenial_isAnAcceptance(body: String) throws {
+        let bench = try bench(Locked(true), .answer(status: 200, body: body))
+        defer { bench.finish() }
+        #expect(try bench.sync(), "\(String(describing: failure(bench)))")
+        #expect(bench.server.requests.count == 1)
+    }
+
+    @Test(arguments: [
+        #"{"accepted":4,"rejected":1}"#, #"{"accepted":2,"duplicates":1,"rejected":["a","b"]}"#,
+        #"{"rejected":1}"#, #"{"accepted":0,"rejected":5,"success":false,"error":"latitude"}"#,
+    ])
+    func rejected_thatExplainsWhatIsMissing_isARefusal(body: String) throws {
+        let isFaulty = Locked(true)
+        let bench = try UploadBench { _ in
+            defer { isFaulty.update { $0 = false } }
+            return isFaulty.value ? .answer(status: 200, body: body) : .ok
+        }
+        defer { bench.finish() }
+        bench.add(Self.count)
+        #expect(try bench.sync())
+        #expect(bench.server.requests.count == 3)
+    }
+
+    // MARK: Codings
+
+    private func compressed(_ text: String, as coding: String) throws -> Behaviour {
+        var bytes = Array(text.utf8)
+        if coding == "gzip" {
+            var compressor = PieceCompressor(.gzip)
+            bytes = try compressor.take(bytes, isLast: true)
+        }
+        let head = "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: "
+        let all = Array("\(head)\(bytes.count)\r\n\r\n".utf8) + bytes
+        return .play { Wire.send($0, all) }
+    }
+
+    @Test(arguments: ["gzip", "utf-8"])
+    func answer_inACodingThatNobodyAskedFor_isUnderstood(coding: String) throws {
+        let bench = try bench(Locked(true), try compressed(#"{"accepted":5}"#, as: coding))
+        defer { bench.finish() }
+        // A coding that libcurl does not know is found out by the first answer.
+        let isDone = try bench.sync()
+        #expect(isDone || coding == "utf-8")
+        if !isDone {
+            #expect(failure(bench)?.code == .server)
+            #expect(try bench.sync(), "\(String(describing: failure(bench)))")
+        }
+        #expect(bench.server.requests.first?.headers["accept-encoding"] == "identity")
+    }
+
+    @Test func denial_thatIsCompressed_isNoAcceptance() throws {
+        let bench = try bench(Locked(true), try compressed(#"{"error":"full"}"#, as: "gzip"))
+        defer { bench.finish() }
+        #expect(try !bench.sync())
+        #expect(failure(bench)?.message.contains(#"{"error":"full"}"#) == true)
+    }
+
+    // MARK: Others than the server
+
+    @Test func redirect_isShownWithItsLocation() throws {
+        let target = "https://login.example/portal?from=here"
+        let bench = try bench(
+            Locked(true),
+            .answer(status: 302, body: "", headers: ["Location: \(target)"])
+        )
+        defer { bench.finish() }
+        #expect(try !bench.sync())
+        #expect(failure(bench)?.message.contains("HTTP 302 to \(target)") == true)
+        #expect(bench.board.state.value?.phase == .endpointWrong)
+    }
+
+    @Test func networkAuthenticationRequired_isACaptivePortal() throws {
+        let bench = try bench(Locked(true), .answer(status: 511, body: "log in"))
+        defer { bench.finish() }
+        #expect(try !bench.sync())
+        #expect(failure(bench)?.code == .server)
+        #expect(failure(bench)?.message.contains("captive portal") == true)
+        #expect(failure(bench)?.message.contains("HTTP 511: log in") == true)
+        let answer = Answer(status: 511, body: Array("log in".utf8))
+        guard case .retry(let failure, nil) = Verdict(bucket: answer) else {
+            Issue.record("\(Verdict(bucket: answer))")
+            return
+        }
+        #expect(failure.message.contains("captive portal"))
+    }
+
+    private func failure(of endpoint: (UInt16) -> String, answering bytes: [UInt8]) throws
+        -> Failure?
+    {
+        let server = try PlainServer { client in
+            var block = [UInt8](repeating: 0, count: 4096)
+            _ = recv(client, &block, block.count, 0)
+            Wire.send(client, bytes)
+            Wire.waitForEnd(client)
+        }
+        defer { server.close() }
+        let bench = try UploadBench(endpoint: endpoint(server.port)) { _ in .ok }
+        defer { bench.finish() }
+        bench.add(1)
+        #expect(try !bench.sync())
+        return failure(bench)
+    }
+
+    @Test func portWithoutTLS_isSaidToBeOne() throws {
+        let bytes = Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".utf8)
+        let failure = try failure(of: { "https://127.0.0.1:\($0)/api/ingest" }, answering: bytes)
+        #expect(failure?.code == .network)
+        #expect(failure?.message.contains("does not use TLS") == true, "\(failure as Any)")
+        #expect(failure?.message.contains("upload.endpoint") == true)
+    }
+
+    @Test func portWithTLS_askedWithout_isSaidToBeOne() throws {
+        let alert: [UInt8] = [0x15, 3, 1, 0, 2, 2, 70]
+        let failure = try failure(of: { "http://127.0.0.1:\($0)/api/ingest" }, answering: alert)
+        #expect(failure?.message.contains("the answer is not HTTP") == true, "\(failure as Any)")
+    }
+
+    // MARK: Buckets
+
+    @Test(arguments: [
+        (403, "QuotaExceeded"), (400, "XMinioAdminBucketQuotaExceeded"), (507, "XMinioStorageFull"),
+        (507, ""),
+    ])
+    func bucketThatIsFull_isSaidToBe(status: Int, code: String) throws {
+        let error = "<Error><Code>\(code)</Code><Message>no more</Message></Error>"
+        let server = try FaultyServer { _ in .answer(status: status, body: error) }
+        defer { server.close() }
+        let bench = try BucketBench(url: "http://127.0.0.1:\(server.port)/bucket")
+        defer { bench.finish() }
+        try bench.add(5)
+        #expect(try !bench.sync())
+        #expect(bench.error(.location)?.code == .server)
+        #expect(bench.error(.location)?.message.contains("the bucket is full") == true)
+        #expect(bench.board.state.value?.phase == .waiting)
+    }
+
+    /// libcurl before 8.3 would sign a header that it does not send.
+    @Test(.enabled(if: RequestSigning.canOmitExpect))
+    func largeObject_isSentWithoutExpect() throws {
+        let server = try FaultyServer { _ in .stored }
+        defer { server.close() }
+        let bench = try BucketBench(
+            url: "http://127.0.0.1:\(server.port)/bucket",
+            compression: .none
+        )
+        defer { bench.finish() }
+        try bench.add(12_000, from: "2026-11-21T12:00:00.000Z")
+        #expect(try bench.sync())
+        #expect(server.requests.contains { $0.body.count > 1 << 20 })
+        #expect(server.requests.allSatisfy { $0.headers["expect"] == nil })
+    }
+}

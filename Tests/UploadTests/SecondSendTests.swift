@@ -1,0 +1,38 @@
+// What libcurl sends a second time by itself costs a second time.
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+@Suite struct SecondSendTests {
+    /// The connection of the first request dies as the second one has been read to its end.
+    @Test func bodyThatLibcurlSendsTwice_countsTwice() throws {
+        let count = Locked(0)
+        let bench = try BudgetBench(.budget(10_000_000)) { _ in
+            count.update { count in
+                count += 1
+                return count == 2 ? .hangUp : .ok
+            }
+        }
+        defer { bench.finish() }
+        addFixes(1, to: bench.queue)
+        #expect(bench.sync.perform(.asked).left == 0)
+        addFixes(5000, to: bench.queue)
+        #expect(bench.sync.perform(.asked).left == 0)
+        let requests = bench.server.requests
+        // The newest thousand, once more, and the rest.
+        #expect(requests.count == 4)
+        #expect(requests[1].body == requests[2].body)
+        #expect(requests[1].body.count > 100_000)
+        // A header and an answer are some 330 bytes.
+        let wire = Int64(bench.bodies + 4 * 250)
+        let spent = try #require(DayBudget(bench.queue, clock: bench.clock).figures?.spent)
+        #expect((wire...wire + 1500).contains(spent), "\(spent) for \(wire)")
+        let noted = try bench.queue.flushed().traffic().reduce(0) { $0 + $1.traffic.total }
+        #expect((wire...wire + 1500).contains(noted), "\(noted) for \(wire)")
+    }
+}

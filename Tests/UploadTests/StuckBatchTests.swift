@@ -1,0 +1,243 @@
+// A batch that never gets through must not hold up the rest of its stream, and nothing may arrive in two forms.
+import Board
+import Configuration
+import Foundation
+import Host
+import Queue
+import Streams
+import Support
+import Testing
+
+@testable import Upload
+
+/// A request's records, by their ids.
+private struct Parts {
+    var first: Int
+    var last: Int
+    /// Each record's JSON, by its id.
+    var records: [String: String] = [:]
+
+    init(_ request: Request) throws {
+        let object = try JSONSerialization.jsonObject(with: Data(request.body))
+        let content = try #require(object as? [String: Any])
+        let metadata = try #require(content["batch_metadata"] as? [String: Any])
+        first = try #require(metadata["first_sequence"] as? Int)
+        last = try #require(metadata["last_sequence"] as? Int)
+        for record in try #require(content["data"] as? [[String: Any]]) {
+            let id = try #require(record["id"] as? String)
+            let bytes = try JSONSerialization.data(
+                withJSONObject: record,
+                options: [.sortedKeys]
+            )
+            records[id] = String(decoding: bytes, as: UTF8.self)
+        }
+    }
+}
+
+@Suite struct StuckBatchTests {
+    private static let poison = 250
+
+    private static func settings(_ change: (inout UploadSettings) -> Void = { _ in })
+        -> UploadSettings
+    {
+        UploadSettings {
+            $0.clockPatience = .zero
+            change(&$0)
+        }
+    }
+
+    /// A bench whose server fails over one record as long as `isFaulty`.
+    private func bench(
+        _ isFaulty: Locked<Bool>,
+        _ settings: UploadSettings = settings()
+    ) throws -> BudgetBench {
+        try BudgetBench(settings) { request in
+            guard isFaulty.value, let parts = try? Parts(request), parts.first <= Self.poison,
+                parts.last >= Self.poison
+            else { return .ok }
+            return .answer(status: 500, body: "oops")
+        }
+    }
+
+    private func sync(_ bench: BudgetBench, _ times: Int) {
+        for _ in 0..<times {
+            _ = bench.sync.perform(.tick)
+            bench.clock.advance(by: .seconds(300))
+        }
+    }
+
+    /// The records that a server kept: those of requests that it answered with yes.
+    private func kept(_ bench: BudgetBench, _ took: (Parts) -> Bool) throws -> Set<String> {
+        try bench.server.requests.map(Parts.init).filter(took).reduce(into: []) {
+            $0.formUnion($1.records.keys)
+        }
+    }
+
+    private func expectOneFormEach(_ bench: BudgetBench) throws {
+        var seen: [String: String] = [:]
+        for parts in try bench.server.requests.map(Parts.init) {
+            for (id, json) in parts.records {
+                #expect(seen[id] == nil || seen[id] == json, "\(id)")
+                seen[id] = json
+            }
+        }
+    }
+
+    private func message(_ bench: BudgetBench) -> String {
+        bench.board.state.value?.streams[.location]?.lastError?.failure.message ?? ""
+    }
+
+    /// 0 of 500 arrived in 40 syncs; nothing but this stream is there to show that the server takes others.
+    @Test func recordOnWhichTheServerFails_holdsUpNothingElse() throws {
+        let isFaulty = Locked(true)
+        let bench = try bench(isFaulty)
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        for _ in 0..<40 {
+            addFixes(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        #expect(try bench.pending(.location) == 1)
+        #expect(message(bench).contains("oops"))
+        #expect(message(bench).contains("waits behind"))
+        let figures = try bench.queue.flushed().statistics().first { $0.stream == .location }
+        #expect(figures?.quarantined == 0)
+        isFaulty.update { $0 = false }
+        sync(bench, 1)
+        #expect(try bench.pending(.location) == 0)
+        #expect(try kept(bench) { _ in true }.count == 540)
+        try expectOneFormEach(bench)
+    }
+
+    @Test func recordThatWaitsBehindItsStream_doesSoAfterARestart_andDelaysNoOther() throws {
+        let bench = try bench(Locked(true))
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        for _ in 0..<40 {
+            addFixes(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        try bench.restart()
+        addFixes(10, to: bench.queue)
+        addBeacons(10, to: bench.queue)
+        let requests = bench.server.requests.count
+        sync(bench, 1)
+        #expect(try bench.pending(.location) == 1)
+        #expect(try bench.pending(.beacons) == 0)
+        // The ten, the sightings, and the one.
+        #expect(bench.server.requests.count - requests == 3)
+    }
+
+    @Test func outage_splitsNothing() throws {
+        let isOut = Locked(true)
+        let bench = try BudgetBench(Self.settings()) { _ in
+            isOut.value ? .answer(status: 503, body: "busy") : .ok
+        }
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        addBeacons(500, to: bench.queue)
+        for _ in 0..<40 {
+            addFixes(1, to: bench.queue)
+            addBeacons(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        // The first batches, and now and then a few newer records, to see whether these are taken.
+        let keys = Set(bench.server.requests.map { $0.headers["idempotency-key"] ?? "" })
+        #expect(keys.count <= 8, "\(keys.count)")
+        isOut.update { $0 = false }
+        let before = bench.server.requests.count
+        for _ in 0..<4 { sync(bench, 1) }
+        #expect(try bench.pending(.location) == 0)
+        #expect(try bench.pending(.beacons) == 0)
+        #expect(bench.server.requests.count - before <= 20)
+        try expectOneFormEach(bench)
+    }
+
+    /// A network in between that drops long requests: they end without an answer.
+    @Test func longRequestsThatGetNoAnswer_arriveInParts() throws {
+        let bench = try BudgetBench(Self.settings()) { request in
+            request.body.count > 20_000 ? .hangUp : .ok
+        }
+        defer { bench.finish() }
+        addFixes(2000, to: bench.queue)
+        for _ in 0..<60 {
+            addBeacons(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        #expect(try bench.pending(.location) == 0)
+        #expect(try kept(bench) { _ in true }.count == 2060)
+        try expectOneFormEach(bench)
+    }
+
+    /// The server keeps what it answers with 500: nobody knows, and its dedupe by id is all there is.
+    @Test func partsOfABatchWhoseFateIsUnknown_keepTheirIDs() throws {
+        let bench = try BudgetBench(Self.settings()) { request in
+            request.body.count > 20_000 ? .answer(status: 500, body: "late") : .ok
+        }
+        defer { bench.finish() }
+        addFixes(1000, to: bench.queue)
+        for _ in 0..<40 {
+            addBeacons(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        #expect(try bench.pending(.location) == 0)
+        let fixes = try bench.server.requests.filter {
+            String(decoding: $0.body.prefix(60), as: UTF8.self).contains("places")
+        }.map(Parts.init)
+        let whole = try #require(fixes.first)
+        #expect(whole.records.count == 1000)
+        let parts = fixes.filter { $0.records.count < 500 }
+        #expect(Set(parts.flatMap { $0.records.keys }) == Set(whole.records.keys))
+        try expectOneFormEach(bench)
+    }
+
+    @Test func loweredLimit_splitsWhatIsFrozen() throws {
+        let isOut = Locked(true)
+        let bench = try BudgetBench(Self.settings()) { _ in
+            isOut.value ? .answer(status: 503, body: "busy") : .ok
+        }
+        defer { bench.finish() }
+        addFixes(1000, to: bench.queue)
+        sync(bench, 1)
+        isOut.update { $0 = false }
+        let limit = 16 << 10
+        try bench.reload(Self.settings { $0.maxBatchBytes = limit })
+        sync(bench, 1)
+        #expect(try bench.pending(.location) == 0)
+        #expect(bench.server.requests[0].body.count > limit)
+        #expect(bench.server.requests.dropFirst().allSatisfy { $0.body.count <= limit })
+        try expectOneFormEach(bench)
+        // What fits the limit under which it was frozen keeps its key.
+        isOut.update { $0 = true }
+        addFixes(40, to: bench.queue)
+        sync(bench, 2)
+        isOut.update { $0 = false }
+        sync(bench, 2)
+        let keys = bench.server.requests.suffix(3).map { $0.headers["idempotency-key"] }
+        #expect(Set(keys).count == 1)
+    }
+
+    /// A store may have the object, and would not know its records in another one.
+    @Test func batchToABucket_staysWhole_andWaitsBehindItsStream() throws {
+        let isFaulty = Locked(true)
+        let bench = try BudgetBench(
+            Self.settings { $0.destination = .s3 },
+            bucket: BucketSettings(region: "us-east-1")
+        ) { request in
+            guard isFaulty.value, request.body.count > 20_000 else { return .stored }
+            return .answer(status: 500, body: "oops")
+        }
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        for _ in 0..<40 {
+            addFixes(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        #expect(try bench.pending(.location) == 501)
+        isFaulty.update { $0 = false }
+        sync(bench, 1)
+        #expect(try bench.pending(.location) == 0)
+        let large = bench.server.requests.filter { $0.body.count > 20_000 }
+        #expect(Set(large.map(\.path)).count == 1)
+    }
+}
