@@ -74,7 +74,9 @@ final class SimulatedDestination: Destination {
         }
         do {
             let answer = try server.post(bytes, key: batch.key, truth(), from: device)
-            delivery.verdict = answer.map { Verdict($0) } ?? .unreachable(Failure("no answer"))
+            delivery.verdict =
+                answer.map { Verdict($0, records: batch.records) }
+                ?? .unreachable(Failure("no answer"))
             delivery.isUnsent = server.mode == .stalls
             delivery.duplicates = answer?.reply.duplicates ?? 0
         } catch let violation as Violation {
