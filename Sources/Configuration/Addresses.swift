@@ -4,7 +4,7 @@ package import Host
 extension ValueFormat where Value == String {
     /// An absolute path, which a message never shows: a token may have been put in its place.
     package static func path(limit: Int = 1024) -> Self {
-        .text(
+        var format = ValueFormat.text(
             "an absolute path of at most \(limit) bytes",
             isDiscreet: true,
             parse: { text in
@@ -12,6 +12,8 @@ extension ValueFormat where Value == String {
             },
             written: { $0 }
         )
+        format.namesFile = { _ in true }
+        return format
     }
 
     /// A name that is safe in a URL and as a folder; `first` says which bytes it may begin with.

@@ -46,6 +46,10 @@ package struct Key<Settings: Sendable>: Sendable {
     package private(set) var needsRestart = false
     /// systemd's variable with folders of the unit, which wins over all else (systemd.exec(5)).
     private(set) var systemdVariable: String?
+    /// Whether its value may come only from the device itself, not from a card or a stick.
+    private(set) var isOfDevice: @Sendable (Settings) -> Bool
+    /// What a person who set it on a card or a stick is to do.
+    private(set) var cardAdvice = "take the line out"
     /// How many members it has, of a table whose keys are free; nil for any other key.
     let count: (@Sendable (Settings) -> Int)?
     /// Sets it, or leaves all as it is and says why the value is refused.
@@ -61,9 +65,13 @@ package struct Key<Settings: Sendable>: Sendable {
         _ property: any WritableKeyPath<Settings, Value> & Sendable,
         _ format: ValueFormat<Value>
     ) {
-        self.init(path, property, format.allowed, set: Self.setter(property, format.read)) {
-            format.written($0[keyPath: property])
-        }
+        self.init(
+            path,
+            property,
+            format.allowed,
+            isOfDevice: { format.namesFile($0[keyPath: property]) },
+            set: Self.setter(property, format.read)
+        ) { format.written($0[keyPath: property]) }
     }
 
     /// A key that may be left out.
@@ -78,6 +86,7 @@ package struct Key<Settings: Sendable>: Sendable {
             property,
             format.allowed,
             example: format.written(example),
+            isOfDevice: { $0[keyPath: property].map(format.namesFile) ?? false },
             set: Self.setter(property) { format.read($0).map { $0 } }
         ) { $0[keyPath: property].map(format.written) }
     }
@@ -111,12 +120,14 @@ package struct Key<Settings: Sendable>: Sendable {
         _ property: any WritableKeyPath<Settings, Value> & Sendable,
         _ allowed: String,
         example: String? = nil,
+        isOfDevice: @escaping @Sendable (Settings) -> Bool = { _ in false },
         count: (@Sendable (Settings) -> Int)? = nil,
         set: @escaping @Sendable (Literal, inout Settings) -> Mismatch?,
         written: @escaping @Sendable (Settings) -> String?
     ) {
         (self.path, self.allowed, self.example) = (path, allowed, example)
-        (self.count, self.set, self.written) = (count, set, written)
+        (self.isOfDevice, self.count, self.set) = (isOfDevice, count, set)
+        self.written = written
         copy = { $1[keyPath: property] = $0[keyPath: property] }
     }
 
@@ -142,6 +153,12 @@ package struct Key<Settings: Sendable>: Sendable {
     package func fixed(orBy systemdVariable: String? = nil) -> Self {
         changed { ($0.needsRestart, $0.systemdVariable) = (true, systemdVariable) }
     }
+
+    /// A card or a stick cannot set it, whatever its value.
+    package func onlyOnDevice() -> Self { changed { $0.isOfDevice = { _ in true } } }
+
+    /// What a person who set it on a card or a stick is to do instead.
+    package func onCard(_ advice: String) -> Self { changed { $0.cardAdvice = advice } }
 
     private func changed(_ change: (inout Self) -> Void) -> Self {
         var key = self
@@ -174,6 +191,8 @@ package struct Key<Settings: Sendable>: Sendable {
     ) {
         (self.path, summary, allowed, example) = (path, key.summary, key.allowed, key.example)
         (needsRestart, systemdVariable) = (key.needsRestart, key.systemdVariable)
+        cardAdvice = key.cardAdvice
+        isOfDevice = { get($0).map(key.isOfDevice) ?? false }
         if let partCount = key.count {
             count = { settings in get(settings).map(partCount) ?? 0 }
         } else {
@@ -205,6 +224,14 @@ package struct Key<Settings: Sendable>: Sendable {
 extension Key where Settings: Configurable {
     /// Its default as TOML; nil where it has none.
     package var defaultText: String? { written(Settings()) }
+
+    /// Why a card or a stick cannot have set it so, with the next step; nil where it can.
+    ///
+    /// The default changes nothing: `waypost config default` writes it.
+    func refusalOnCard(_ settings: Settings) -> String? {
+        guard isOfDevice(settings), written(settings) != defaultText else { return nil }
+        return "cannot be set from a card or a stick; \(cardAdvice)"
+    }
 }
 
 /// What is wrong between keys, and what is allowed.

@@ -31,9 +31,12 @@ extension KeyTable {
     package static var largestFile: Int { 65_536 }
 
     /// Whether a file says anything but comments and names of sections.
-    package static func setsKeys(_ bytes: [UInt8]) -> Bool {
+    ///
+    /// `except`: a key that does not count.
+    package static func setsKeys(_ bytes: [UInt8], except key: String) -> Bool {
         do {
-            return try TOMLDocument(bytes).entries().contains { $0.value != .table }
+            let entries = try TOMLDocument(bytes).entries()
+            return entries.contains { $0.value != .table && $0.path != key }
         } catch {
             return true
         }
@@ -66,14 +69,17 @@ extension KeyTable {
 
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
-    /// Throws all errors at once. `advice`: what is right but will not do what a person may expect.
+    /// Throws all errors at once. `isFromCard`: keys that only the device itself may set are errors. `advice`: what is
+    /// right but will not do what a person may expect.
     package func read(
         _ bytes: [UInt8],
         file: String,
         environment: [String: String],
+        isFromCard: Bool = false,
         advice: (Settings) -> String?
     ) throws(ConfigurationErrors) -> Loaded<Settings> {
         var reader = Reader(table: self, file: printable(file, limit: 4096))
+        reader.isFromCard = isFromCard
         reader.read(bytes)
         reader.read(environment)
         reader.checkViolations()
@@ -93,6 +99,8 @@ extension KeyTable {
 private struct Reader<Settings: Configurable> {
     let table: KeyTable<Settings>
     let file: String
+    /// The file was written by whoever had the card or the stick.
+    var isFromCard = false
     var settings = Settings()
     var origins: [String: Origin] = [:]
     var warnings: [ConfigurationProblem] = []
@@ -284,6 +292,11 @@ private struct Reader<Settings: Configurable> {
         if let mismatch = key.set(value, &settings) {
             refused.insert(key.path)
             add(origin, printable(path ?? key.path), mismatch.message, allowed: key.allowed)
+            return false
+        }
+        if isFromCard, let refusal = key.refusalOnCard(settings) {
+            refused.insert(key.path)
+            add(origin, printable(path ?? key.path), refusal, allowed: nil)
             return false
         }
         refused.remove(key.path)

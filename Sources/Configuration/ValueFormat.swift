@@ -14,6 +14,8 @@ package struct ValueFormat<Value: Sendable>: Sendable {
     package var read: @Sendable (Literal) -> Result<Value, Mismatch>
     /// As TOML.
     package var written: @Sendable (Value) -> String
+    /// Whether a value names a file or a directory of the device: a card or a stick cannot set that.
+    package var namesFile: @Sendable (Value) -> Bool = { _ in false }
 
     package init(
         allowed: String,

@@ -12,12 +12,16 @@ package struct SmallFile {
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
 
     /// Reads a file; a pipe is read to its end only if it may `wait` for the other side.
+    ///
+    /// `followsLink`: false in a directory of another user, who may have put a symbolic link there.
     package static func read(
         _ path: String,
         limit: Int,
-        wait: Bool = false
+        wait: Bool = false,
+        followsLink: Bool = true
     ) throws(SystemError) -> SmallFile {
-        let flags = O_RDONLY | O_NOCTTY | (wait ? 0 : O_NONBLOCK)
+        let flags =
+            O_RDONLY | O_NOCTTY | (wait ? 0 : O_NONBLOCK) | (followsLink ? 0 : O_NOFOLLOW)
         let descriptor = try Descriptor(opening: path, flags)
         var status = stat()
         guard fstat(descriptor.number, &status) == 0 else {
@@ -29,72 +33,93 @@ package struct SmallFile {
 
     /// Makes `name` in `directory` at once, whole and durable: after a power cut it is there or it is not.
     ///
-    /// False, and nothing is changed, when there is one already.
+    /// `owner`: whom it belongs to before it has its name. False, and nothing is changed, when there is one already.
     package static func create(
         _ name: String,
         in directory: String,
-        _ bytes: [UInt8]
+        _ bytes: [UInt8],
+        owner: FileOwner? = nil
     ) throws(SystemError) -> Bool {
         let path = "\(directory)/\(name)"
-        let temporary = temporaryName(path)
-        unlink(temporary)
-        defer { unlink(temporary) }
-        try write(bytes, to: temporary, mode: 0o644, for: path)
+        let folder = try open(directory, for: path)
+        let temporary = temporaryName(name)
+        unlinkat(folder.number, temporary, 0)
+        defer { unlinkat(folder.number, temporary, 0) }
+        let file = try make(temporary, in: folder, mode: 0o644, for: path)
+        try file.write(whole: bytes, path)
+        if let owner { try file.give(to: owner, path) }
+        try file.sync(path)
         // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
-        if link(temporary, path) != 0 {
+        if linkat(folder.number, temporary, folder.number, name, 0) != 0 {
             let error = SystemError.last("link", on: path)
             if error.code == EEXIST { return false }
             throw error
         }
-        try syncFolder(directory)
+        try folder.sync(directory)
         return true
     }
 
     /// Makes or replaces a file at once and whole.
     ///
-    /// `keepsOwner`: it keeps the mode and the owner of the one that it replaces; `isSynced`: a power cut may not
-    /// take it.
+    /// Safe for root in a directory of another user: owner and mode are set on the open file, never by name.
+    /// `owner`: whom it then belongs to; `keepsOwner`: it keeps the mode and, where this user may give it away, the
+    /// owner of the one that it replaces; `isSynced`: a power cut may not take it.
     package static func replace(
         _ path: String,
         _ bytes: [UInt8],
         mode: mode_t,
+        owner: FileOwner? = nil,
         keepsOwner: Bool = false,
         isSynced: Bool = true
     ) throws(SystemError) {
-        let temporary = temporaryName(path)
-        unlink(temporary)
-        defer { unlink(temporary) }
-        try write(bytes, to: temporary, mode: 0o600, for: path, isSynced: isSynced)
+        let folder = try open(Host.folder(ofPath: path), for: path)
+        let name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+        let temporary = temporaryName(name)
+        unlinkat(folder.number, temporary, 0)
+        defer { unlinkat(folder.number, temporary, 0) }
+        let file = try make(temporary, in: folder, mode: 0o600, for: path)
+        try file.write(whole: bytes, path)
         var old = stat()
-        let isThere = keepsOwner && stat(path, &old) == 0
-        if isThere { _ = chown(temporary, old.st_uid, old.st_gid) }
-        chmod(temporary, isThere ? old.st_mode & 0o7777 : mode)
-        guard rename(temporary, path) == 0 else { throw SystemError.last("rename", on: path) }
-        if isSynced { try syncFolder(folder(ofPath: path)) }
+        let isThere = keepsOwner && fstatat(folder.number, name, &old, 0) == 0
+        if isThere {
+            try? file.give(to: FileOwner(user: old.st_uid, group: old.st_gid), path)
+        } else if let owner {
+            try file.give(to: owner, path)
+        }
+        guard fchmod(file.number, isThere ? old.st_mode & 0o777 : mode) == 0 else {
+            throw SystemError.last("chmod", on: path)
+        }
+        if isSynced { try file.sync(path) }
+        guard renameat(folder.number, temporary, folder.number, name) == 0 else {
+            throw SystemError.last("rename", on: path)
+        }
+        if isSynced { try folder.sync(path) }
     }
 
     /// Another one for each thread that is at it.
-    private static func temporaryName(_ path: String) -> String {
-        "\(path).\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
+    private static func temporaryName(_ name: String) -> String {
+        "\(name).\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
     }
 
     private static let count = Atomic(0)
 
-    /// An error names `path`: the temporary name is another one each time, and says nothing to anybody.
-    private static func write(
-        _ bytes: [UInt8],
-        to temporary: String,
-        mode: mode_t,
-        for path: String,
-        isSynced: Bool = true
-    ) throws(SystemError) {
+    /// Errors name `path`, the file that is to be made.
+    private static func open(_ folder: String, for path: String) throws(SystemError) -> Descriptor {
         do throws(SystemError) {
-            let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
-            try file.write(whole: bytes, path)
-            if isSynced { try file.sync(path) }
+            return try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY)
         } catch {
             throw SystemError(error.call, on: path, code: error.code)
         }
+    }
+
+    private static func make(
+        _ temporary: String,
+        in folder: borrowing Descriptor,
+        mode: UInt32,
+        for path: String
+    ) throws(SystemError) -> Descriptor {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        return try Descriptor(opening: temporary, in: folder, flags, mode: mode, for: path)
     }
 
     private static func readBytes(

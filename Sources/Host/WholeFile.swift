@@ -14,6 +14,28 @@ extension Descriptor {
         self.init(owning: number)
     }
 
+    /// Opens `name` in an open folder (openat(2)); a symbolic link of that name is not followed.
+    ///
+    /// Errors name `path`.
+    package init(
+        opening name: String,
+        in folder: borrowing Descriptor,
+        _ flags: Int32,
+        mode: UInt32 = 0,
+        for path: String
+    ) throws(SystemError) {
+        let number = openat(folder.number, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard number >= 0 else { throw SystemError.last("open", on: path) }
+        self.init(owning: number)
+    }
+
+    /// Changes the owner of the open file, whatever its name leads to by now.
+    package borrowing func give(to owner: FileOwner, _ path: String) throws(SystemError) {
+        guard fchown(number, owner.user, owner.group) == 0 else {
+            throw SystemError.last("chown", on: path)
+        }
+    }
+
     /// Writes all of it in one call; a part alone means that there is no room.
     ///
     /// `path`: for the error.

@@ -17,9 +17,13 @@ extension UploadSettings: Configurable {
             .says(
                 "File of mode 0600 with the device token; without it the systemd credential waypost.token."
             )
+            .onCard("take the line out, and write the token in waypost.token beside it")
         bucketKeys
         Key("ca_file", optional: \.caFile, .path(), example: "/etc/waypost/ca.pem")
             .says("Extra certificate authorities to trust, in PEM.")
+            .onCard(
+                "take the line out, and add the authority on the device: update-ca-certificates(8)"
+            )
         Key("pinned_public_key", optional: \.pinnedPublicKey, .publicKeyPin, example: examplePin)
             .says("Accept only a server with this public key.")
         Key("interval", \.interval, .duration(.milliseconds(100) ... .days(7)))
@@ -66,6 +70,7 @@ extension UploadSettings: Configurable {
             .says(
                 "File of mode 0600 with ID:SECRET or an AWS profile; else the credential waypost.s3."
             )
+            .onCard("take the line out, and write the keys in waypost.s3 beside it")
     }
 
     private static let examplePin = "sha256//\(String(repeating: "A", count: 43))="

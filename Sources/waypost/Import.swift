@@ -24,11 +24,17 @@ struct Import: ParsableCommand {
     @Flag(help: "Restart the service after a change.") var restart = false
     @Option(help: .hidden) var credentials = "/etc/credstore"
     @Option(help: .hidden) var runtime = "/run/waypost"
+    @Option(help: .hidden) var state = "/var/lib/waypost"
     @Option(help: .hidden) var systemctl = "/usr/bin/systemctl"
     @OptionGroup var options: ConfigurationOptions
 
     private var places: ImportPlaces {
-        ImportPlaces(configuration: options.config, credentials: credentials, runtime: runtime)
+        ImportPlaces(
+            configuration: options.config,
+            credentials: credentials,
+            runtime: runtime,
+            state: state
+        )
     }
 
     mutating func run() throws {

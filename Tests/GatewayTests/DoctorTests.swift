@@ -48,6 +48,26 @@ import Testing
         #expect(look.receivers.map(\.path) == ["ntrip://…@caster.example/M"])
     }
 
+    /// Root would open whatever the directory's owner has put there in the place of the database.
+    @Test func databaseThatIsALinkOrAPipe_isNotOpened() throws {
+        let folder = TemporaryFolder("link", "pipe")
+        let (link, pipe) = (folder.path + "/link", folder.path + "/pipe")
+        symlink(try folder.write("not theirs", to: "secret"), link + "/queue.sqlite")
+        mkfifo(pipe + "/queue.sqlite", 0o600)
+        for directory in [link, pipe] {
+            var configuration = Configuration()
+            configuration.stateDirectory = directory
+            configuration.runtimeDirectory = folder.path
+            let input = DoctorInput(configuration, environment: [:], version: "test")
+            let finding = DiskCheck(input: input).findings.last
+            #expect(
+                finding?.what
+                    == "\(directory)/queue.sqlite is not a regular file and was not opened"
+            )
+            #expect(finding?.state == .fail)
+        }
+    }
+
     @Test func service_installedAsItShouldBe_isOk() throws {
         let tree = Tree()
         try tree.put("/usr/lib/systemd/system/waypost.service")

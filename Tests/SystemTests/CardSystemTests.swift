@@ -48,11 +48,9 @@ private final class CardBench {
 
     func text(_ name: String) -> String? { try? temporary.read(name) }
 
-    /// Three lines, as they stand in the README, and the folders of this test.
+    /// Three lines, as they stand in the README.
     func configuration(_ endpoint: String) -> String {
         """
-        state_directory = "\(folder)/state"\r
-        runtime_directory = "\(folder)/run"\r
         [upload]\r
         endpoint = "\(endpoint)"\r
         [beacons]\r
@@ -69,13 +67,18 @@ private final class CardBench {
         try Process.run(
             Tree.program("waypost"),
             arguments + ["--config", folder + "/etc/waypost.toml"],
-            environment: environment
+            environment: environment.merging(directories) { $1 }
         )
+    }
+
+    /// As systemd gives them to the service: a card cannot set them.
+    private var directories: [String: String] {
+        ["STATE_DIRECTORY": folder + "/state", "RUNTIME_DIRECTORY": folder + "/run"]
     }
 
     private var takingOver: [String] {
         ["import", folder + "/card", "--credentials", folder + "/credstore"]
-            + ["--runtime", folder + "/run"]
+            + ["--runtime", folder + "/run", "--state", folder + "/state"]
     }
 
     func takeOver(_ options: String...) throws -> Outcome { try takeOver(options) }
@@ -93,11 +96,11 @@ private final class CardBench {
 
     /// As the unit does: with the credential that systemd gives.
     func startGateway() throws {
-        let environment = ["CREDENTIALS_DIRECTORY": folder + "/credstore"]
+        let credentials = ["CREDENTIALS_DIRECTORY": folder + "/credstore"]
         gateway = try .started(
             Tree.program("waypost"),
             ["run", "--config", folder + "/etc/waypost.toml"],
-            environment: environment
+            environment: credentials.merging(directories) { $1 }
         )
     }
 

@@ -96,12 +96,16 @@ package enum BeaconOrigin: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension ValueFormat where Value == BeaconOrigin {
-    fileprivate static let source = ValueFormat.text(
-        "hciN (as hci0), btsnoop:PATH or h4:HOST:PORT",
-        no: "source",
-        parse: { BeaconOrigin($0) },
-        written: \.description
-    )
+    fileprivate static var source: Self {
+        var format = ValueFormat.text(
+            "hciN (as hci0), btsnoop:PATH or h4:HOST:PORT",
+            no: "source",
+            parse: { BeaconOrigin($0) },
+            written: \.description
+        )
+        format.namesFile = { if case .capture = $0 { true } else { false } }
+        return format
+    }
 }
 
 extension ValueFormat where Value == [String] {

@@ -27,6 +27,8 @@ package struct Configuration: Configurable {
     package var metricsTextfile: String?
     /// `led.name`: what shows how the gateway is; `auto`, `off` or a name in /sys/class/leds.
     package var led = "auto"
+    /// `import.stick`: whether a stick may bring a configuration and secrets; only the device's own file says so.
+    package var allowsSticks = true
     package var logLevel = LogLevel.info
 
     package init() {}
@@ -59,6 +61,11 @@ package struct Configuration: Configurable {
             .says("Figures for Prometheus, written every few seconds; the service must be able to.")
         Key("led.name", \.led, .led)
             .says("LED that shows how the gateway is; \"auto\" is a Raspberry Pi's activity LED.")
+        Key("import.stick", \.allowsSticks, .boolean).onlyOnDevice()
+            .says(
+                "A USB stick may bring a configuration; only waypost.toml on the device can set it."
+            )
+            .onCard("take the line out, and set it in /etc/waypost/waypost.toml on the device")
         Key("log.level", \.logLevel, .choice()).says("Least grave message that is logged.")
     }
 
@@ -96,9 +103,16 @@ package struct Configuration: Configurable {
             throw errors
         }
         var loaded = try check(file.bytes, file: path, environment: environment)
-        if path != asked, setsKeys(asked) {
-            let message = "is not read: \(path), which came from a card, stands in for it"
-            loaded.warnings.append(ConfigurationProblem(place: asked, message: message))
+        if path != asked {
+            let own = StickPermission(file: asked)
+            loaded.values.allowsSticks = own.isGiven
+            loaded.origins[StickPermission.key] = own.origin
+            if own.fileSetsOthers {
+                let message =
+                    "is not read, except for \(StickPermission.key): \(path), which came from a card, "
+                    + "stands in for it"
+                loaded.warnings.append(ConfigurationProblem(place: asked, message: message))
+            }
         }
         // Keys of the environment are none of the file's.
         if case .environment = loaded.origins["beacons.bindkeys"] { return loaded }
@@ -114,13 +128,19 @@ package struct Configuration: Configurable {
 
     /// Checks the bytes of a file together with the environment; `file` is its name in messages.
     ///
-    /// Throws all errors at once.
+    /// Throws all errors at once; `isFromCard`: keys that a card or a stick cannot set are errors, too.
     package static func check(
         _ bytes: [UInt8],
         file: String,
-        environment: [String: String]
+        environment: [String: String],
+        isFromCard: Bool = false
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
-        try table.read(bytes, file: file, environment: environment) { configuration in
+        try table.read(
+            bytes,
+            file: file,
+            environment: environment,
+            isFromCard: isFromCard
+        ) { configuration in
             guard configuration.upload.target == nil else { return configuration.budgetAdvice }
             return "upload.endpoint is not set: nothing is uploaded"
                 + (configuration.upload.isRequired
@@ -141,11 +161,6 @@ package struct Configuration: Configurable {
             return nil
         }
         return parts
-    }
-
-    private static func setsKeys(_ path: String) -> Bool {
-        let file = try? SmallFile.read(path, limit: KeyTable<Self>.largestFile)
-        return file.map { KeyTable<Self>.setsKeys($0.bytes) } ?? false
     }
 
     private static func unreadable(_ path: String, _ error: SystemError) -> ConfigurationProblem {

@@ -48,7 +48,8 @@ package enum Snapshot {
     private static func read(_ configuration: Configuration) -> StatusReport? {
         let directories = [configuration.runtimeDirectory, configuration.stateDirectory]
         for directory in directories {
-            guard let text = SmallText.read("\(directory)/\(fileName)", limit: 1 << 20),
+            let path = "\(directory)/\(fileName)"
+            guard let text = SmallText.read(path, limit: 1 << 20, followsLink: false),
                 var report = StatusReport(json: Array(text.utf8))
             else { continue }
             for name in report.sources.keys { report.sources[name]?.state = "unknown" }

@@ -91,6 +91,15 @@ struct DiskCheck {
                 next: "it is made at the first start"
             )
         }
+        var figures = stat()
+        // Whoever the directory belongs to may have put a link or a pipe there, and root would follow it.
+        guard lstat(path, &figures) != 0 || figures.st_mode & S_IFMT == S_IFREG else {
+            return .fail(
+                "database",
+                "\(path) is not a regular file and was not opened",
+                next: "find out who put it there: `ls -l \(path)`"
+            )
+        }
         guard access(path, R_OK) == 0 else {
             return .warn("database", "\(path) cannot be read by you", next: "`sudo waypost doctor`")
         }

@@ -16,6 +16,8 @@ struct AskedToken {
     private static let mark = "\ngiven\n"
 
     let configuration: Configuration
+    /// Whom the file belongs to; nil: whoever makes it.
+    var owner: FileOwner?
 
     private var path: String { "\(configuration.stateDirectory)/\(Self.fileName)" }
 
@@ -45,7 +47,9 @@ struct AskedToken {
 
     /// What was asked for before, or has been given.
     private func kept(_ question: String) -> String? {
-        guard let text = SmallText.read(path), text.hasPrefix(question) else { return nil }
+        guard let text = SmallText.read(path, followsLink: false), text.hasPrefix(question) else {
+            return nil
+        }
         let kept = text.dropFirst(question.count)
         return kept.hasSuffix(Self.mark) || kept.utf8.count == 64 ? String(kept) : nil
     }
@@ -59,6 +63,7 @@ struct AskedToken {
     }
 
     private func keep(_ question: String, _ token: String) throws {
-        try SmallFile.replace(path, Array((question + token).utf8), mode: 0o600)
+        let bytes = Array((question + token).utf8)
+        try SmallFile.replace(path, bytes, mode: 0o600, owner: owner)
     }
 }

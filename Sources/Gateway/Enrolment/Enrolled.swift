@@ -16,7 +16,7 @@ struct EnrolmentMark {
 
     /// nil without a mark, or where the disk does not answer; "" in one of an older Waypost, which named none.
     private var endpoint: String? {
-        SmallText.read(path).map { String($0.prefix { !$0.isNewline }) }
+        SmallText.read(path, followsLink: false).map { String($0.prefix { !$0.isNewline }) }
     }
 
     /// Whether this endpoint has accepted the device, as far as can be known.
@@ -25,10 +25,12 @@ struct EnrolmentMark {
         return endpoint.isEmpty || endpoint == target
     }
 
-    /// Throws a Failure that says what to do.
-    func write(_ target: String) throws(Failure) {
+    /// Stores the endpoint that has accepted this device.
+    ///
+    /// `owner`: whom the file then belongs to. Throws a Failure that says what to do.
+    func write(_ target: String, owner: FileOwner? = nil) throws(Failure) {
         do {
-            try SmallFile.replace(path, Array("\(target)\n".utf8), mode: 0o644)
+            try SmallFile.replace(path, Array("\(target)\n".utf8), mode: 0o644, owner: owner)
         } catch {
             throw Failure(
                 "the server accepted this device, but that cannot be noted: \(path): \(error.reason); "

@@ -45,14 +45,13 @@ package struct Onboarding {
         try owner.prepare(configuration)
         let token = try token(proof, configuration, owner)
         let answer = try verify(token, of: proof, configuration)
-        try store(token, tokenFile, owner)
+        try store(token, configuration, owner)
         try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
         AskedToken(configuration: configuration).forget()
         var lines = ["token: \(tokenFile)", "configuration: \(path)"]
         switch answer {
         case .accepted:
-            try configuration.enrolmentMark.write(endpoint)
-            owner.own(configuration.enrolmentMark.path)
+            try configuration.enrolmentMark.write(endpoint, owner: owner.ids)
             lines.insert("the server accepts this device", at: 0)
         case .cannotBeAsked:
             lines.insert(
@@ -131,7 +130,8 @@ package struct Onboarding {
         _ owner: ServiceOwner
     ) throws -> String {
         switch proof {
-        case .tokenFile(let file): return try Token.read(source: file)
+        case .tokenFile(let file):
+            return try Token.read(source: file, for: configuration.upload.endpoint)
         case .code(let code):
             let transport = transport(configuration)
             // The token of before stays in force until the server has said yes to this one.
@@ -166,16 +166,26 @@ package struct Onboarding {
     ) throws -> String {
         try owner.prepare(configuration)
         let state = configuration.stateDirectory
-        let device = try DeviceID.resolve(configuration.deviceID, stateDirectory: state)
-        owner.own("\(state)/\(DeviceID.fileName)")
-        return try AskedToken(configuration: configuration).exchange(code, for: device, transport)
+        let device = try DeviceID.resolve(
+            configuration.deviceID,
+            stateDirectory: state,
+            owner: owner.ids
+        )
+        let asked = AskedToken(configuration: configuration, owner: owner.ids)
+        return try asked.exchange(code, for: device, transport)
     }
 
-    private func store(_ token: String, _ file: String, _ owner: ServiceOwner) throws {
+    /// Stores the token with the server that it is for, so that no other one is ever sent it.
+    private func store(
+        _ token: String,
+        _ configuration: Configuration,
+        _ owner: ServiceOwner
+    ) throws {
+        guard let file = configuration.upload.tokenFile else { return }
+        let text = BoundSecret.text(token, for: configuration.upload.server) + "\n"
         try Self.reporting {
-            try SmallFile.replace(file, Array("\(token)\n".utf8), mode: 0o600)
+            try SmallFile.replace(file, Array(text.utf8), mode: 0o600, owner: owner.ids)
         }
-        owner.own(file)
     }
 
     private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {

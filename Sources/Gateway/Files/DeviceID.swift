@@ -2,7 +2,7 @@
 package import Board
 internal import CLinux
 internal import Glibc
-internal import Host
+package import Host
 
 /// The device's id.
 package enum DeviceID {
@@ -11,13 +11,14 @@ package enum DeviceID {
 
     /// The configured id, or for `auto` the kept one, made now if there is none.
     ///
-    /// A damaged file is repaired with `copy`, the id that the database knows. Throws a `Failure` when the id can be
-    /// neither read nor made, or is damaged and there is no copy: a new one would be a new device to the server, so that
-    /// is a person's choice.
+    /// A damaged file is repaired with `copy`, the id that the database knows. `owner`: whom a file that is made belongs
+    /// to. Throws a `Failure` when the id can be neither read nor made, or is damaged and there is no copy: a new one
+    /// would be a new device to the server, so that is a person's choice.
     package static func resolve(
         _ configured: String,
         stateDirectory: String,
-        copy: String? = nil
+        copy: String? = nil,
+        owner: FileOwner? = nil
     ) throws(Failure) -> String {
         guard configured == "auto" else { return configured }
         do throws(Failure) {
@@ -27,7 +28,7 @@ package enum DeviceID {
         }
         do {
             let line = Array("\(newUUID())\n".utf8)
-            _ = try SmallFile.create(fileName, in: stateDirectory, line)
+            _ = try SmallFile.create(fileName, in: stateDirectory, line, owner: owner)
         } catch {
             throw Failure(
                 "device id cannot be kept in \(stateDirectory): \(error.reason)",
@@ -63,7 +64,7 @@ package enum DeviceID {
         let path = "\(stateDirectory)/\(fileName)"
         let file: SmallFile
         do {
-            file = try SmallFile.read(path, limit: 64)
+            file = try SmallFile.read(path, limit: 64, followsLink: false)
         } catch {
             if error.code == ENOENT { return nil }
             throw Failure("device id file \(path): \(error.reason)")

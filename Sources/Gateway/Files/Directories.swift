@@ -68,10 +68,14 @@ extension Configuration {
 
     /// Writes a byte to a file and deletes it: only that finds a read-only and a full file system.
     private func tryWriting(in directory: String) throws(SystemError) {
-        let path = "\(directory)/.\(getpid()).try"
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW
-        let file = try Descriptor(opening: path, flags, mode: 0o600)
-        defer { unlink(path) }
+        let name = ".\(getpid()).try"
+        let path = "\(directory)/\(name)"
+        let folder = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
+        // One that was left by a process of this number, or put there by the directory's owner.
+        unlinkat(folder.number, name, 0)
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let file = try Descriptor(opening: name, in: folder, flags, mode: 0o600, for: path)
+        defer { unlinkat(folder.number, name, 0) }
         try file.write(whole: [0], path)
         try file.sync(path)
     }

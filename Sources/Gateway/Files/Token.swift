@@ -32,14 +32,22 @@ package enum Token {
     }
 
     /// The token in a file that a person names; its permissions are not checked.
-    package static func read(source path: String) throws(Failure) -> String {
+    ///
+    /// `endpoint`: where it will be sent; a token that Waypost stored for another server is an error.
+    package static func read(source path: String, for endpoint: String?) throws(Failure) -> String {
         let bytes: [UInt8]
         do {
-            bytes = try SmallFile.read(path, limit: limit, wait: true).bytes
+            bytes = try SmallFile.read(path, limit: limit + BoundSecret.room, wait: true).bytes
         } catch {
             throw Failure("token file \(path): \(error.reason)")
         }
-        return try token(in: bytes, "token file \(path)")
+        let secret: [UInt8]
+        do throws(Failure) {
+            secret = try BoundSecret(bytes).secret(for: endpoint)
+        } catch {
+            throw Failure("token file \(path): \(error.message)")
+        }
+        return try token(in: secret, "token file \(path)")
     }
 
     /// The token in what `name` holds.

@@ -33,7 +33,7 @@ package struct CardEnrolment {
 
     init(_ places: ImportPlaces, version: String, clock: any HostClock, files: StepFiles) {
         (self.places, self.version, self.clock) = (places, version, clock)
-        let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
+        let owner = ServiceOwner(stateDirectory: places.state)
         journal = ImportJournal(places: places, files: files, owner: owner)
         report = CardReport(places: places, files: files, owner: owner)
     }
@@ -43,8 +43,7 @@ package struct CardEnrolment {
     /// Throws a SystemError where the device's own disk fails, ConfigurationErrors where its file is wrong.
     package func run(on card: String?) throws -> Outcome {
         guard let mark = journal.unverified else { return Outcome() }
-        let path = places.configuration
-        let configuration = try Configuration.load(path: path, environment: [:]).values
+        let configuration = try inForce()
         var outcome = Outcome()
         do {
             try journal.noteVerified(try ask(configuration, mark, &outcome))
@@ -58,6 +57,16 @@ package struct CardEnrolment {
         // A stick may be looked at just now: what one of the two reads, changes and writes, the other must not have changed.
         _ = try journal.locked { try report.tell(server: told, on: card) }
         return outcome
+    }
+
+    /// The configuration in force; what came from a card has no say in which directories are the service's.
+    private func inForce() throws -> Configuration {
+        let path = places.configuration
+        var values = try Configuration.load(path: path, environment: [:]).values
+        if Configuration.inForce(path) != path {
+            (values.stateDirectory, values.runtimeDirectory) = (places.state, places.runtime)
+        }
+        return values
     }
 
     /// Returns where the server knows the device, or nobody can be asked: what was asked about.

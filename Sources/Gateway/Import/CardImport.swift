@@ -48,7 +48,7 @@ package struct CardImport {
 
     /// Throws a SystemError where not even `status` can be told; what was begun is gone on with at the next start.
     package func run() throws -> ImportOutcome {
-        let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
+        let owner = ServiceOwner(stateDirectory: places.state)
         let report = CardReport(places: places, files: files, owner: owner)
         do {
             return try run(ImportJournal(places: places, files: files, owner: owner), report)
@@ -124,18 +124,29 @@ package struct CardImport {
     }
 
     /// What is there for this device; nil where nothing is.
-    private func open() throws(CardProblem) -> CardFolder? {
-        do throws(SystemError) {
+    private func open() throws -> CardFolder? {
+        do {
             if medium == .card {
                 return access(path, F_OK) == 0 || errno != ENOENT ? try CardFolder(path) : nil
             }
             let folder = try list(path).first { $0.lowercased() == "waypost" }
             guard let folder else { return nil }
+            guard StickPermission(file: places.configuration).isGiven else { throw notAllowed }
             return try CardFolder("\(path)/\(folder)")
-        } catch {
+        } catch let error as SystemError {
             let what = "cannot be read: \(error.reason)"
             throw CardProblem(file: medium.name, what, "check it on a computer")
         }
+    }
+
+    /// `import.stick` is off, or cannot be read.
+    private var notAllowed: CardProblem {
+        let own = places.configuration
+        let what =
+            "nothing on it is used: \(StickPermission.key) in \(own) is false or cannot be read"
+        let remedy =
+            "change the configuration on the device itself, or set \(StickPermission.key) = true there"
+        return CardProblem(file: medium.name, what, remedy)
     }
 
     private func look(
@@ -227,7 +238,12 @@ package struct CardImport {
         guard let text = card.contents[.configuration] else { return places.inForce }
         do throws(ConfigurationErrors) {
             let bytes = Array(text.text.utf8)
-            let loaded = try Configuration.check(bytes, file: text.name, environment: [:])
+            let loaded = try Configuration.check(
+                bytes,
+                file: text.name,
+                environment: [:],
+                isFromCard: true
+            )
             notes = loaded.warnings.map { CardProblem($0, in: text.name) }
             return loaded.values
         } catch {

@@ -36,7 +36,11 @@ struct CardReport {
         fileprivate var isEmpty: Bool { found.isEmpty && (begun ?? [:]).isEmpty }
 
         static func read(in runtime: String) -> Problems {
-            let text = SmallText.read("\(runtime)/\(CardReport.fileName)", limit: 1 << 18)
+            let text = SmallText.read(
+                "\(runtime)/\(CardReport.fileName)",
+                limit: 1 << 18,
+                followsLink: false
+            )
             return text.flatMap { try? JSONInput.decode(Self.self, from: Array($0.utf8)) }
                 ?? Problems()
         }
@@ -110,7 +114,13 @@ struct CardReport {
         guard !problems.isEmpty else { return try files.remove(path) }
         places.makeRuntime(owner)
         // It is gone with the power, and made anew at each boot.
-        try SmallFile.replace(path, encodedJSON(problems), mode: 0o644, isSynced: false)
+        try SmallFile.replace(
+            path,
+            encodedJSON(problems),
+            mode: 0o644,
+            owner: owner.ids,
+            isSynced: false
+        )
     }
 
     /// With returns, so that any editor shows its lines; the same for the same problems.

@@ -15,6 +15,8 @@ package struct ImportPlaces: Sendable {
     let credentials: String
     /// The gateway's runtime directory, where `status` finds what is wrong with a card.
     let runtime: String
+    /// The gateway's state directory, as its unit has it.
+    let state: String
     /// Tells which folders ought to be mounted.
     var fstab = "/etc/fstab"
     /// There is a mark where a card's initramfs found no data partition: all that is written is in memory.
@@ -28,10 +30,15 @@ package struct ImportPlaces: Sendable {
     /// Whether a folder is on another disk than the one that it lies in.
     var isMountPoint: @Sendable (_ path: String) -> Bool = isMounted
 
-    package init(configuration: String, credentials: String, runtime: String) {
+    package init(
+        configuration: String,
+        credentials: String,
+        runtime: String,
+        state: String = "/var/lib/waypost"
+    ) {
         self.configuration = configuration
         folder = Host.folder(ofPath: configuration)
-        (self.credentials, self.runtime) = (credentials, runtime)
+        (self.credentials, self.runtime, self.state) = (credentials, runtime, state)
     }
 
     var imported: String { "\(folder)/\(Configuration.importedName)" }
@@ -65,7 +72,7 @@ package struct ImportPlaces: Sendable {
     func noteServiceIsBehind(_ owner: ServiceOwner) {
         makeRuntime(owner)
         // Without it the service is restarted all the same, if nobody kills this program.
-        try? SmallFile.replace(behind, [], mode: 0o644, isSynced: false)
+        try? SmallFile.replace(behind, [], mode: 0o644, owner: owner.ids, isSynced: false)
     }
 
     /// The service is restarted, or is about to be.
@@ -150,7 +157,14 @@ struct ServiceOwner: Sendable {
         own(configuration.runtimeDirectory)
     }
 
-    func own(_ path: String) {
-        if let ids { _ = lchown(path, ids.user, ids.group) }
+    /// Gives a directory of root's to the service.
+    ///
+    /// By a descriptor, and not through a symbolic link: the folder above may be another user's.
+    func own(_ directory: String) {
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+        guard let ids, let folder = try? Descriptor(opening: directory, flags) else { return }
+        var figures = stat()
+        guard fstat(folder.number, &figures) == 0, figures.st_uid == 0 else { return }
+        try? folder.give(to: ids, directory)
     }
 }

@@ -3,12 +3,6 @@ internal import CLinux
 internal import Glibc
 internal import Host
 
-/// Who a file belongs to.
-struct FileOwner: Sendable, Equatable {
-    var user: uid_t
-    var group: gid_t
-}
-
 /// Writes, renames and removes files in steps that a power cut may come between.
 struct StepFiles: Sendable {
     /// Called after each system call that changes something, with the file or folder; where it throws, the power is gone.
@@ -40,9 +34,7 @@ struct StepFiles: Sendable {
         let file = try open(path, O_CREAT | O_EXCL, mode)
         try onStep("open", path)
         // Before anything stands in it.
-        if let owner, fchown(file.number, owner.user, owner.group) != 0 {
-            throw SystemError.last("chown", on: path)
-        }
+        if let owner { try file.give(to: owner, path) }
         guard fchmod(file.number, mode) == 0 else { throw SystemError.last("chmod", on: path) }
         try write(Array(text.utf8), to: file, path)
     }

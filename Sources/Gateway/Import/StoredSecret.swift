@@ -17,9 +17,7 @@ struct StoredSecret {
     ) -> StoredSecret? {
         let upload = configuration.upload
         let isBucket = upload.destination == .s3
-        // The configuration names a file of its own.
-        let named = isBucket ? upload.credentialsFile : upload.tokenFile
-        guard named == nil, let other = upload.server else { return nil }
+        guard let other = upload.server else { return nil }
         let files: [CardFile] = isBucket ? [.keys] : [.token, .code]
         return files.lazy.compactMap { file in
             guard let server = places.server(of: file), server != other else { return nil }

@@ -72,7 +72,8 @@ package struct LEDFile: Sendable {
 
     /// nil for anything that `write` has not written.
     package func read() -> (pattern: LEDPattern, name: String)? {
-        let words = SmallText.read(path)?.split(whereSeparator: \.isWhitespace) ?? []
+        let words =
+            SmallText.read(path, followsLink: false)?.split(whereSeparator: \.isWhitespace) ?? []
         guard words.count == 2, let pattern = LEDPattern(rawValue: String(words[0])),
             BoardLED.isName(String(words[1]))
         else { return nil }

@@ -97,6 +97,7 @@ import Upload
         ("streams.events", "\"e\"", "\"e\""),
         ("streams.surveys", "\"s\"", "\"s\""),
         ("led.name", "\"mmc0::\"", "\"mmc0::\""),
+        ("import.stick", "false", "false"),
         ("log.level", "\"error\"", "\"error\""),
     ]
 
@@ -231,6 +232,7 @@ import Upload
         ("streams.events", "\"é\"", "\"é\" is no stream name"),
         ("streams.surveys", "\"a b\"", "\"a b\" is no stream name"),
         ("led.name", "\"../x\"", "\"../x\" is no name of an LED"),
+        ("import.stick", "\"no\"", "found the text \"no\""),
         ("log.level", "\"loud\"", "\"loud\" is not one of them"),
     ]
 

@@ -68,6 +68,7 @@ import Upload
         ("streams.surveys", "\"waypost_surveys\""),
         ("metrics.textfile", nil),
         ("led.name", "\"auto\""),
+        ("import.stick", "true"),
         ("log.level", "\"info\""),
     ]
 
@@ -184,6 +185,8 @@ import Upload
         textfile = "/m.prom"
         [led]
         name = "off"
+        [import]
+        stick = false
         [log]
         level = "debug"
         """#

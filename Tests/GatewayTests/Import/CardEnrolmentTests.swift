@@ -48,12 +48,8 @@ import Testing
 
     private func device(of stub: StubServer) throws -> Device {
         let device = try Device()
-        let (state, run) = (device.folder.path + "/state", device.folder.path + "/run")
-        let lines = [
-            "state_directory = \"\(state)\"", "runtime_directory = \"\(run)\"", "[upload]",
-            "endpoint = \"http://127.0.0.1:\(stub.port)/api/ingest\"",
-        ]
-        try device.put(lines.joined(separator: "\n"), "waypost.toml")
+        let endpoint = "http://127.0.0.1:\(stub.port)/api/ingest"
+        try device.put("[upload]\nendpoint = \"\(endpoint)\"\n", "waypost.toml")
         try device.put("KNOWNCODE", "waypost.code")
         try device.start()
         return device

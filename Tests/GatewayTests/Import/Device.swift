@@ -24,7 +24,8 @@ final class Device {
         var places = ImportPlaces(
             configuration: folder.path + "/etc/waypost.toml",
             credentials: folder.path + "/credstore",
-            runtime: folder.path + "/run"
+            runtime: folder.path + "/run",
+            state: folder.path + "/state"
         )
         places.fstab = folder.path + "/fstab"
         places.notKept = isForgetful ? folder.path : folder.path + "/nowhere"

@@ -77,12 +77,6 @@ import Testing
         let outcome = try device.start()
         #expect(outcome.imported == [])
         #expect(outcome.problems.first?.what.contains("are for https://old.example.org") == true)
-        // A token of its own file is what the configuration names.
-        try device.put(
-            Self.configuration("https://new.example.org") + "token_file = \"/nowhere\"\n",
-            "waypost.toml"
-        )
-        #expect(try device.start().imported == ["waypost.toml"])
     }
 
     /// What an older Waypost stored says not whom it is for: it has been sent to the server in force.
@@ -93,6 +87,39 @@ import Testing
         #expect(try device.start().problems.count == 1)
         try device.put(Self.configuration(Self.old) + "interval = \"1m\"\n", "waypost.toml")
         #expect(try device.start().imported == ["waypost.toml"])
+    }
+
+    /// What `waypost enroll` stores says whom it is for, as what comes from a card does.
+    @Test(arguments: [true, false])
+    func tokenOfAnEnrolment_isForItsServerAlone(byCode: Bool) throws {
+        let answer = "def answer(path, before): return 200, b'{\"token\":\"given\"}'\n"
+        let stub = try StubServer(StubServer.posts(answer), "")
+        let device = try Device()
+        let server = "http://127.0.0.1:\(stub.port)"
+        let (path, state) = (device.places.configuration, device.places.state)
+        try device.folder.write(
+            "state_directory = \"\(state)\"\nruntime_directory = \"\(device.places.runtime)\"\n",
+            to: "etc/waypost.toml"
+        )
+        let given = try device.folder.write("given\n", to: "given")
+        let onboarding = Onboarding(configuration: path, environment: [:], version: "1")
+        _ = try onboarding.enrol(
+            at: server + "/api/ingest",
+            with: byCode ? .code("KNOWNCODE") : .tokenFile(given)
+        )
+        let token = device.folder.path + "/etc/token"
+        #expect(device.text("etc/token") == "given\n# for \(server)\n")
+        let read = { (endpoint: String) throws(Failure) in
+            try Token.read(file: token, environment: [:], for: endpoint)
+        }
+        #expect(try read(server + "/elsewhere") == "given")
+        #expect(throws: Failure.self) { try read("https://new.example.org/api/ingest") }
+        // Nor does it go there by hand; to its own server it does.
+        let other = "http://localhost:\(stub.port)/api/ingest"
+        #expect(throws: Failure.self) { try onboarding.enrol(at: other, with: .tokenFile(token)) }
+        _ = try onboarding.enrol(at: server + "/api/ingest", with: .tokenFile(token))
+        #expect(device.text("etc/token") == "given\n# for \(server)\n")
+        stub.stop()
     }
 
     /// The configuration is changed by hand: the file itself says whom it is for.

@@ -1,0 +1,81 @@
+// AAC: low complexity, in ADTS frames (ISO/IEC 13818-7), by libvo-aacenc.
+internal import CAAC
+
+/// Owns a libvo-aacenc encoder.
+///
+/// A file of ADTS frames has no place to say what a decoder must drop at its start. So the run begins with
+/// as many zeros as make the encoder's delay whole frames, and those frames are never stored: frame n of the
+/// store decodes to samples 1024 n … 1024 n + 1023 of the run. A frame overlaps the one before it, so the
+/// first of a file, which has none, fades in.
+final class AACCodec: BlockCodec {
+    let blockFrames = 1024
+    /// Samples by which the decoder's output is late: a frame, and what the choice of windows looks ahead.
+    private static let delay = 1600
+    private static let dropped = 2
+    /// ffmpeg knows no shorter file as AAC: such a run ends with silence.
+    private static let fewest = 4
+    /// Most bytes of a frame: 6144 bits and a header, with room to spare (the library checks no limit).
+    private static let room = 8192
+
+    private let encoder: OpaquePointer
+    private var samples: [Int16]
+    /// Blocks of sound that went in, frames that came out, the dropped ones with them.
+    private var blocks = 0
+    private var frames = 0
+
+    init(rate: Int, bitrate: Int) throws {
+        var code: UInt32 = 0
+        let handle = waypost_aac_open(Int32(clamping: rate), Int32(clamping: bitrate), &code)
+        guard let handle else { throw AACError(call: "voAACEncSetParam", code: code) }
+        encoder = handle
+        samples = [Int16](repeating: 0, count: Self.dropped * 1024 - Self.delay)
+    }
+
+    deinit {
+        waypost_aac_close(encoder)
+    }
+
+    func encode(_ block: ArraySlice<Int16>) throws -> [[UInt8]] {
+        samples += block
+        blocks += 1
+        return try drain()
+    }
+
+    func finish(_ rest: ArraySlice<Int16>) throws -> [[UInt8]] {
+        var packets = rest.isEmpty ? [] : try encode(rest)
+        while frames < max(blocks, Self.fewest) + Self.dropped {
+            samples += [Int16](repeating: 0, count: blockFrames - samples.count % blockFrames)
+            packets += try drain()
+        }
+        return packets
+    }
+
+    private func drain() throws -> [[UInt8]] {
+        var packets: [[UInt8]] = []
+        while samples.count >= blockFrames {
+            let packet = try encodeFrame()
+            samples.removeFirst(blockFrames)
+            frames += 1
+            if frames > Self.dropped { packets.append(packet) }
+        }
+        return packets
+    }
+
+    private func encodeFrame() throws -> [UInt8] {
+        var frame = [UInt8](repeating: 0, count: Self.room)
+        var length = 0
+        let code = waypost_aac_encode(encoder, samples, &frame, frame.count, &length)
+        guard code == 0, length <= frame.count else {
+            throw AACError(call: "voAACEncGetOutputData", code: code)
+        }
+        return Array(frame.prefix(length))
+    }
+}
+
+/// libvo-aacenc refused; it has no message for it.
+struct AACError: Error, CustomStringConvertible {
+    var call: String
+    var code: UInt32
+
+    var description: String { "\(call): error 0x\(String(code, radix: 16))" }
+}

@@ -1,0 +1,340 @@
+// The sound source: a microphone to encoded segments in the queue.
+package import Board
+internal import Glibc
+package import Host
+internal import Queue
+internal import Streams
+
+/// Captures until it is told to stop, whatever the device does meanwhile.
+///
+/// Reading and encoding share the thread, which wakes once a segment: encoding a second takes some ten
+/// milliseconds, and the device's own buffer holds up to four seconds. Nothing on this thread waits for the disk.
+package final class AudioAdapter: Sendable {
+    /// A device that is not there costs one attempt to open it.
+    private static let absentSteps: [Duration] =
+        [.milliseconds(200), .seconds(1), .seconds(2), .seconds(4)]
+    /// For some minutes at a pace that finds it soon after it works again, then less often.
+    private static let brokenSteps: [Duration] =
+        [.seconds(1), .seconds(2)] + Array(repeating: .seconds(4), count: 60) + [.seconds(30)]
+
+    private let settings: AudioSettings
+    private let sink: SoundSink
+    private let board: Publisher<SourceReport>
+    private let clock: any HostClock
+    private let cards: SoundCards
+
+    package init(
+        settings: AudioSettings,
+        sink: SoundSink,
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
+        cards: SoundCards = SoundCards()
+    ) {
+        self.settings = settings
+        self.sink = sink
+        self.board = board
+        self.clock = clock
+        self.cards = cards
+    }
+
+    /// What is known from one device and one run to the next.
+    private struct State {
+        var meter: SourceMeter
+        var recovery: CaptureRecovery
+        let arrivals: DeviceArrivals
+        /// The name of the device that is open, and which of its channels is recorded where it has several.
+        var device = ""
+        var channel: Int?
+        /// The device to try first, and the one that is open.
+        var first = 0
+        var index = 0
+        /// When a better device was last looked for.
+        var lookedAt: BootInstant
+        /// Something was wrong, and no sound has come since: a device that only starts is not said to work.
+        var isFaulty = false
+        /// Where the last run ended, and why.
+        var lastEnd: (stamp: Stamp, reason: String)?
+        var gaps = GapEvents()
+        var absent = Retry(AudioAdapter.absentSteps)
+        var broken = Retry(AudioAdapter.brokenSteps)
+    }
+
+    /// How a run ended.
+    private enum Ending {
+        case stopped
+        case fault(CaptureFault, hasDelivered: Bool)
+        /// A device that is preferred to the one open can be opened again.
+        case better(Int)
+    }
+
+    /// Blocks until `stop` is raised.
+    package func run(until stop: StopSignal) {
+        var state = State(
+            meter: SourceMeter(device: settings.devices.first ?? "default", board: board),
+            recovery: CaptureRecovery(devices: settings.devices.count),
+            arrivals: DeviceArrivals(folder: cards.deviceFolder),
+            lookedAt: clock.now()
+        )
+        state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
+        while !stop.isRaised {
+            if !state.isFaulty { state.meter.loading() }
+            var pause: Duration?
+            do {
+                pause = try hold(&state, until: stop)
+            } catch {
+                if !stop.isRaised { state.meter.restarted() }
+                state.isFaulty = true
+                state.meter.failed((error as? Failure) ?? Failure("audio: \(error)"))
+                if state.lastEnd == nil { state.lastEnd = (clock.stamp(), "\(error)") }
+                pause = state.absent.next()
+            }
+            // The device is closed by now: one that was unplugged keeps its number as long as it is open.
+            if let pause, !stop.isRaised, state.arrivals.wait(alongside: stop, limit: pause) {
+                state.absent.succeeded()
+            }
+        }
+        state.meter.flush(clock.now())
+    }
+
+    /// Opens a device and captures from it until another one is to be opened, after the time it returns.
+    private func hold(_ state: inout State, until stop: StopSignal) throws -> Duration? {
+        if let refusal = sink.refusal() { throw refusal }
+        var pcm = try open(&state, stop.life)
+        while true {
+            switch try capture(&pcm, &state, until: stop) {
+            case .stopped: return nil
+            case .better(let index):
+                state.first = index
+                state.recovery.returns(to: index, at: clock.now())
+                return nil
+            case .fault(let cause, let hasDelivered):
+                let fault = hasDelivered ? cause : cause.atStart
+                let step = climb(fault, pcm.device, &state)
+                if step == .restart {
+                    // One that fails at each start must not make us spin.
+                    if !hasDelivered { _ = stop.sleep(for: .milliseconds(200)) }
+                    if (try? pcm.restart(until: stop)) != nil { continue }
+                }
+                let pause = next(after: step, fault, &state)
+                // The next device may not be there, and this one is opened once more.
+                return step == .next && !hasDelivered ? state.broken.next() : pause
+            }
+        }
+    }
+
+    /// The first device that opens, from the one whose turn it is, then round the list.
+    private func open(_ state: inout State, _ life: LifeSign) throws -> PCM {
+        var problems: [Failure] = []
+        let count = settings.devices.count
+        for index in (0..<count).map({ (state.first + $0) % count }) {
+            do {
+                let pcm = try open(settings.devices[index], life)
+                state.index = index
+                state.first = 0
+                return pcm
+            } catch {
+                problems.append(
+                    (error as? Failure) ?? Failure("\(settings.devices[index]): \(error)")
+                )
+            }
+        }
+        state.first = 0
+        throw Failure(
+            problems.map(\.message).joined(separator: "; "),
+            code: problems.compactMap(\.code).first
+        )
+    }
+
+    private func open(_ device: String, _ life: LifeSign) throws -> PCM {
+        try PCM(
+            device: device,
+            rate: settings.rate,
+            channel: settings.channel,
+            wake: settings.segment,
+            cards: cards,
+            life: life
+        )
+    }
+
+    /// What the recovery says about a fault, told to the board.
+    private func climb(
+        _ fault: CaptureFault,
+        _ device: String,
+        _ state: inout State
+    ) -> CaptureRecovery.Step {
+        let step = state.recovery.step(after: fault, of: state.index, at: clock.now())
+        state.meter.restarted()
+        state.isFaulty = true
+        state.meter.failed(fault.failure(of: device, step: step))
+        return step
+    }
+
+    /// Which device is to be opened next, and after how long.
+    private func next(
+        after step: CaptureRecovery.Step,
+        _ fault: CaptureFault,
+        _ state: inout State
+    ) -> Duration? {
+        switch step {
+        case .restart, .reopen:
+            state.first = state.index
+            guard case .gone = fault else { return nil }
+            return state.absent.next()
+        case .next:
+            state.first = (state.index + 1) % settings.devices.count
+            return nil
+        case .wait:
+            return state.broken.next()
+        }
+    }
+
+    /// One run: from a start of the device to a fault or the stop.
+    private func capture(
+        _ pcm: inout PCM,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> Ending {
+        let capture = try Capture(
+            settings: settings,
+            device: pcm.device,
+            deviceRate: pcm.shape.rate,
+            sink: sink
+        )
+        let ending = Result { try record(&pcm, capture, &state, until: stop) }
+        var rest: [Int16] = []
+        pcm.finish(into: &rest)
+        if case .success = ending, !capture.isFresh { try? pass(rest, capture, &state) }
+        try? capture.end()
+        if capture.refusedTail > 0 { state.meter.drop(capture.refusedTail) }
+        if let end = capture.endStamp, !stop.isRaised {
+            state.lastEnd = (end, reason(ending, pcm.device))
+        }
+        return try ending.get()
+    }
+
+    private func reason(_ ending: Result<Ending, any Error>, _ device: String) -> String {
+        switch ending {
+        case .success(.fault(let fault, _)): "\(device): \(fault.message)"
+        case .success(.better(let index)): "back to \(settings.devices[index])"
+        case .success(.stopped): "stopped"
+        case .failure(let error): "\(error)"
+        }
+    }
+
+    private func record(
+        _ pcm: inout PCM,
+        _ capture: Capture,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> Ending {
+        let shape = pcm.shape
+        var liveness = Liveness(rate: shape.rate, period: shape.period, outputRate: settings.rate)
+        state.device = pcm.device
+        if !state.isFaulty {
+            state.meter.working("starting", device: pcm.device, now: clock.now())
+        }
+        while true {
+            do {
+                let fault = try hear(&pcm, capture, &liveness, &state, until: stop)
+                if stop.isRaised { return .stopped }
+                if let fault { return .fault(fault, hasDelivered: capture.hasDelivered) }
+            } catch let error as ALSAError {
+                guard !stop.isRaised else { return .stopped }
+                return .fault(CaptureFault(error), hasDelivered: capture.hasDelivered)
+            }
+            if capture.isAtChunkEnd, let better = betterDevice(&state, clock.now(), stop.life) {
+                return .better(better)
+            }
+        }
+    }
+
+    /// Waits for a segment's worth of sound and hands it over; returns what is wrong with it.
+    private func hear(
+        _ pcm: inout PCM,
+        _ capture: Capture,
+        _ liveness: inout Liveness,
+        _ state: inout State,
+        until stop: StopSignal
+    ) throws -> CaptureFault? {
+        let wanted = capture.missing
+        let isReady = pcm.wait(for: wanted, alongside: stop.descriptor, limit: .seconds(1))
+        let position = pcm.position(clock)
+        // A device may take a moment to begin.
+        if let position, position.captured > 0 { capture.observe(position) }
+        var samples: [Int16] = []
+        // What came until the stop belongs to the sound, too.
+        let limit = stop.isRaised ? settings.rate * 4 : wanted
+        if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
+        state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
+        try pass(samples, capture, &state)
+        // Ready for nothing: a descriptor that is always readable must not make us spin.
+        if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }
+        let captured = position?.captured ?? pcm.framesRead
+        let now = (position?.now ?? clock.stamp()).boot
+        if let fault = liveness.check(captured: captured, at: now) { return fault }
+        let isSilent = liveness.isSilent(with: samples)
+        return isSilent && state.recovery.treatsSilence(of: state.index, at: now) ? .silent : nil
+    }
+
+    /// Hands over the segments that these samples complete; throws when the queue is full.
+    private func pass(_ samples: [Int16], _ capture: Capture, _ state: inout State) throws {
+        guard !samples.isEmpty else { return }
+        if capture.begin() { reportGap(&state, capture) }
+        for segment in try capture.take(samples[...]) {
+            guard sink.accept(segment) else {
+                state.meter.drop()
+                capture.refused(segment)
+                throw sink.refusal()
+                    ?? Failure(
+                        "audio: the queue is too far behind the microphone; is the disk slow?"
+                    )
+            }
+            let now = clock.stamp()
+            state.absent.succeeded()
+            if capture.segments > 60 { state.broken.succeeded() }
+            state.isFaulty = false
+            state.meter.admit(now)
+            let detail = detail(segment, capture, state)
+            state.meter.working(detail, device: state.device, now: now.boot)
+        }
+    }
+
+    /// A device that comes before the open one in the list and can be opened again.
+    ///
+    /// Looked for at the end of a chunk, so that no chunk is cut short, when a card has been plugged in or some time
+    /// has passed: a device may come back without a word (no card of its own).
+    private func betterDevice(
+        _ state: inout State,
+        _ now: BootInstant,
+        _ life: LifeSign
+    ) -> Int? {
+        guard state.index > 0,
+            state.arrivals.haveCome() || now - state.lookedAt >= state.recovery.returnPause
+        else { return nil }
+        state.lookedAt = now
+        return (0..<state.index).first { index in
+            guard state.recovery.treatsSilence(of: index, at: now) else { return false }
+            return (try? open(settings.devices[index], life).rate) != nil
+        }
+    }
+
+    /// An event for what was not recorded between two runs.
+    private func reportGap(_ state: inout State, _ capture: Capture) {
+        guard let (end, reason) = state.lastEnd, let start = capture.startStamp else { return }
+        state.lastEnd = nil
+        let gap = settings.gap(from: end, to: start, device: state.device, reason: reason)
+        if state.gaps.isToBeTold(at: start.boot) { return sink.event(gap) }
+        // The queue tells of what no event has told of, gathered.
+        if let loss = gap.loss { sink.lost(loss) }
+    }
+
+    private func detail(_ segment: Segment, _ capture: Capture, _ state: State) -> String {
+        let silence = capture.silentSegments * Int(settings.segment.milliseconds)
+        guard silence < Liveness.silenceSeconds * 1000 else {
+            return "only digital silence from \(state.device): muted, or a dead microphone?"
+        }
+        let level = SoundLevel.decibels(segment.meanSquare).rounded()
+        let channel = state.channel.map { " of channel \($0)" } ?? ""
+        return "\(settings.rate / 1000) kHz mono\(channel), \(Int(level)) dBFS"
+    }
+}

@@ -1,0 +1,134 @@
+// One run of capture: samples in, dated segments out.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// The run under way; lives on the source's thread.
+final class Capture {
+    private let settings: AudioSettings
+    private let device: String
+    private let sink: SoundSink
+    private let encoder: any SegmentEncoder
+    private var run: Int64 = 0
+    /// Follows the device's frames; `scale` of them make one of ours.
+    private var clock: DeviceClock
+    private let scale: Double
+    /// Frames given out in segments, and frames taken in.
+    private var framesOut = 0
+    private var framesIn = 0
+    /// The clocks at the newest reading.
+    private var now: Stamp?
+    private var newestStart: Stamp?
+    private var refusedAt: Stamp?
+    private(set) var startStamp: Stamp?
+    private(set) var segments = 0
+    /// Segments of the end that the queue did not take.
+    private(set) var refusedTail = 0
+    /// Segments of nothing but zeros in a row.
+    private(set) var silentSegments = 0
+
+    /// `deviceRate`: frames a second that the device itself counts.
+    init(settings: AudioSettings, device: String, deviceRate: Int, sink: SoundSink) throws {
+        self.settings = settings
+        self.device = device
+        self.sink = sink
+        clock = DeviceClock(rate: deviceRate)
+        scale = Double(deviceRate) / Double(settings.rate)
+        encoder = try settings.newEncoder()
+    }
+
+    /// Nothing has been captured yet.
+    var isFresh: Bool { startStamp == nil }
+
+    /// A whole segment came of it: the device works.
+    var hasDelivered: Bool { segments > 0 }
+
+    /// When the last frame was captured.
+    var endStamp: Stamp? { refusedAt ?? (isFresh ? nil : stamp(of: framesIn)) }
+
+    /// Frames to take next, so that a segment can be given out as soon as it is whole.
+    ///
+    /// Encoders and filters hold some frames back: a little of the next segment is taken with each.
+    var missing: Int {
+        let segment = settings.segmentFrames
+        return segment - (framesIn + segment - settings.aheadFrames % segment) % segment
+    }
+
+    /// The chunk under way has just been completed.
+    var isAtChunkEnd: Bool {
+        let beyond = segments - settings.chunkSegments
+        return beyond >= 0
+            && beyond % max(1, settings.chunkSegments - settings.overlapSegments) == 0
+    }
+
+    /// The queue did not take this segment: the run ends before it, for nothing may follow a hole.
+    func refused(_ segment: Segment) { refusedAt = segment.start }
+
+    /// Takes note of how far the device is.
+    func observe(_ position: Position) {
+        now = position.now
+        clock.observe(captured: position.captured, at: position.now.boot - position.age)
+    }
+
+    /// Begins the run with the first samples; true when it did.
+    func begin() -> Bool {
+        guard isFresh, let start = stamp(of: 0) else { return false }
+        startStamp = start
+        run = sink.newRunID()
+        sink.begin(
+            AudioRun(
+                id: run,
+                codec: settings.codec,
+                rate: settings.rate,
+                device: device,
+                preskip: encoder.preskip,
+                chunkSegments: settings.chunkSegments,
+                overlapSegments: settings.overlapSegments,
+                minimumLevel: settings.minimumLevel
+            )
+        )
+        return true
+    }
+
+    /// The segments that these samples complete.
+    func take(_ samples: ArraySlice<Int16>) throws -> [Segment] {
+        framesIn += samples.count
+        return try encoder.encode(samples).compactMap(dated)
+    }
+
+    /// Ends the run: what is left becomes a short segment.
+    func end() throws {
+        guard !isFresh else { return }
+        defer { sink.end(run) }
+        guard refusedAt == nil else { return }
+        for segment in try encoder.finish().compactMap(dated) {
+            // Nothing may follow a hole.
+            if refusedAt == nil, sink.accept(segment) { continue }
+            if refusedAt == nil { refused(segment) }
+            refusedTail += 1
+        }
+    }
+
+    private func dated(_ encoded: EncodedSegment) -> Segment? {
+        guard var start = stamp(of: framesOut) else { return nil }
+        // An estimate that is corrected must not turn time back.
+        if let newestStart, start.boot < newestStart.boot { start = newestStart }
+        newestStart = start
+        silentSegments = encoded.meanSquare == 0 ? silentSegments + 1 : 0
+        framesOut += encoded.frames
+        segments += 1
+        return Segment(
+            run: run,
+            frames: encoded.frames,
+            start: start,
+            meanSquare: encoded.meanSquare,
+            data: encoded.data
+        )
+    }
+
+    /// Both clocks when a frame was captured; the wall clock as it stands now.
+    private func stamp(of frame: Int) -> Stamp? {
+        guard let now, let time = clock.time(of: Double(frame) * scale) else { return nil }
+        return now.advanced(by: time - now.boot)
+    }
+}

@@ -1,0 +1,57 @@
+// Whether a sound device has been plugged in.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// Watches `/dev/snd`, where each card has its files, or `/dev` until the first card makes that folder.
+final class DeviceArrivals {
+    /// udev makes a card's files one after the other and then sets their rights.
+    private static let settling = Duration.milliseconds(300)
+
+    private let folder: String
+    private var watch: Watch?
+
+    /// `folder`: in place of `/dev`, for tests.
+    init(folder: String = "/dev") {
+        self.folder = folder
+        renew()
+    }
+
+    private func renew() {
+        watch = Watch(folder + "/snd") ?? Watch(folder)
+    }
+
+    private final class Watch {
+        let owner: Descriptor
+
+        /// nil where there is no such folder.
+        init?(_ path: String) {
+            let number = waypost_watch_arrivals(path)
+            guard number >= 0 else { return nil }
+            owner = Descriptor(owning: number)
+        }
+    }
+
+    private var descriptor: Int32 { watch?.owner.number ?? -1 }
+
+    /// Something arrived since this was last asked; does not wait.
+    func haveCome() -> Bool {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        var came = false
+        while read(descriptor, &bytes, bytes.count) > 0 { came = true }
+        // The folder of the cards may be a new one.
+        if came { renew() }
+        return came
+    }
+
+    /// Waits until something arrives, `limit` has passed or `stop` is raised; true when something arrived.
+    func wait(alongside stop: StopSignal, limit: Duration) -> Bool {
+        var entries = [PollEntry(stop.descriptor), PollEntry(descriptor)]
+        guard stop.wait(for: &entries, timeout: limit) > 0, !stop.isRaised, haveCome() else {
+            return false
+        }
+        _ = stop.sleep(for: Self.settling)
+        _ = haveCome()
+        return true
+    }
+}

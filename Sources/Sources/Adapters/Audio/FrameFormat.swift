@@ -1,0 +1,80 @@
+// How a device lays out its frames.
+internal import CALSA
+
+/// A sample format that we read, little-endian; the order of the cases is the order of preference.
+enum FrameFormat: CaseIterable {
+    case int16
+    case int32
+    case int24packed
+    case int24
+    case float
+
+    /// libasound's name for it.
+    var alsa: snd_pcm_format_t {
+        switch self {
+        case .int16: SND_PCM_FORMAT_S16_LE
+        case .int32: SND_PCM_FORMAT_S32_LE
+        case .int24packed: SND_PCM_FORMAT_S24_3LE
+        case .int24: SND_PCM_FORMAT_S24_LE
+        case .float: SND_PCM_FORMAT_FLOAT_LE
+        }
+    }
+
+    /// Bytes of a sample.
+    var width: Int {
+        switch self {
+        case .int16: 2
+        case .int24packed: 3
+        case .int32, .int24, .float: 4
+        }
+    }
+
+    /// Appends one channel (counted from 0) of `frames` frames, full scale 1.
+    func append(
+        _ raw: UnsafeRawBufferPointer,
+        frames: Int,
+        channel: Int,
+        of channels: Int,
+        to values: inout [Float]
+    ) {
+        for frame in 0..<frames {
+            values.append(value(raw, at: (frame * channels + channel) * width))
+        }
+    }
+
+    /// The first channel (counted from 0) in which more than one value stands: a microphone always has noise.
+    func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
+        (0..<channels).first { channel in
+            let first = value(raw, at: channel * width)
+            return (0..<frames).contains {
+                value(raw, at: ($0 * channels + channel) * width) != first
+            }
+        }
+    }
+
+    private func value(_ raw: UnsafeRawBufferPointer, at offset: Int) -> Float {
+        switch self {
+        case .int16:
+            return Float(
+                Int16(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Int16.self))
+            )
+                / 32_768
+        case .int24packed:
+            let low = Int32(raw[offset]) | Int32(raw[offset + 1]) << 8
+            let high = Int32(Int8(bitPattern: raw[offset + 2])) << 16
+            return Float(high | low) / 8_388_608
+        case .int24:
+            // The upper byte is not defined.
+            return Float(word(raw, at: offset) << 8) / 2_147_483_648
+        case .int32:
+            return Float(word(raw, at: offset)) / 2_147_483_648
+        case .float:
+            let value = Float(bitPattern: UInt32(bitPattern: word(raw, at: offset)))
+            return value.isFinite ? value : 0
+        }
+    }
+
+    private func word(_ raw: UnsafeRawBufferPointer, at offset: Int) -> Int32 {
+        Int32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Int32.self))
+    }
+}

@@ -1,0 +1,275 @@
+// One capture stream of libasound.
+internal import Board
+internal import CALSA
+internal import Glibc
+internal import Host
+
+/// A call of libasound that failed, with its own message.
+struct ALSAError: Error, Equatable, CustomStringConvertible {
+    var call: String
+    /// A negative errno, as libasound returns it.
+    var code: Int32
+
+    var description: String { "\(call): \(String(cString: snd_strerror(code)))" }
+}
+
+/// How far a device was, and when.
+struct Position {
+    /// Frames at the device's rate since it was started.
+    var captured: Int64
+    /// How long before `now` it was there.
+    var age: Duration
+    var now: Stamp
+}
+
+/// Owns an open PCM and gives one channel of it as 16-bit samples at the rate that was asked for.
+///
+/// The device runs at a rate of its own where it does not have that one; what libasound would make of it
+/// is worse than what `Resampler` does. Never blocks but in `wait`.
+struct PCM: ~Copyable {
+    private let handle: OpaquePointer
+    /// The name it was asked for by; that of the card where `default` led to the only one that captures.
+    let device: String
+    /// Frames a second that `read` gives.
+    let rate: Int
+    /// What the device itself does.
+    let shape: PCMShape
+    private let resampler: Resampler?
+    /// Told of each call that may block.
+    private let life: LifeSign
+    private var raw: [UInt8]
+    private var values: [Float]
+    /// Frames read at the device's rate since it was started.
+    private(set) var framesRead: Int64
+    /// The channel that is given, counted from 1; nil until one has been found that is not digital silence.
+    private(set) var channel: Int?
+    private let wantedChannel: Int?
+
+    /// Opens and starts a device: any ALSA PCM, or a stable name that `SoundCards` knows.
+    ///
+    /// `wake`: how much sound there should be before `wait` returns; `channel`: the one to give, counted from 1, nil
+    /// for the first that is not digital silence. Throws a Failure that names the device and says what to do.
+    init(
+        device: String,
+        rate: Int,
+        channel: Int? = nil,
+        wake: Duration = .seconds(1),
+        cards: SoundCards = SoundCards(),
+        life: LifeSign = LifeSign()
+    ) throws {
+        let opened = try Self.open(device, rate, channel, wake, cards, life)
+        self.life = life
+        handle = opened.handle
+        shape = opened.shape
+        resampler = opened.resampler
+        self.device = opened.device
+        self.rate = rate
+        wantedChannel = channel
+        self.channel = opened.shape.channels == 1 ? 1 : channel
+        values = []
+        framesRead = 0
+        raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
+    }
+
+    private static func open(
+        _ device: String,
+        _ rate: Int,
+        _ channel: Int?,
+        _ wake: Duration,
+        _ cards: SoundCards,
+        _ life: LifeSign
+    ) throws -> (
+        handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
+    ) {
+        waypost_alsa_silence()
+        let name = try cards.pcmName(of: device)
+        var handle: OpaquePointer?
+        let code = life.during("snd_pcm_open") {
+            snd_pcm_open(&handle, name, SND_PCM_STREAM_CAPTURE, Int32(SND_PCM_NONBLOCK))
+        }
+        guard code >= 0, let handle else {
+            // On a stock Raspberry Pi `default` is the HDMI output, which does not capture.
+            if device == "default", code != -EBUSY, let only = cards.onlyCapture() {
+                return try open(only, rate, channel, wake, cards, life)
+            }
+            throw PCMSetup.failure(device, "open", code, owner: cards.owner(of: name))
+        }
+        do {
+            let setup = PCMSetup(
+                handle: handle,
+                device: device,
+                rate: rate,
+                wake: wake,
+                channel: channel
+            )
+            let shape = try life.during("snd_pcm_hw_params") { try setup.configure() }
+            try life.during("snd_pcm_start") { try setup.start() }
+            let isOurs = shape.rate == rate
+            return (handle, device, shape, isOurs ? nil : try Resampler(from: shape.rate, to: rate))
+        } catch {
+            snd_pcm_close(handle)
+            throw error
+        }
+    }
+
+    deinit {
+        life.enters("snd_pcm_close")
+        snd_pcm_close(handle)
+        life.returns()
+    }
+
+    /// Waits at most `milliseconds` for frames; false when none came.
+    func wait(milliseconds: Int32) -> Bool {
+        wait(for: 1, limit: .milliseconds(Int64(milliseconds)))
+    }
+
+    /// Waits until `frames` (at `rate`) can be read, at most `limit`; ends early when `stop` is readable.
+    ///
+    /// True when a read has something to give or to tell: a fault wakes, too.
+    func wait(for frames: Int, alongside stop: Int32 = -1, limit: Duration) -> Bool {
+        let needed = min(shape.wake, shape.frames(of: frames, at: rate))
+        let waiting = available()
+        if waiting < 0 || waiting >= needed { return true }
+        // Less than the device wakes us for: by time.
+        let isShort = needed < shape.wake
+        let missing = Duration.seconds(Double(needed - waiting) / Double(shape.rate))
+        let isReady = poll(alongside: stop, limit: isShort ? min(limit, missing) : limit)
+        return isReady || available() >= needed
+    }
+
+    /// Frames that can be read, or a negative errno.
+    private func available() -> Int { life.during("snd_pcm_avail") { Int(snd_pcm_avail(handle)) } }
+
+    private func poll(alongside stop: Int32, limit: Duration) -> Bool {
+        let count = max(0, Int(snd_pcm_poll_descriptors_count(handle)))
+        var entries = [pollfd](repeating: pollfd(), count: count + 1)
+        entries[0] = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
+        var result: UInt16 = 0
+        return entries.withUnsafeMutableBufferPointer { entries in
+            guard let own = entries.baseAddress?.advanced(by: 1) else { return true }
+            snd_pcm_poll_descriptors(handle, own, UInt32(count))
+            let milliseconds = Int32(clamping: (limit.nanoseconds + 999_999) / 1_000_000)
+            let ready = life.during("poll", for: limit) {
+                Glibc.poll(entries.baseAddress, nfds_t(count + 1), milliseconds)
+            }
+            guard ready > 0 else { return false }
+            life.during("snd_pcm_poll_descriptors_revents") {
+                _ = snd_pcm_poll_descriptors_revents(handle, own, UInt32(count), &result)
+            }
+            return result != 0
+        }
+    }
+
+    /// Appends what is there, at most `limit` frames (at `rate`); returns how many came of it.
+    mutating func read(into mono: inout [Int16], limit: Int) throws(ALSAError) -> Int {
+        let before = mono.count
+        var left = shape.frames(of: limit, at: rate)
+        while left > 0 {
+            let step = min(left, shape.block.frames)
+            life.enters("snd_pcm_readi")
+            let count = snd_pcm_readi(handle, &raw, snd_pcm_uframes_t(step))
+            life.returns()
+            if count == -Int(EAGAIN) || count == 0 { break }
+            guard count > 0 else {
+                // What was read before the fault counts; the fault is still there at the next read.
+                if mono.count > before { break }
+                throw ALSAError(call: "snd_pcm_readi", code: Int32(count))
+            }
+            framesRead += Int64(count)
+            left -= count
+            append(count, to: &mono)
+        }
+        return mono.count - before
+    }
+
+    private mutating func append(_ frames: Int, to mono: inout [Int16]) {
+        values.removeAll(keepingCapacity: true)
+        raw.withUnsafeBytes {
+            if channel == nil {
+                channel = shape.format.firstWithSound($0, frames: frames, channels: shape.channels)
+                    .map { $0 + 1 }
+            }
+            shape.format.append(
+                $0,
+                frames: frames,
+                channel: (channel ?? 1) - 1,
+                of: shape.channels,
+                to: &values
+            )
+        }
+        if let resampler { return resampler.convert(values, into: &mono) }
+        // Exact for 16-bit samples: a float holds 24 bits.
+        for value in values { mono.append(Int16(fullScale: value)) }
+    }
+
+    /// Appends what the filter still holds of the frames that were read.
+    func finish(into mono: inout [Int16]) {
+        resampler?.finish(into: &mono)
+    }
+
+    /// Frames at the device's rate captured since the start, read or not, how long ago that was, and now.
+    ///
+    /// nil while the device does not run.
+    func position(_ clock: any HostClock) -> Position? {
+        var best: (position: Position, took: Int64)?
+        // What holds us up between the two clocks would date the sound wrong.
+        for _ in 0..<4 where best.map({ $0.took > 1_000_000 }) ?? true {
+            let before = Self.monotonic()
+            guard let (captured, age) = captured(at: before) else { return nil }
+            let now = clock.stamp()
+            let took = Self.monotonic() - before
+            if took < best?.took ?? .max {
+                best = (Position(captured: captured, age: age, now: now), took)
+            }
+        }
+        return best?.position
+    }
+
+    private func captured(at now: Int64) -> (frames: Int64, age: Duration)? {
+        guard snd_pcm_state(handle) == SND_PCM_STATE_RUNNING else { return nil }
+        life.enters("snd_pcm_htimestamp")
+        defer { life.returns() }
+        var waiting = snd_pcm_uframes_t(0)
+        var stamp = snd_htimestamp_t()
+        if shape.isStamped, snd_pcm_htimestamp(handle, &waiting, &stamp) == 0 {
+            let at = Int64(stamp.tv_sec) * 1_000_000_000 + Int64(stamp.tv_nsec)
+            let age = Duration.nanoseconds(now - at)
+            // Some plugins leave it at zero.
+            if age > .milliseconds(-1), age < .seconds(5) {
+                return (framesRead + Int64(waiting), age)
+            }
+        }
+        let count = available()
+        return count < 0 ? nil : (framesRead + Int64(count), .zero)
+    }
+
+    private static func monotonic() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Starts it anew after a fault: its frames count from zero again.
+    ///
+    /// After a suspend the hardware may need a moment to come back: at most three seconds, or until `stop`.
+    mutating func restart(until stop: StopSignal) throws {
+        life.enters("snd_pcm_prepare")
+        defer { life.returns() }
+        for _ in 0..<30 where snd_pcm_state(handle) == SND_PCM_STATE_SUSPENDED {
+            guard snd_pcm_resume(handle) == -EAGAIN, !stop.sleep(for: .milliseconds(100)) else {
+                break
+            }
+        }
+        snd_pcm_drop(handle)
+        let code = snd_pcm_prepare(handle)
+        guard code >= 0 else { throw ALSAError(call: "snd_pcm_prepare", code: code) }
+        resampler?.reset()
+        framesRead = 0
+        // A channel that has fallen silent is given up.
+        if shape.channels > 1 { channel = wantedChannel }
+        let started = snd_pcm_start(handle)
+        guard started >= 0 || started == -EBADFD else {
+            throw ALSAError(call: "snd_pcm_start", code: started)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// The beacon source: a controller or a capture, from bytes to sightings in the queue.
+package import Board
+package import Host
+internal import Queue
+package import Streams
+
+/// What the beacon source has to do with beside sightings.
+package struct BeaconHooks: Sendable {
+    /// Told once what is not as it was set: readings that cannot be had though there is a key, a scan that
+    /// bluetoothd has a part in; and why.
+    package var tell: @Sendable (String) -> Void = { _ in }
+    /// What was kept before this start of the source and may be heard once more.
+    package var recent: @Sendable () -> [Sighting] = { [] }
+
+    package init() {}
+}
+
+/// Hears beacons until it is told to stop, whatever the controller does meanwhile.
+package final class BeaconAdapter: Sendable {
+    private let settings: BeaconSettings
+    private let accept: @Sendable (Sighting) -> Bool
+    private let lose: @Sendable (Loss) -> Void
+    private let hasRoom: @Sendable () -> Bool
+    private let board: Publisher<SourceReport>
+    private let clock: any HostClock
+    private let hooks: BeaconHooks
+    /// Stands in for the machine in a test.
+    private let radios: (@Sendable () -> any RadioSource)?
+    private let health: Wakeup
+
+    /// `hasRoom` holds a replay back while it is false; a controller is never asked to wait.
+    ///
+    /// `lose` is told of what was sent and never understood: dropped by the kernel, or damaged.
+    package convenience init(
+        settings: BeaconSettings,
+        hooks: BeaconHooks = BeaconHooks(),
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
+        hasRoom: @escaping @Sendable () -> Bool = { true },
+        lose: @escaping @Sendable (Loss) -> Void = { _ in },
+        accept: @escaping @Sendable (Sighting) -> Bool
+    ) throws {
+        try self.init(
+            settings: settings,
+            hooks: hooks,
+            board: board,
+            clock: clock,
+            radios: nil,
+            hasRoom: hasRoom,
+            lose: lose,
+            accept: accept
+        )
+    }
+
+    /// `radios` stands in for the machine in a test.
+    init(
+        settings: BeaconSettings,
+        hooks: BeaconHooks = BeaconHooks(),
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
+        radios: (@Sendable () -> any RadioSource)?,
+        hasRoom: @escaping @Sendable () -> Bool = { true },
+        lose: @escaping @Sendable (Loss) -> Void,
+        accept: @escaping @Sendable (Sighting) -> Bool
+    ) throws {
+        self.settings = settings
+        self.hooks = hooks
+        self.accept = accept
+        self.lose = lose
+        self.hasRoom = hasRoom
+        self.board = board
+        self.clock = clock
+        self.radios = radios
+        health = try Wakeup()
+    }
+
+    /// Has silence judged, by this source's own thread.
+    ///
+    /// The one health timer of the gateway calls it; there is no other timer behind the freshness recovery.
+    package func checkHealth() { health.signal() }
+
+    /// Blocks until `stop` is raised; a controller that fails is tried again for ever.
+    package func run(until stop: StopSignal) {
+        let name = settings.source.description
+        let meter = SourceMeter(device: name, board: board)
+        var reception = Reception(settings, hooks, meter, clock: clock, accept: accept, lose: lose)
+        if case .capture(let path) = settings.source {
+            do {
+                reception.meter.loading()
+                try replay(path, settings.replaySpeed, &reception, until: stop)
+            } catch {
+                reception.meter.failed((error as? Failure) ?? Failure("\(name): \(error)"))
+            }
+        } else if let source = radios?() ?? machine() {
+            var session = BeaconSession(
+                source: source,
+                reception: reception,
+                clock: clock,
+                health: health,
+                stop: stop
+            )
+            session.run()
+            reception = session.reception
+        }
+        reception.settle(nil)
+        reception.meter.flush(clock.now())
+    }
+
+    /// The controller of the settings; nil for a capture.
+    private func machine() -> (any RadioSource)? {
+        switch settings.source {
+        case .adapter(let number):
+            KernelRadioSource(adapter: number, settings: settings, tell: hooks.tell)
+        case .controller(let address): TCPRadioSource(address, scan: settings.scan)
+        case .capture: nil
+        }
+    }
+
+    /// µs: a capture that goes on after more, or before what it had, is of a board whose clock was set meanwhile.
+    private static let stepOfClock: Int64 = 86_400_000_000
+
+    private func replay(
+        _ path: String,
+        _ speed: Double,
+        _ reception: inout Reception,
+        until stop: StopSignal
+    ) throws {
+        var file = try BtsnoopFile(path: path)
+        var due = clock.now()
+        var last: Int64?
+        reception.meter.working("replaying", now: due)
+        while !stop.isRaised, let record = stop.life.during("read", { file.next() }) {
+            let since = record.microseconds &- (last ?? record.microseconds)
+            last = record.microseconds
+            if speed > 0, (0..<Self.stepOfClock).contains(since) {
+                due = due + .nanoseconds(Int64(min(1e18, Double(since) * 1000 / speed)))
+                if pause(until: due, &reception, stop) { break }
+            }
+            if waitForRoom(&reception, stop) { break }
+            reception.take(record.event)
+            reception.update(nil, clock.now())
+        }
+        guard !stop.isRaised else { return reception.meter.flush(clock.now()) }
+        reception.meter.working(
+            file.isTruncated ? "replay finished (the capture is cut short)" : "replay finished",
+            now: clock.now()
+        )
+    }
+
+    /// Waits until the queue can take more, which a capture can and the air cannot; true when stopped.
+    private func waitForRoom(_ reception: inout Reception, _ stop: StopSignal) -> Bool {
+        while !stop.isRaised, !hasRoom() {
+            reception.update(nil, clock.now())
+            // The writer takes thousands of records in this time.
+            _ = stop.sleep(for: .milliseconds(5))
+        }
+        return stop.isRaised
+    }
+
+    /// Waits for the time of the next record, and tells the board meanwhile; true when stopped.
+    private func pause(
+        until due: BootInstant,
+        _ reception: inout Reception,
+        _ stop: StopSignal
+    ) -> Bool {
+        while due > clock.now(), !stop.isRaised {
+            let now = clock.now()
+            reception.update(nil, now)
+            let rest = due - now
+            _ = stop.sleep(for: min(rest, reception.meter.updateDelay(now) ?? rest))
+        }
+        return stop.isRaised
+    }
+}

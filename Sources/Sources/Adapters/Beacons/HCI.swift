@@ -1,0 +1,145 @@
+// The few HCI numbers and commands that scanning needs (Core Specification, Vol 4, Part E).
+
+/// Numbers and command packets of the Host Controller Interface.
+enum HCI {
+    static let commandPacket: UInt8 = 1
+    static let eventPacket: UInt8 = 4
+
+    static let commandComplete: UInt8 = 0x0E
+    static let commandStatus: UInt8 = 0x0F
+    static let leMetaEvent: UInt8 = 0x3E
+    static let advertisingReport: UInt8 = 0x02
+    static let extendedAdvertisingReport: UInt8 = 0x0D
+
+    static let commandDisallowed: UInt8 = 0x0C
+
+    /// A command: its opcode (7.x) and parameters.
+    struct Command: Sendable {
+        var name: String
+        var opcode: UInt16
+        var parameters: [UInt8] = []
+
+        /// Opcode and parameters after the H4 packet type.
+        var packet: [UInt8] {
+            [
+                HCI.commandPacket, UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8),
+                UInt8(clamping: parameters.count),
+            ] + parameters
+        }
+    }
+
+    /// The controller's answer to a command: Command Complete or Command Status (7.7.14, 7.7.15).
+    struct Answer {
+        var opcode: UInt16
+        var status: UInt8
+        var values: ArraySlice<UInt8>
+
+        /// nil for any other event.
+        init?(_ event: ArraySlice<UInt8>) {
+            var cursor = ByteCursor(event)
+            let code = cursor.byte()
+            guard code == HCI.commandComplete || code == HCI.commandStatus, cursor.byte() != nil
+            else { return nil }
+            // The status comes behind the opcode in the one, first of all in the other.
+            let early = code == HCI.commandStatus ? cursor.byte() : nil
+            guard cursor.byte() != nil, let opcode = cursor.littleEndian(2),
+                let status = early ?? cursor.byte()
+            else { return nil }
+            self.opcode = UInt16(truncatingIfNeeded: opcode)
+            self.status = status
+            values = code == HCI.commandComplete ? cursor.rest : []
+        }
+    }
+
+    /// What a command makes of the scan.
+    enum ScanOrder: Equatable {
+        case off
+        case on(filtersDuplicates: Bool)
+
+        /// nil for a command that has no part in it; `command` starts at its opcode.
+        init?(_ command: ArraySlice<UInt8>) {
+            var cursor = ByteCursor(command)
+            guard let opcode = cursor.littleEndian(2), cursor.byte() != nil else { return nil }
+            switch opcode {
+            // Reset (7.3.2); LE Set Scan Enable (7.8.11), extended (7.8.65): enable, filter duplicates.
+            case 0x0C03: self = .off
+            case 0x200C, 0x2042:
+                guard let isOn = cursor.byte(), let filters = cursor.byte() else { return nil }
+                self = isOn == 0 ? .off : .on(filtersDuplicates: filters != 0)
+            default: return nil
+            }
+        }
+    }
+
+    static let reset = Command(name: "Reset", opcode: 0x0C03)
+    /// All events of the default mask, and LE Meta (bit 61).
+    static let setEventMask = Command(
+        name: "Set Event Mask",
+        opcode: 0x0C01,
+        parameters: [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x1F, 0x00, 0x20]
+    )
+    /// Advertising Report (bit 1) and Extended Advertising Report (bit 12) beside the default bits.
+    static let setLEEventMask = Command(
+        name: "LE Set Event Mask",
+        opcode: 0x2001,
+        parameters: [0x1F, 0x10, 0, 0, 0, 0, 0, 0]
+    )
+    static let readLocalSupportedCommands = Command(
+        name: "Read Local Supported Commands",
+        opcode: 0x1002
+    )
+
+    static let readLocalFeatures = Command(name: "LE Read Local Supported Features", opcode: 0x2003)
+
+    /// Interval and window in units of 0.625 ms (7.8.10).
+    static func setScanParameters(_ scan: ScanSettings) -> Command {
+        Command(
+            name: "LE Set Scan Parameters",
+            opcode: 0x200B,
+            parameters: [scan.isActive ? 1 : 0] + scan.timing + [0, 0]
+        )
+    }
+
+    static func setScanEnable(_ isOn: Bool) -> Command {
+        // Duplicates are not filtered: each repeat is a measurement.
+        Command(name: "LE Set Scan Enable", opcode: 0x200C, parameters: [isOn ? 1 : 0, 0])
+    }
+
+    /// On LE 1M, where beacons are (7.8.64).
+    static func setExtendedScanParameters(_ scan: ScanSettings) -> Command {
+        Command(
+            name: "LE Set Extended Scan Parameters",
+            opcode: 0x2041,
+            parameters: [0, 0, 1, scan.isActive ? 1 : 0] + scan.timing
+        )
+    }
+
+    static func setExtendedScanEnable(_ isOn: Bool) -> Command {
+        Command(
+            name: "LE Set Extended Scan Enable",
+            opcode: 0x2042,
+            parameters: [isOn ? 1 : 0, 0, 0, 0, 0, 0]
+        )
+    }
+}
+
+/// How the radio listens.
+package struct ScanSettings: Sendable, Equatable {
+    /// Also asks for scan responses.
+    package var isActive = false
+    package var interval = Duration.milliseconds(100)
+    package var window = Duration.milliseconds(50)
+
+    package init() {}
+
+    /// Interval and window as HCI wants them: 16 bits each, little-endian, units of 0.625 ms.
+    var timing: [UInt8] {
+        [interval, window].flatMap { duration -> [UInt8] in
+            let micros =
+                duration.components.seconds * 1_000_000
+                + duration.components.attoseconds / 1_000_000_000_000
+            let units = UInt16(clamping: min(max(4, micros / 625), 0x4000))
+            return [UInt8(truncatingIfNeeded: units), UInt8(units >> 8)]
+        }
+    }
+}

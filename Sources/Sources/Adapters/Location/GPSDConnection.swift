@@ -1,0 +1,107 @@
+// The connection to gpsd, and libgps for what its lines say.
+internal import Board
+internal import CGPSD
+internal import Glibc
+internal import Host
+
+/// Owns the connection and libgps's data.
+///
+/// libgps only unpacks lines: its `gps_open` blocks for minutes on a host that does not answer.
+struct GPSDConnection: ~Copyable {
+    private static let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
+
+    private let socket: Descriptor
+    private let data: UnsafeMutablePointer<gps_data_t>
+    private let name: String
+
+    /// Connects and asks for reports, in bounded time.
+    ///
+    /// Throws a Failure that says what to do.
+    init(host: String, port: UInt16, until stop: StopSignal) throws {
+        let name = "gpsd at \(host):\(port)"
+        let socket: Descriptor
+        do {
+            socket = try TCP.connect(host: host, port: port, until: stop)
+        } catch {
+            let refusal = error as? ConnectError
+            let isOfName = refusal?.isOfName ?? false
+            let advice =
+                isOfName
+                ? "check the network and location.gpsd"
+                : "is it running? `systemctl status gpsd.socket`"
+            throw Failure("\(name): \(refusal?.reason ?? "\(error)"); \(advice)")
+        }
+        guard Self.watch(socket.number) else {
+            throw Failure("\(name): it took no WATCH request")
+        }
+        // Properties are set last: a throw after that would run deinit on a connection that never was.
+        let data = UnsafeMutablePointer<gps_data_t>.allocate(capacity: 1)
+        data.initialize(to: gps_data_t())
+        self.name = name
+        self.socket = socket
+        self.data = data
+    }
+
+    deinit {
+        data.deallocate()
+    }
+
+    var descriptor: Int32 { socket.number }
+
+    /// Asks gpsd to report (again).
+    borrowing func watch() -> Bool { Self.watch(descriptor) }
+
+    private static func watch(_ number: Int32) -> Bool {
+        send(number, request, request.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            == request.count
+    }
+
+    /// What has arrived, or nothing; throws when gpsd closed the connection.
+    borrowing func read() throws -> ArraySlice<UInt8> {
+        var buffer = [UInt8](repeating: 0, count: 8192)
+        let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        let code = errno
+        if count > 0 { return buffer[..<count] }
+        if count == 0 { throw Failure("\(name): it closed the connection") }
+        guard code == EAGAIN || code == EINTR else {
+            throw Failure("\(name): \(String(cString: strerror(code)))")
+        }
+        return []
+    }
+
+    /// A line as a report; nil if libgps makes nothing of it.
+    borrowing func unpack(_ line: [UInt8]) -> (report: GPSReport, device: String)? {
+        if let receivers = GPSDLine.receivers(line) { return (receivers, "") }
+        guard GPSDLine.isWanted(line) else { return (.other, "") }
+        var text = line.map { CChar(bitPattern: $0) } + [0]
+        var raw = waypost_report()
+        guard waypost_gps_unpack(data, &text, &raw) == 0 else { return nil }
+        let device = withUnsafeBytes(of: raw.device) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if raw.is_position != 0 { return (.position(Self.position(raw)), device) }
+        if raw.is_sky != 0, raw.used >= 0 { return (.sky(used: Int(raw.used)), device) }
+        return (.other, device)
+    }
+
+    private static func position(_ raw: waypost_report) -> GPSReport.Position {
+        func finite(_ value: Double, _ range: ClosedRange<Double>) -> Double? {
+            value.isFinite && range.contains(value) ? value : nil
+        }
+        // A mode that there is not says nothing, lest it hides the others of its epoch.
+        var position = GPSReport.Position(mode: (0...3).contains(raw.mode) ? Int(raw.mode) : 0)
+        if raw.seconds > 0, raw.seconds < 1 << 36 {
+            let milliseconds = Int64(raw.seconds) * 1000 + Int64(raw.nanoseconds) / 1_000_000
+            position.time = WallTime(milliseconds: milliseconds)
+        }
+        position.latitude = finite(raw.latitude, -90...90)
+        position.longitude = finite(raw.longitude, -180...180)
+        position.altitude = finite(raw.altitude, -1000...100_000)
+        position.speed = finite(raw.speed, 0...10_000)
+        position.course = finite(raw.track, 0...360)
+        let axes = raw.epx.isFinite && raw.epy.isFinite ? hypot(raw.epx, raw.epy) : .nan
+        position.horizontalAccuracy = finite(raw.eph.isFinite ? raw.eph : axes, 0...1_000_000)
+        position.verticalAccuracy = finite(raw.epv, 0...1_000_000)
+        return position
+    }
+}

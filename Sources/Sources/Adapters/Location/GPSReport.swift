@@ -1,0 +1,48 @@
+// One report of gpsd as plain values.
+internal import Host
+
+/// What gpsd said in one line, checked: nothing in it is NaN or out of range.
+enum GPSReport: Equatable {
+    /// A TPV object (gpsd_json(5)).
+    case position(Position)
+    /// A SKY object: satellites used in the solution.
+    case sky(used: Int)
+    /// A DEVICES object: the receivers that gpsd knows, and those of them that it has open.
+    case receivers([String], open: [String])
+    /// A DEVICE object: a receiver that gpsd has opened, or lost.
+    case receiver(path: String, isActive: Bool)
+    case other
+
+    struct Position: Equatable {
+        /// 0 unknown, 1 no fix, 2 2D, 3 3D.
+        var mode: Int
+        var time: WallTime?
+        var latitude: Double?
+        var longitude: Double?
+        /// Metres above mean sea level.
+        var altitude: Double?
+        var speed: Double?
+        var course: Double?
+        var horizontalAccuracy: Double?
+        var verticalAccuracy: Double?
+
+        init(mode: Int) {
+            self.mode = mode
+        }
+
+        /// What this report leaves out, the other one fills in.
+        mutating func merge(_ other: Self) {
+            mode = max(mode, other.mode)
+            time = other.time ?? time
+            if other.latitude != nil, other.longitude != nil {
+                latitude = other.latitude
+                longitude = other.longitude
+            }
+            altitude = other.altitude ?? altitude
+            speed = other.speed ?? speed
+            course = other.course ?? course
+            horizontalAccuracy = other.horizontalAccuracy ?? horizontalAccuracy
+            verticalAccuracy = other.verticalAccuracy ?? verticalAccuracy
+        }
+    }
+}

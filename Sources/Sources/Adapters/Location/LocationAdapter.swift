@@ -1,0 +1,117 @@
+// The location source: gpsd's reports to fixes in the queue.
+package import Board
+internal import Configuration
+package import Host
+internal import Queue
+package import Streams
+
+/// Follows gpsd until it is told to stop, reconnecting for ever.
+package final class LocationAdapter: Sendable {
+    /// gpsd is found again within 5 s of its return.
+    private static let retrySteps = [1, 2, 5].map { Duration.seconds($0) }
+
+    private let settings: LocationSettings
+    private let accept: @Sendable (Fix) -> Bool
+    private let onTime: @Sendable (Stamp) -> Void
+    private let board: Publisher<SourceReport>
+    private let clock: any HostClock
+    private let onFix: @Sendable (Fix) -> Void
+    private let health: Wakeup
+
+    /// `onTime` gets a boot time and the receiver's time then, at each fix that three in a row agree on;
+    /// `onFix` each good fix, `accept` those that are to be kept.
+    package init(
+        settings: LocationSettings,
+        board: Publisher<SourceReport>,
+        clock: any HostClock,
+        onTime: @escaping @Sendable (Stamp) -> Void = { _ in },
+        onFix: @escaping @Sendable (Fix) -> Void = { _ in },
+        accept: @escaping @Sendable (Fix) -> Bool
+    ) throws {
+        self.settings = settings
+        self.board = board
+        self.clock = clock
+        self.onTime = onTime
+        self.onFix = onFix
+        self.accept = accept
+        health = try Wakeup()
+    }
+
+    /// Has the source judge whether gpsd has gone quiet; from any thread, every 30 s or so.
+    package func checkHealth() { health.signal() }
+
+    /// Blocks until `stop` is raised.
+    package func run(until stop: StopSignal) {
+        var session = LocationSession(
+            settings: settings,
+            board: board,
+            onTime: onTime,
+            onFix: onFix,
+            accept: accept
+        )
+        var retry = Retry(Self.retrySteps)
+        while !stop.isRaised {
+            do {
+                let connection = try GPSDConnection(
+                    host: settings.gpsd.host,
+                    port: settings.gpsd.port,
+                    until: stop
+                )
+                session.connected(clock.now())
+                try follow(connection, &session, until: stop)
+            } catch {
+                // What a stop cuts short says nothing about gpsd.
+                if !stop.isRaised { session.failed(error) }
+            }
+            session.disconnected(clock.now())
+            // A gpsd that only accepts and hangs up is no success.
+            if session.hasReported { retry.succeeded() }
+            guard !stop.isRaised, !stop.sleep(for: retry.next()) else { break }
+            session.restarted()
+        }
+        session.ended(clock.now())
+    }
+
+    /// Returns when the connection is to be made anew; throws when it ended.
+    private func follow(
+        _ connection: borrowing GPSDConnection,
+        _ session: inout LocationSession,
+        until stop: StopSignal
+    ) throws {
+        var lines = LineSplitter()
+        while !stop.isRaised {
+            var entries = [
+                PollEntry(connection.descriptor), PollEntry(stop.descriptor),
+                PollEntry(health.descriptor),
+            ]
+            _ = stop.wait(for: &entries, timeout: session.delay(clock.now()))
+            let overlong = lines.overlong
+            var received: [[UInt8]] = []
+            lines.append(try connection.read()) { received.append($0) }
+            session.drop(lines.overlong - overlong)
+            for line in received { take(line, connection, &session) }
+            session.update(clock.now())
+            if session.takeWish() { _ = connection.watch() }
+            guard entries[2].isReady else { continue }
+            health.clear()
+            switch session.checkHealth(clock.now()) {
+            case .none: break
+            case .ask: _ = connection.watch()
+            case .reconnect: return
+            }
+        }
+    }
+
+    private func take(
+        _ line: [UInt8],
+        _ connection: borrowing GPSDConnection,
+        _ session: inout LocationSession
+    ) {
+        let stamp = clock.stamp()
+        if let (report, device) = connection.unpack(line) {
+            session.take(report, from: device, at: stamp)
+        } else {
+            session.drop()
+        }
+    }
+}

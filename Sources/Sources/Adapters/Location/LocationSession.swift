@@ -1,0 +1,294 @@
+// What the location source knows and tells: from gpsd's reports to kept fixes and a state on the board.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+
+/// The state of the source, without its connection; outlives each of them.
+struct LocationSession {
+    /// Silence after which the connection is made anew.
+    static let silenceLimit = Duration.seconds(30)
+    /// Time without a position report after which gpsd is asked again; after twice of it, anew.
+    static let reportLimit = Duration.seconds(60)
+
+    /// Why the source is in error, and so what ends that.
+    enum Trouble: Equatable {
+        /// Ends when gpsd names its receivers.
+        case connection
+        /// Ends with a receiver.
+        case noReceiver
+        /// Ends with a position report.
+        case silence
+    }
+
+    /// What is to be done about a silence.
+    enum Remedy: Equatable {
+        case none
+        case ask
+        case reconnect
+    }
+
+    private let settings: LocationSettings
+    private let accept: @Sendable (Fix) -> Bool
+    private let onTime: @Sendable (Stamp) -> Void
+    private let onFix: @Sendable (Fix) -> Void
+    private var meter: SourceMeter
+    private var limit: FixLimit
+    private var receivers = Receivers()
+    /// The one that is told of, and whether gpsd ever had it open.
+    private var receiver = ""
+    private var wasThere = false
+    private(set) var trouble: Trouble?
+    private var failure: Failure?
+    /// Why the last fix was not kept.
+    private var refusal: Refusal?
+    private var refused = 0
+    private var toldDropped = 0
+    /// A position report came in this connection.
+    private(set) var hasReported = false
+    private var hasAsked = false
+    /// gpsd 3.22 opens a receiver that is plugged in while clients watch only when one of them asks again.
+    private var mustAsk = false
+    /// When it is asked for one that was lost: a plug that shakes is back before gpsd can open it.
+    private var askAt: BootInstant?
+    private var asks = 0
+    /// Then its next word is waited for: nobody asks for a receiver that was taken away.
+    private static let mostAsks = 5
+    private var heardAt = BootInstant(nanoseconds: 0)
+    private var reportedAt = BootInstant(nanoseconds: 0)
+
+    init(
+        settings: LocationSettings,
+        board: Publisher<SourceReport>,
+        onTime: @escaping @Sendable (Stamp) -> Void,
+        onFix: @escaping @Sendable (Fix) -> Void = { _ in },
+        accept: @escaping @Sendable (Fix) -> Bool
+    ) {
+        self.settings = settings
+        self.onTime = onTime
+        self.onFix = onFix
+        self.accept = accept
+        meter = SourceMeter(device: "\(settings.gpsd)", board: board)
+        limit = FixLimit(interval: settings.interval, minDistance: settings.minDistance)
+        meter.loading()
+    }
+
+    // MARK: The connection
+
+    mutating func connected(_ now: BootInstant) {
+        receivers.connected()
+        hasReported = false
+        hasAsked = false
+        heardAt = now
+        reportedAt = now
+        if trouble == nil { tell("connected, no report yet", now) }
+    }
+
+    /// The connection could not be made, or ended.
+    mutating func failed(_ error: any Error) {
+        fail(.connection, (error as? Failure) ?? Failure("\(settings.name): \(error)"))
+    }
+
+    /// No more will come of this connection.
+    mutating func disconnected(_ now: BootInstant) {
+        for epoch in receivers.flush(now: now, isAll: true) { keep(epoch) }
+    }
+
+    mutating func restarted() { meter.restarted() }
+
+    mutating func ended(_ now: BootInstant) { meter.flush(now) }
+
+    /// Until the next thing that is due without a byte from gpsd; nil when only bytes matter.
+    func delay(_ now: BootInstant) -> Duration? {
+        let update = trouble == nil ? meter.updateDelay(now).map { now + $0 } : nil
+        return [receivers.deadline, update, askAt].compactMap { $0 }.min().map {
+            max(.zero, $0 - now)
+        }
+    }
+
+    /// What is due now.
+    mutating func update(_ now: BootInstant) {
+        for epoch in receivers.flush(now: now) { keep(epoch) }
+        if let askAt, now >= askAt {
+            mustAsk = trouble == .noReceiver
+            planToAsk(now)
+        }
+        // While there is trouble, an update would tell that there is none.
+        if trouble == nil { meter.update(now) }
+    }
+
+    /// Lines were of no use.
+    mutating func drop(_ lines: Int = 1) {
+        if lines > 0 { meter.drop(lines) }
+    }
+
+    // MARK: Silence
+
+    /// Judges how long nothing was heard; called by the health timer.
+    mutating func checkHealth(_ now: BootInstant) -> Remedy {
+        if let failure, meter.report.dropped != toldDropped {
+            toldDropped = meter.report.dropped
+            meter.failed(failure)
+        }
+        if now - heardAt >= Self.silenceLimit {
+            if trouble != .noReceiver {
+                fail(
+                    .silence,
+                    Failure(
+                        "\(settings.name): silent for \(Self.seconds(now - heardAt)); is a receiver plugged in, is gpsd stopped? `gpspipe -w -n 5`"
+                    )
+                )
+            }
+            return .reconnect
+        }
+        guard trouble != .noReceiver, now - reportedAt >= Self.reportLimit else { return .none }
+        fail(
+            .silence,
+            Failure(
+                "\(settings.name): no position for \(Self.seconds(now - reportedAt)); is it set up for this receiver? `gpspipe -w`"
+            )
+        )
+        defer { hasAsked = true }
+        guard hasAsked else { return .ask }
+        return now - reportedAt >= Self.reportLimit * 2 ? .reconnect : .none
+    }
+
+    private static func seconds(_ duration: Duration) -> String {
+        "\(duration.milliseconds / 1000) s"
+    }
+
+    // MARK: Reports
+
+    /// Whether gpsd is to be asked for reports again; once.
+    mutating func takeWish() -> Bool {
+        defer { mustAsk = false }
+        return mustAsk
+    }
+
+    mutating func take(_ report: GPSReport, from device: String, at stamp: Stamp) {
+        heardAt = stamp.boot
+        switch report {
+        case .position(let position): take(position, from: device, at: stamp)
+        case .sky(let used): receivers.take(sky: used, from: device, at: stamp.boot)
+        case .receivers(let paths, let open): take(receivers: paths, open: open, stamp.boot)
+        case .receiver(let path, let isActive): take(receiver: path, isActive, stamp.boot)
+        case .other: break
+        }
+    }
+
+    private mutating func take(receivers paths: [String], open: [String], _ now: BootInstant) {
+        guard let first = paths.first else { return missReceiver("has no receiver: plug one in") }
+        // gpsd has opened it again, and says so to nobody but who asks.
+        if trouble == .noReceiver, let path = open.first {
+            (receiver, wasThere) = (path, true)
+            return tell("receiver found, no report yet", now)
+        }
+        if !paths.contains(receiver) { (receiver, wasThere) = (first, false) }
+        wasThere = wasThere || open.contains(receiver)
+        if trouble == nil || trouble == .connection { tell("waiting for the receiver", now) }
+    }
+
+    private mutating func take(receiver path: String, _ isActive: Bool, _ now: BootInstant) {
+        guard isActive else { return take(lost: path, now) }
+        if trouble == .noReceiver { mustAsk = true }
+        // A second one is no news while the first is followed.
+        guard receivers.followed == nil else { return }
+        (receiver, wasThere) = (path, true)
+        if trouble != .silence { tell("receiver found, no report yet", now) }
+    }
+
+    private mutating func take(lost path: String, _ now: BootInstant) {
+        receivers.lost(path)
+        guard receiver.isEmpty || path == receiver else { return }
+        if let other = receivers.followed {
+            // Its next report tells of it.
+            (receiver, wasThere) = (other, true)
+            return
+        }
+        missReceiver(
+            wasThere
+                ? "has lost the receiver \(path): plug it in again"
+                : "cannot open the receiver \(path): is it plugged in?"
+        )
+        if askAt == nil { planToAsk(now) }
+    }
+
+    /// After 1, 3, 7, 15 and 31 s.
+    private mutating func planToAsk(_ now: BootInstant) {
+        askAt = trouble == .noReceiver && asks < Self.mostAsks ? now + .seconds(1 << asks) : nil
+        asks += 1
+    }
+
+    private mutating func missReceiver(_ message: String) {
+        fail(
+            .noReceiver,
+            Failure("\(settings.name) \(message); `gpspipe -w -n 5` shows what gpsd has")
+        )
+    }
+
+    private mutating func take(
+        _ position: GPSReport.Position,
+        from device: String,
+        at stamp: Stamp
+    ) {
+        reportedAt = stamp.boot
+        hasReported = true
+        hasAsked = false
+        (askAt, asks) = (nil, 0)
+        let (time, epoch) = receivers.take(position, from: device, at: stamp)
+        if let time { onTime(time) }
+        if let epoch { keep(epoch) }
+        guard device == receivers.followed else { return }
+        if !device.isEmpty { (receiver, wasThere) = (device, true) }
+        describe(position, stamp.boot)
+    }
+
+    private mutating func keep(_ epoch: Epoch) {
+        switch epoch {
+        case .refused(let reason):
+            refused += 1
+            meter.drop()
+            refusal = reason
+        case .good(let fix):
+            refusal = nil
+            onFix(fix)
+            guard limit.admits(fix) else { return }
+            if accept(fix) { meter.admit(fix.stamp) } else { meter.drop() }
+        }
+    }
+
+    // MARK: The board
+
+    private mutating func describe(_ position: GPSReport.Position, _ now: BootInstant) {
+        if position.mode < 2 { refusal = nil }
+        if let refusal { return tell("\(refusal.message): fixes not kept", now) }
+        let satellites = receivers.satellites(at: now).map { ", \($0) satellites" } ?? ""
+        let kept = refused > 0 ? ", \(refused) not kept" : ""
+        let clock = position.time == nil && position.mode > 1 ? " without a time" : ""
+        let doubt = position.time.flatMap { ReceiverDates.doubt($0) }.map { "; \($0)" } ?? ""
+        switch position.mode {
+        case 3: tell("3D fix\(clock)\(satellites)\(kept)\(doubt)", now)
+        case 2: tell("2D fix\(clock)\(satellites)\(kept)\(doubt)", now)
+        default: tell("no fix\(satellites)\(kept)", now)
+        }
+    }
+
+    private mutating func tell(_ detail: String, _ now: BootInstant) {
+        let address = "\(settings.gpsd)"
+        let device = receiver.isEmpty ? address : "\(address) \(receiver)"
+        let report = meter.report
+        guard trouble != nil || report.detail != detail || report.device != device else { return }
+        trouble = nil
+        failure = nil
+        meter.working(detail, device: device, now: now)
+    }
+
+    /// Each reason is told once.
+    private mutating func fail(_ trouble: Trouble, _ failure: Failure) {
+        guard trouble != self.trouble || failure != self.failure else { return }
+        self.trouble = trouble
+        self.failure = failure
+        toldDropped = meter.report.dropped
+        meter.failed(failure)
+    }
+}

@@ -1,0 +1,27 @@
+// What the location source is told.
+package import Configuration
+package import Host
+
+/// What the location source needs to know (`[location]`).
+package struct LocationSettings: Configurable {
+    package var isEnabled = true
+    package var gpsd = HostPort(host: "localhost", port: 2947)
+    /// At most one fix is kept in this time.
+    package var interval = Duration.seconds(10)
+    /// Metres to move before another fix is kept.
+    package var minDistance = 0.0
+
+    package init() {}
+
+    /// `gpsd at localhost:2947`.
+    var name: String { "gpsd at \(gpsd)" }
+
+    package static var keys: [Key<Self>] {
+        Key("enabled", \.isEnabled, .boolean).says("Collect the position from gpsd.")
+        Key("gpsd", \.gpsd, .hostPort).says("Where gpsd listens.")
+        Key("interval", \.interval, .duration(.zero ... .days(1)))
+            .says("At most one position is kept in each interval.")
+        Key("min_distance", \.minDistance, .number(0...100_000, unit: "metres"))
+            .says("Distance moved before another position is kept.")
+    }
+}

@@ -1,0 +1,40 @@
+// What a source tells of itself.
+package import Host
+
+/// Where a source stands and what it has done since it was started.
+package struct SourceReport: Sendable, Equatable {
+    /// The device in use: `hci0`, `plughw:CARD=Mic`, `localhost:2947 /dev/ttyACM0`.
+    package var device: String
+    /// One phrase on what it does now: `passive scan, extended`, `3D fix, 9 satellites`.
+    package var detail: String
+    /// Records admitted into the queue.
+    package var records: Int
+    /// Readings that were heard and not kept although they should have been (overrun, no room).
+    package var dropped: Int
+    /// How often the source was restarted by itself.
+    package var restarts: Int
+    package var lastRecordAt: Stamp?
+    /// Records a second over the last minute.
+    package var ratePerSecond: Double
+
+    package init(device: String, detail: String = "") {
+        self.device = device
+        self.detail = detail
+        records = 0
+        dropped = 0
+        restarts = 0
+        lastRecordAt = nil
+        ratePerSecond = 0
+    }
+
+    /// With what an earlier run of the source has counted.
+    package func added(to earlier: Self?) -> Self {
+        guard let earlier else { return self }
+        var sum = self
+        sum.records += earlier.records
+        sum.dropped += earlier.dropped
+        sum.restarts += earlier.restarts
+        sum.lastRecordAt = lastRecordAt ?? earlier.lastRecordAt
+        return sum
+    }
+}

@@ -1,0 +1,11 @@
+// libasound: PCM capture.
+#pragma once
+#include <alsa/asoundlib.h>
+
+static inline void waypost_alsa_quiet(const char *file, int line, const char *function, int error,
+                                      const char *format, ...) {
+    (void)file, (void)line, (void)function, (void)error, (void)format;
+}
+
+/// libasound prints to standard error on its own; its handler is variadic, so the silencer must be C.
+static inline void waypost_alsa_silence(void) { snd_lib_error_set_handler(waypost_alsa_quiet); }

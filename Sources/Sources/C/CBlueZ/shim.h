@@ -1,0 +1,61 @@
+// libbluetooth: HCI sockets, commands and filters.
+#pragma once
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <bluetooth/bluetooth.h>
+#include <bluetooth/hci.h>
+#include <bluetooth/hci_lib.h>
+
+// Macros with sizes in them and sockaddr casts, which Swift cannot import.
+
+static inline int waypost_hci_up(int socket, int adapter) { return ioctl(socket, HCIDEVUP, adapter); }
+
+static inline int waypost_hci_down(int socket, int adapter) { return ioctl(socket, HCIDEVDOWN, adapter); }
+
+/// `adapter` is HCI_DEV_NONE for what concerns none or all of them.
+static inline int waypost_hci_bind(int socket, uint16_t adapter, uint16_t channel) {
+    struct sockaddr_hci address = {.hci_family = AF_BLUETOOTH, .hci_dev = adapter, .hci_channel = channel};
+    return bind(socket, (struct sockaddr *)&address, sizeof address);
+}
+
+/// Only what scanning needs: command complete, command status, LE meta, and the commands of others.
+static inline int waypost_hci_filter(int socket) {
+    struct hci_filter filter;
+    hci_filter_clear(&filter);
+    hci_filter_set_ptype(HCI_EVENT_PKT, &filter);
+    hci_filter_set_ptype(HCI_COMMAND_PKT, &filter);
+    hci_filter_set_event(EVT_CMD_COMPLETE, &filter);
+    hci_filter_set_event(EVT_CMD_STATUS, &filter);
+    hci_filter_set_event(EVT_LE_META_EVENT, &filter);
+    return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
+}
+
+/// The numbers of the adapters that are there; how many of them were written, or -1.
+static inline int waypost_hci_adapters(int socket, uint16_t *numbers, int limit) {
+    struct {
+        struct hci_dev_list_req head;
+        struct hci_dev_req entries[HCI_MAX_DEV];
+    } list = {.head = {.dev_num = HCI_MAX_DEV}};
+    if (ioctl(socket, HCIGETDEVLIST, &list) < 0) return -1;
+    int count = list.head.dev_num < limit ? list.head.dev_num : limit;
+    for (int i = 0; i < count; i++) numbers[i] = list.entries[i].dev_id;
+    return count;
+}
+
+/// How many connections an adapter has, or -1.
+static inline int waypost_hci_connections(int socket, uint16_t adapter) {
+    struct {
+        struct hci_conn_list_req head;
+        struct hci_conn_info entries[1];
+    } list = {.head = {.dev_id = adapter, .conn_num = 1}};
+    return ioctl(socket, HCIGETCONNLIST, &list) < 0 ? -1 : list.head.conn_num;
+}
+
+/// Only what the kernel tells of adapters: added, removed, up, down.
+static inline int waypost_hci_filter_adapters(int socket) {
+    struct hci_filter filter;
+    hci_filter_clear(&filter);
+    hci_filter_set_ptype(HCI_EVENT_PKT, &filter);
+    hci_filter_set_event(EVT_STACK_INTERNAL, &filter);
+    return setsockopt(socket, SOL_HCI, HCI_FILTER, &filter, sizeof filter);
+}

@@ -1,0 +1,193 @@
+// Linux calls that Swift's Glibc module leaves out or cannot import (variadic, macro constants).
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/statvfs.h>
+#include <sys/timerfd.h>
+#include <sys/timex.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/// mallopt(3): one heap for all threads.
+static inline void waypost_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
+
+/// prctl is variadic; this is the one use: the name `ps -L` and `top -H` show.
+static inline int waypost_name_thread(const char *name) {
+    return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
+
+/// The name of the calling thread, at most 15 bytes and a zero.
+static inline int waypost_thread_name(char name[16]) { return prctl(PR_GET_NAME, (unsigned long)name, 0, 0, 0); }
+
+/// Waits for the end of a thread at most so long; one that has not ended is detached (ETIMEDOUT).
+static inline int waypost_join_or_detach(pthread_t thread, int64_t nanoseconds) {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    nanoseconds += end.tv_nsec;
+    end.tv_sec += nanoseconds / 1000000000;
+    end.tv_nsec = nanoseconds % 1000000000;
+    int code = pthread_clockjoin_np(thread, 0, CLOCK_MONOTONIC, &end);
+    if (code != 0) pthread_detach(thread);
+    return code;
+}
+
+/// A descriptor that becomes readable when CLOCK_REALTIME jumps (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+static inline int waypost_watch_clock_steps(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0) return -errno;
+    struct itimerspec far = {.it_value = {.tv_sec = (time_t)(INT64_MAX >> 10)}};
+    if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far, 0) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// The kernel's bound on the error of the wall clock in microseconds (adjtimex(2)), or -errno.
+static inline long waypost_clock_maxerror(void) {
+    struct timex state = {0};
+    return adjtimex(&state) < 0 ? -errno : state.maxerror;
+}
+
+/// A timer on CLOCK_BOOTTIME that is not armed yet: suspend counts, steps of the wall clock do not.
+static inline int waypost_boottime_timer(void) {
+    int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static inline int waypost_arm_timer(int fd, int64_t nanoseconds) {
+    struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, 0) < 0 ? -errno : 0;
+}
+
+/// Blocks the signals that a daemon answers, in this thread and those it starts; a descriptor to read them from.
+static inline int waypost_take_signals(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &signals, 0) != 0) return -EINVAL;
+    int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/// The next signal on such a descriptor; 0 when there is none.
+static inline int waypost_next_signal(int fd) {
+    struct signalfd_siginfo info;
+    return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/// pipe2(2) with both ends closed in programs that are started; of GNU alone.
+static inline int waypost_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+
+/// socket(2) with nothing in the upper halves of its registers: an optimised caller may leave the next field of a struct there,
+/// and systemd's RestrictAddressFamilies= compares all 64 bits (EAFNOSUPPORT for a family that it allows).
+static inline int waypost_socket(int family, int type, int protocol) {
+    return (int)syscall(SYS_socket, (long)family, (long)type, (long)protocol);
+}
+
+/// The next connection to a listening socket, not passed on to children, or -errno.
+static inline int waypost_accept(int fd) {
+    int number = accept(fd, 0, 0);
+    if (number < 0) return -errno;
+    fcntl(number, F_SETFD, FD_CLOEXEC);
+    return number;
+}
+
+/// The user that connected to a Unix socket (unix(7), SO_PEERCRED); nobody's number where that is not known.
+static inline uint32_t waypost_peer_user(int fd) {
+    struct { int32_t process; uint32_t user, group; } peer = {0, UINT32_MAX, UINT32_MAX};
+    socklen_t size = sizeof peer;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.user;
+}
+
+/// SO_RCVBUF beyond the system's limit (needs CAP_NET_ADMIN), else up to it; the bytes got, or -errno.
+static inline int waypost_set_receive_buffer(int fd, int bytes) {
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) != 0)
+        return -errno;
+    int got = 0;
+    socklen_t size = sizeof got;
+    return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &size) == 0 ? got : -errno;
+}
+
+/// A socket on which the kernel tells of interfaces and addresses as they change (rtnetlink(7)), or -errno.
+static inline int waypost_network_events(void) {
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0) return -errno;
+    struct sockaddr_nl own = {
+        .nl_family = AF_NETLINK,
+        .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+    };
+    if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// The next datagram of such a socket, or -errno; 0 bytes of one that another process sent.
+static inline ssize_t waypost_receive_from_kernel(int fd, uint8_t *bytes, size_t size) {
+    struct sockaddr_nl from = {0};
+    socklen_t length = sizeof from;
+    ssize_t count = recvfrom(fd, bytes, size, 0, (struct sockaddr *)&from, &length);
+    if (count < 0) return -errno;
+    return from.nl_pid == 0 ? count : 0;
+}
+
+/// A descriptor that becomes readable when a file in a folder was written, replaced or given other rights, or -errno.
+static inline int waypost_watch_folder(const char *folder) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -errno;
+    uint32_t events = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB | IN_ONLYDIR;
+    if (inotify_add_watch(fd, folder, events) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// A descriptor that becomes readable when a file appears in a folder or is given other rights, or -errno.
+static inline int waypost_watch_arrivals(const char *folder) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0) return -errno;
+    if (inotify_add_watch(fd, folder, IN_CREATE | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/// Gives the calling thread, and what it starts, a network of its own (CLONE_NEWNET); for tests. 0, or -errno.
+static inline int waypost_own_network(void) {
+    return syscall(SYS_unshare, 0x40000000L) < 0 ? -errno : 0;
+}
+
+/// Waits until everything of the file system that a descriptor is on is on the disk (syncfs(2)); 0, or -1 with errno.
+static inline int waypost_sync_file_system(int fd) { return (int)syscall(SYS_syncfs, fd); }

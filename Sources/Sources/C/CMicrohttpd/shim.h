@@ -1,0 +1,101 @@
+// libmicrohttpd: starting it and asking after a connection are variadic, so an inline for each use.
+#pragma once
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+/// What one server may cost.
+struct waypost_http_bounds {
+    size_t connection_memory;   // bytes: header and read buffer of one connection
+    unsigned int connections;   // at once; more wait in the backlog of the listening socket
+    unsigned int per_address;   // of these from one address; more are closed at once; 0: no limit
+    unsigned int idle_seconds;  // a connection without a byte for so long is closed
+};
+
+/// One thread that serves all connections of a listening socket, which is closed with it; null when it cannot start.
+/// By poll: its epoll is edge-triggered, and learns of an end that came with the last bytes only when the time is out.
+static inline struct MHD_Daemon *waypost_http_start(int listener, struct waypost_http_bounds bounds,
+                                                    MHD_AccessHandlerCallback handle,
+                                                    MHD_RequestCompletedCallback completed,
+                                                    MHD_NotifyConnectionCallback connection, void *context) {
+    return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, context,
+                            MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listener,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, bounds.connection_memory,
+                            MHD_OPTION_CONNECTION_LIMIT, bounds.connections,
+                            MHD_OPTION_PER_IP_CONNECTION_LIMIT, bounds.per_address,
+                            MHD_OPTION_CONNECTION_TIMEOUT, bounds.idle_seconds,
+                            MHD_OPTION_NOTIFY_COMPLETED, completed, context,
+                            MHD_OPTION_NOTIFY_CONNECTION, connection, context,
+                            MHD_OPTION_END);
+}
+
+/// Its enumerations reach Swift under names that depend on the compiler.
+static inline enum MHD_Result waypost_http_result(int is_done) { return is_done ? MHD_YES : MHD_NO; }
+
+static inline int waypost_http_is_closed(enum MHD_ConnectionNotificationCode code) {
+    return code == MHD_CONNECTION_NOTIFY_CLOSED;
+}
+
+/// A field of the header, or null.
+static inline const char *waypost_http_field(struct MHD_Connection *connection, const char *name) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/// A response with a copy of these bytes, or null.
+static inline struct MHD_Response *waypost_http_response(const void *bytes, size_t count) {
+    return MHD_create_response_from_buffer(count, (void *)bytes, MHD_RESPMEM_MUST_COPY);
+}
+
+/// A response without an end of its own, or null: `read` gives what is next, `forget` the context back.
+static inline struct MHD_Response *waypost_http_stream(MHD_ContentReaderCallback read,
+                                                       MHD_ContentReaderFreeCallback forget, void *context) {
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read, context, forget);
+}
+
+/// What is sent and not acknowledged for so long ends the connection (tcp(7)).
+static inline void waypost_http_limit_silence(int socket, unsigned int milliseconds) {
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
+/// Whether the other end has closed it, and nothing of what it sent before is unread.
+static inline int waypost_http_is_shut(int socket) {
+    char byte;
+    ssize_t count = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/// False where the connection takes no answer now.
+static inline int waypost_http_queue(struct MHD_Connection *connection, unsigned int status, struct MHD_Response *response) {
+    return MHD_queue_response(connection, status, response) == MHD_YES;
+}
+
+/// The connection's socket, or -1.
+static inline int waypost_http_socket(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? (int)info->connect_fd : -1;
+}
+
+/// Bytes of the request line and the header.
+static inline size_t waypost_http_header_size(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
+
+/// The client's address in numbers; an empty text where there is none.
+static inline void waypost_http_address(struct MHD_Connection *connection, char text[INET6_ADDRSTRLEN]) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    text[0] = 0;
+    if (address && address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, INET6_ADDRSTRLEN);
+    if (address && address->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, INET6_ADDRSTRLEN);
+}
+
+/// A second descriptor of a socket, not passed on to children, or -1.
+static inline int waypost_http_keep(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }

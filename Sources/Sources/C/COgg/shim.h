@@ -1,0 +1,3 @@
+// libogg: packets into pages.
+#pragma once
+#include <ogg/ogg.h>

@@ -1,0 +1,3 @@
+// libspeexdsp: its resampler.
+#pragma once
+#include <speex/speex_resampler.h>

@@ -1,0 +1,3 @@
+// zstd.
+#pragma once
+#include <zstd.h>

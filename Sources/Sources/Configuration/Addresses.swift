@@ -1,0 +1,53 @@
+// Kinds of text that several parts have: paths, names, network addresses.
+package import Host
+
+extension ValueFormat where Value == String {
+    /// An absolute path, which a message never shows: a token may have been put in its place.
+    package static func path(limit: Int = 1024) -> Self {
+        .text(
+            "an absolute path of at most \(limit) bytes",
+            isDiscreet: true,
+            parse: { text in
+                pathProblem(text, limit: limit).map { .failure(Mismatch($0)) } ?? .success(text)
+            },
+            written: { $0 }
+        )
+    }
+
+    /// A name that is safe in a URL and as a folder; `first` says which bytes it may begin with.
+    package static func name(
+        _ what: String,
+        first: (text: String, isRight: @Sendable (UInt8) -> Bool)? = nil
+    ) -> Self {
+        .text(
+            "1 to 64 of the characters A-Z a-z 0-9 _ -" + (first.map { ", \($0.text)" } ?? ""),
+            no: what,
+            parse: { text in
+                let bytes = text.utf8
+                let isSafe = bytes.allSatisfy { $0.isLetter || $0.isDigit || $0 == 95 || $0 == 45 }
+                guard isSafe, (1...64).contains(bytes.count), let start = bytes.first else {
+                    return nil
+                }
+                return first?.isRight(start) ?? true ? text : nil
+            },
+            written: { $0 }
+        )
+    }
+}
+
+private func pathProblem(_ path: String, limit: Int) -> String? {
+    let bytes = path.utf8
+    if bytes.isEmpty { return "is empty" }
+    if bytes.first != UInt8(ascii: "/") { return "is no absolute path: it does not begin with /" }
+    if bytes.contains(where: { $0 < 32 || $0 == 127 }) { return "holds a control character" }
+    return bytes.count > limit ? "is longer than \(limit) bytes" : nil
+}
+
+extension ValueFormat where Value == HostPort {
+    package static let hostPort = ValueFormat.text(
+        "host:port, as localhost:2947 or [::1]:2947",
+        no: "host:port",
+        parse: { HostPort($0[...]) },
+        written: \.description
+    )
+}

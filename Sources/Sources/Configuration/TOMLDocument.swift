@@ -1,0 +1,106 @@
+// The one owner of a document parsed by toml++ (CTOML); values leave it as Swift copies.
+internal import CTOML
+
+/// A value as it stands in the file or in the environment, before its key gives it a meaning.
+package indirect enum Literal: Equatable {
+    case string(String)
+    case integer(Int64)
+    case number(Double)
+    case boolean(Bool)
+    case strings([String])
+    case table
+    /// What it is, in words.
+    case other(String)
+    /// An environment variable: it has no type of its own.
+    case unquoted(String)
+    /// One key of a table whose keys are free.
+    case member(String, Literal)
+}
+
+/// A key of the file and where it stands.
+struct TOMLEntry: Equatable {
+    /// Dotted, parts that are no bare keys quoted.
+    var path: String
+    /// The last part as it is.
+    var key: String
+    var value: Literal
+    var line: Int
+}
+
+/// Why the file is no TOML: toml++'s message.
+struct TOMLError: Error, Equatable {
+    var line: Int
+    var column: Int
+    var description: String
+}
+
+struct TOMLDocument: ~Copyable {
+    private let handle: OpaquePointer
+
+    init(_ bytes: [UInt8]) throws(TOMLError) {
+        let parsed = bytes.withUnsafeBytes { buffer in
+            waypost_toml_parse(
+                buffer.baseAddress?.assumingMemoryBound(to: CChar.self),
+                buffer.count
+            )
+        }
+        guard let parsed else {
+            throw TOMLError(line: 1, column: 1, description: "no memory to parse it")
+        }
+        if let error = Self.check(parsed) {
+            waypost_toml_free(parsed)
+            throw error
+        }
+        handle = parsed
+    }
+
+    deinit {
+        waypost_toml_free(handle)
+    }
+
+    /// Every key in the order of the file, tables before what they hold.
+    func entries() -> [TOMLEntry] {
+        (0..<waypost_toml_count(handle)).compactMap { index in
+            var entry = waypost_toml_entry()
+            guard waypost_toml_get(handle, index, &entry) else { return nil }
+            return TOMLEntry(
+                path: String(entry.path),
+                key: String(entry.key),
+                value: value(entry, at: index),
+                line: Int(entry.line)
+            )
+        }
+    }
+
+    private static func check(_ handle: OpaquePointer) -> TOMLError? {
+        var error = waypost_toml_error()
+        guard waypost_toml_failed(handle, &error) else { return nil }
+        return TOMLError(
+            line: Int(error.line),
+            column: Int(error.column),
+            description: String(error.description)
+        )
+    }
+
+    private func value(_ entry: waypost_toml_entry, at index: Int) -> Literal {
+        switch entry.kind {
+        case WAYPOST_TOML_STRING: .string(String(entry.string))
+        case WAYPOST_TOML_INTEGER: .integer(entry.integer)
+        case WAYPOST_TOML_FLOAT: .number(entry.number)
+        case WAYPOST_TOML_BOOLEAN: .boolean(entry.boolean)
+        case WAYPOST_TOML_STRINGS:
+            .strings(
+                (0..<entry.strings).map { String(waypost_toml_element(handle, index, $0)) }
+            )
+        case WAYPOST_TOML_TABLE: .table
+        default: .other(String(entry.string))
+        }
+    }
+}
+
+extension String {
+    fileprivate init(_ text: waypost_toml_text) {
+        let start = UnsafeRawPointer(text.bytes)
+        self.init(decoding: UnsafeRawBufferPointer(start: start, count: text.count), as: UTF8.self)
+    }
+}

@@ -1,0 +1,85 @@
+// The keys as texts: the commented file, the values in force, the list of the manual page.
+
+extension KeyTable {
+    /// What `waypost config default` prints below its first lines: every key, its default and what it may be.
+    package var commented: String {
+        var text = written { key in
+            let line =
+                key.defaultText.map { "\(key.name) = \($0)" }
+                ?? "#\(key.name) = \(key.example ?? "")"
+            return "\n" + comment(key) + "\(line)\n"
+        }
+        text += "\n" + named.about.map { "# \($0)\n" }.joined()
+        text += "#[\(named.section).\(named.example)]\n"
+        for (key, value) in named.described {
+            text += "\n" + comment(key) + "#\(key.name) = \(value)\n"
+        }
+        return text
+    }
+
+    private func comment(_ key: Key<Settings>) -> String {
+        let restart = key.needsRestart ? "# A change needs a restart.\n" : ""
+        return "# \(key.summary)\n\(restart)# Allowed: \(key.allowed)\n"
+    }
+
+    /// What `waypost config show` prints: the values as TOML, each with where it came from.
+    ///
+    /// Members of tables whose keys are free are counted, not shown: they may be secrets.
+    package func shown(_ loaded: Loaded<Settings>) -> String {
+        written(table: named.names(loaded.values)) { key in
+            let origin =
+                switch loaded.origins[key.path] {
+                case nil: "default"
+                case .file(let path, let line): "\(path):\(line)"
+                case .environment(let name): "environment \(name)"
+                }
+            guard let value = key.written(loaded.values) else {
+                return "# \(key.name) is not set\n"
+            }
+            if let count = key.count?(loaded.values), count > 0 {
+                return "# \(key.name): \(count) not shown  # \(origin)\n"
+            }
+            return "\(key.name) = \(value)  # \(origin)\n"
+        }
+    }
+
+    /// All keys in the order of the file under their sections.
+    private func written(table names: [String] = [], _ line: (Key<Settings>) -> String) -> String {
+        var (text, section) = ("", "")
+        for key in keys + names.flatMap(named.keys) {
+            if key.section != section {
+                section = key.section
+                text += "\n[\(section)]\n"
+            }
+            text += line(key)
+        }
+        return text
+    }
+
+    /// The list of keys in scdoc(5), for waypost.toml(5).
+    package var manual: String {
+        var (text, section) = ("", "")
+        for key in keys {
+            if key.section != section {
+                section = key.section
+                text += "# [\(escaped(section))]\n\n"
+            }
+            let value = key.defaultText.map { "= \($0)" }
+            text += entry(key, value ?? "(not set; such as \(key.example ?? ""))")
+        }
+        text += "# [\(named.section).NAME]\n\n\(escaped(named.about.joined(separator: " ")))\n\n"
+        for (key, value) in named.described { text += entry(key, "= \(value)") }
+        return text
+    }
+
+    private func entry(_ key: Key<Settings>, _ value: String) -> String {
+        let restart = key.needsRestart ? " A change needs a restart." : ""
+        return "*\(escaped(key.name))* \(escaped(value))\n"
+            + "\t\(escaped(key.summary))\(restart) Allowed: \(escaped(key.allowed)).\n\n"
+    }
+
+    /// With a backslash before what scdoc would take for markup.
+    private func escaped(_ text: String) -> String {
+        text.map { "\\*_`#[]~<>+.".contains($0) ? "\\\($0)" : String($0) }.joined()
+    }
+}

@@ -1,0 +1,267 @@
+// How a kind of value is read from the file or the environment, and written back as TOML.
+package import Host
+
+extension Mismatch {
+    /// A value of the wrong type.
+    package init(found literal: Literal) {
+        self.init("found \(literal.found)")
+    }
+}
+
+/// One kind of value: what is allowed in words, how it is read, how it is written.
+package struct ValueFormat<Value: Sendable>: Sendable {
+    package var allowed: String
+    package var read: @Sendable (Literal) -> Result<Value, Mismatch>
+    /// As TOML.
+    package var written: @Sendable (Value) -> String
+
+    package init(
+        allowed: String,
+        read: @escaping @Sendable (Literal) -> Result<Value, Mismatch>,
+        written: @escaping @Sendable (Value) -> String
+    ) {
+        (self.allowed, self.read, self.written) = (allowed, read, written)
+    }
+}
+
+extension Literal {
+    /// What stands there, for a message.
+    var found: String {
+        switch self {
+        case .string(let text), .unquoted(let text): "the text \"\(printable(text))\""
+        case .integer(let value): "the integer \(value)"
+        case .number(let value): "the number \(value)"
+        case .boolean(let value): "\(value)"
+        case .strings: "an array of texts"
+        case .table: "a section"
+        case .other(let name): name
+        case .member(_, let value): value.found
+        }
+    }
+
+    /// The same without the value itself, where that may be a secret.
+    package var foundKind: String {
+        switch self {
+        case .string, .unquoted: "a text"
+        case .integer: "an integer"
+        case .number: "a number"
+        case .boolean: "true or false"
+        case .member(_, let value): value.foundKind
+        case .strings, .table, .other: found
+        }
+    }
+
+    /// The characters of a text.
+    package var text: String? {
+        switch self {
+        case .string(let text), .unquoted(let text): text
+        default: nil
+        }
+    }
+}
+
+/// `text` as a TOML basic string.
+package func tomlString(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"", "\\": quoted += "\\\(scalar)"
+        case _ where scalar.value < 32 || scalar.value == 127:
+            let code = String(scalar.value, radix: 16)
+            quoted += "\\u" + String(repeating: "0", count: 4 - code.count) + code
+        default: quoted.unicodeScalars.append(scalar)
+        }
+    }
+    return quoted + "\""
+}
+
+extension ValueFormat where Value == Bool {
+    package static let boolean = ValueFormat(
+        allowed: "true or false",
+        read: { literal in
+            switch literal {
+            case .boolean(let value): .success(value)
+            case .unquoted("true"): .success(true)
+            case .unquoted("false"): .success(false)
+            default: .failure(Mismatch(found: literal))
+            }
+        },
+        written: { "\($0)" }
+    )
+}
+
+extension ValueFormat where Value == Int {
+    /// A whole number, and a multiple of `step`.
+    package static func integer(_ range: ClosedRange<Int>, step: Int = 1, unit: String = "") -> Self
+    {
+        let multiple = step == 1 ? "" : ", a multiple of \(step)"
+        let allowed = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        return ValueFormat(
+            allowed: allowed + (unit.isEmpty ? "" : " \(unit)") + multiple,
+            read: { literal in
+                let value: Int
+                switch literal {
+                case .integer(let number): value = Int(clamping: number)
+                case .unquoted(let text):
+                    guard let number = Int(text) else { return .failure(Mismatch(found: literal)) }
+                    value = number
+                default: return .failure(Mismatch(found: literal))
+                }
+                guard range.contains(value) else {
+                    return .failure(Mismatch("\(value) is out of range"))
+                }
+                guard value % step == 0 else {
+                    return .failure(Mismatch("\(value) is not a multiple of \(step)"))
+                }
+                return .success(value)
+            },
+            written: { "\($0)" }
+        )
+    }
+}
+
+extension ValueFormat where Value == Double {
+    /// A number with or without decimals; `above` shuts out the lower end itself.
+    package static func number(_ range: ClosedRange<Double>, above: Bool = false, unit: String = "")
+        -> Self
+    {
+        let lower = above ? "above \(short(range.lowerBound))" : "from \(short(range.lowerBound))"
+        let allowed = "a number \(lower) to \(short(range.upperBound))"
+        return ValueFormat(
+            allowed: allowed + (unit.isEmpty ? "" : " \(unit)"),
+            read: { literal in
+                let value: Double
+                switch literal {
+                case .integer(let number): value = Double(number)
+                case .number(let number): value = number
+                case .unquoted(let text):
+                    guard let number = Double(text) else {
+                        return .failure(Mismatch(found: literal))
+                    }
+                    value = number
+                default: return .failure(Mismatch(found: literal))
+                }
+                guard range.contains(value), !above || value > range.lowerBound else {
+                    return .failure(Mismatch("\(short(value)) is out of range"))
+                }
+                return .success(value)
+            },
+            written: { "\($0)" }
+        )
+    }
+}
+
+/// A number without the `.0` of a whole one.
+private func short(_ value: Double) -> String {
+    let text = "\(value)"
+    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+}
+
+extension ValueFormat {
+    /// One of some words.
+    package static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
+        let names = words.map { "\"\($0.0)\"" }
+        return ValueFormat(
+            allowed: names.joined(separator: ", "),
+            read: { literal in
+                guard let text = literal.text else { return .failure(Mismatch(found: literal)) }
+                if let word = words.first(where: { $0.0 == text }) { return .success(word.1) }
+                return .failure(Mismatch("\"\(printable(text))\" is not one of them"))
+            },
+            written: { value in
+                words.first { $0.1 == value }.map { "\"\($0.0)\"" } ?? "\"\""
+            }
+        )
+    }
+
+    /// A text that `parse` makes a value of.
+    ///
+    /// `isDiscreet`: no message shows what stands there, a secret put there by mistake, perhaps.
+    package static func text(
+        _ allowed: String,
+        isDiscreet: Bool = false,
+        parse: @escaping @Sendable (String) -> Result<Value, Mismatch>,
+        written: @escaping @Sendable (Value) -> String
+    ) -> Self {
+        ValueFormat(
+            allowed: allowed,
+            read: { literal in
+                guard let text = literal.text else {
+                    let found = isDiscreet ? literal.foundKind : literal.found
+                    return .failure(Mismatch("found \(found)"))
+                }
+                return parse(text)
+            },
+            written: { tomlString(written($0)) }
+        )
+    }
+
+    /// A text that `parse` makes a value of; otherwise it "is no `what`".
+    package static func text(
+        _ allowed: String,
+        no what: String,
+        parse: @escaping @Sendable (String) -> Value?,
+        written: @escaping @Sendable (Value) -> String
+    ) -> Self {
+        .text(
+            allowed,
+            parse: { text in
+                parse(text).map { .success($0) }
+                    ?? .failure(Mismatch("\"\(printable(text))\" is no \(what)"))
+            },
+            written: written
+        )
+    }
+}
+
+extension ValueFormat
+where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
+    /// One of an enumeration's raw values.
+    package static func choice() -> Self {
+        choice(Value.allCases.map { ($0.rawValue, $0) })
+    }
+}
+
+extension ValueFormat where Value == [String] {
+    /// Texts: an array in the file; in the environment the same, or without brackets and quotes, split at commas.
+    package static func list(_ allowed: String, problem: @escaping @Sendable (String) -> String?)
+        -> Self
+    {
+        ValueFormat(
+            allowed: allowed,
+            read: { literal in
+                let texts: [String]
+                switch literal {
+                case .strings(let strings): texts = strings
+                case .unquoted(let text):
+                    guard let list = arrayOfTexts(text) else {
+                        return .failure(Mismatch("\"\(printable(text))\" is no array of texts"))
+                    }
+                    texts = list
+                default: return .failure(Mismatch(found: literal))
+                }
+                if let message = texts.lazy.compactMap(problem).first {
+                    return .failure(Mismatch(message))
+                }
+                return .success(texts)
+            },
+            written: { "[" + $0.map(tomlString).joined(separator: ", ") + "]" }
+        )
+    }
+}
+
+/// The texts of an array as TOML has it, nil where it is none; without brackets the parts between commas.
+private func arrayOfTexts(_ text: String) -> [String]? {
+    guard trimmed(text).hasPrefix("[") else { return splitAtCommas(text) }
+    let entries = try? TOMLDocument(Array("list = \(text)\n".utf8)).entries()
+    guard let entries, entries.count == 1 else { return nil }
+    switch entries[0].value {
+    case .strings(let texts): return texts
+    default: return nil
+    }
+}
+
+/// The parts between commas, without the blanks around them.
+package func splitAtCommas(_ text: String) -> [String] {
+    text.split(separator: ",", omittingEmptySubsequences: false).map { trimmed($0) }
+}

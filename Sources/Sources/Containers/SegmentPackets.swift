@@ -1,0 +1,24 @@
+// How the packets of a segment are stored: one after another, each after its length.
+
+/// The Opus packets or FLAC frames of one segment: a 16-bit little-endian length before each.
+package enum SegmentPackets {
+    package static func append(_ packet: some Collection<UInt8>, to data: inout [UInt8]) {
+        let length = UInt16(clamping: packet.count)
+        data.append(UInt8(truncatingIfNeeded: length))
+        data.append(UInt8(truncatingIfNeeded: length >> 8))
+        data.append(contentsOf: packet.prefix(Int(length)))
+    }
+
+    /// The whole packets in `data`; what is cut short at its end is left out.
+    package static func split(_ data: [UInt8]) -> [ArraySlice<UInt8>] {
+        var packets: [ArraySlice<UInt8>] = []
+        var at = 0
+        while at + 2 <= data.count {
+            let end = at + 2 + Int(data[at]) + Int(data[at + 1]) << 8
+            guard end <= data.count else { break }
+            packets.append(data[(at + 2)..<end])
+            at = end
+        }
+        return packets
+    }
+}

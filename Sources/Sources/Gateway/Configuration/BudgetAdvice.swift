@@ -1,0 +1,37 @@
+// A budget of bytes that is right as a number and will not do.
+internal import Audio
+internal import Beacons
+internal import Configuration
+internal import Host
+internal import Location
+internal import Streams
+internal import Upload
+
+extension Configuration {
+    /// What header and answer of a batch come to with our own receiver.
+    private static let request: Int64 = 500
+
+    /// Why `upload.daily_budget` is too small for the rest of the configuration; nil where it is not, or not set.
+    var budgetAdvice: String? {
+        guard let budget = upload.dailyBudget else { return nil }
+        let streams = [beacons.isEnabled, location.isEnabled].count { $0 } + userStreams.count
+        let headers = Int64(86_400 / upload.interval.inSeconds * Double(streams)) * Self.request
+        if headers > budget / 2 {
+            return "upload.daily_budget is \(sizeText(budget)), and uploads every "
+                + "\(durationText(upload.interval)) cost \(roughSize(headers)) a day for their headers alone; "
+                + "raise it, or upload.interval"
+        }
+        guard audio.isEnabled, chunkBytes > budget / 4 else { return nil }
+        return "upload.daily_budget is \(sizeText(budget)), and a record of sound is up to "
+            + "\(roughSize(chunkBytes)): it may find no room; raise it, or lower audio.chunk or audio.bitrate"
+    }
+
+    /// Of a chunk's file.
+    private var chunkBytes: Int64 {
+        let seconds = audio.chunk.inSeconds
+        return switch audio.codec {
+        case .opus, .aac: Int64(Double(audio.bitrate) / 8 * seconds)
+        case .wav, .flac: Int64(Double(audio.rate) * 2 * seconds)
+        }
+    }
+}

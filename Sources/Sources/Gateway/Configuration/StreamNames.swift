@@ -1,0 +1,120 @@
+// Streams and their names on the wire: the gateway's own, and those of the user.
+package import Configuration
+internal import Host
+internal import Streams
+
+/// `[streams]`: names on the wire of the gateway's own streams.
+package struct StreamNames: Configurable {
+    /// By the stream's own name.
+    private var names = Dictionary(
+        uniqueKeysWithValues: StreamList().kinds.map { ($0.stream.name, $0.wire) }
+    )
+
+    package init() {}
+
+    /// By the stream's own name; of one that is not built in that itself.
+    package subscript(name: String) -> String {
+        get { names[name] ?? name }
+        set { names[name] = newValue }
+    }
+
+    /// In the order of their numbers.
+    static let inOrder = StreamList().streams.sorted { $0.number < $1.number }.map(\.name)
+
+    package static var keys: [Key<Self>] {
+        for name in inOrder {
+            Key(name, \.[name], .name("stream name", first: ("a letter first", { $0.isLetter })))
+                .says("Name of the stream of \(name) on the wire.")
+        }
+    }
+
+    /// No two streams have one name.
+    package var violations: [Violation] {
+        let all = StreamList().streams.map(\.name)
+        return all.indices.flatMap { later in
+            all[..<later].filter { self[$0] == self[all[later]] }.map { earlier in
+                Violation(
+                    [all[later], earlier],
+                    "\"\(self[earlier])\" is the name of streams.\(earlier) and of streams.\(all[later])",
+                    allowed: "a name for each stream alone"
+                )
+            }
+        }
+    }
+}
+
+/// `[stream.weather]`: what other programs may put into the queue under a name (waypost-protocol(7)).
+package struct UserStream: Sendable, Equatable {
+    /// As programs name it.
+    package var name: String
+    /// On the wire.
+    package var wire: String
+    /// Records a second.
+    package var maxRate = 100.0
+    /// Of a record's JSON object, without blanks between its parts.
+    package var maxRecordBytes = 16_000
+
+    package init(name: String) {
+        self.name = name
+        wire = name
+    }
+
+    /// As many as may be declared.
+    package static let limit = 32
+
+    @KeyBuilder<Self> private static var keys: [Key<Self>] {
+        Key("wire", \.wire, .name("name for the wire", first: ("no - first", { $0 != 45 })))
+            .says("Its name at the server; without this key the name of the table.")
+        Key("max_rate", \.maxRate, .number(0...100_000, above: true, unit: "records a second"))
+            .says("Records a second that are taken, of all programs together.")
+        Key("max_record_bytes", \.maxRecordBytes, .size(16...65_536))
+            .says("The longest JSON object that is taken.")
+    }
+
+    private static let allowedName = "1 to 32 of the characters a-z 0-9 _"
+
+    static let tables = NamedTables<Configuration>(
+        "stream",
+        \.userStreams,
+        named: \.name,
+        keys: keys,
+        example: "weather",
+        about: [
+            "Streams of your own: `waypost put weather` takes a JSON object a line from any program.",
+            "A table declares one; its name: \(allowedName).",
+        ],
+        allowedName: allowedName,
+        limit: limit,
+        problem: problem(withName:),
+        make: { UserStream(name: $0) }
+    )
+
+    /// Why a name is none for a stream; nil where it is one.
+    @Sendable package static func problem(withName name: String) -> String? {
+        if StreamNames.inOrder.contains(name) { return "\(name) is a stream of the gateway's own" }
+        let isSafe = name.utf8.allSatisfy { (97...122).contains($0) || $0.isDigit || $0 == 95 }
+        guard (1...32).contains(name.utf8.count), isSafe else {
+            return "\"\(printable(name))\" is no name for a stream"
+        }
+        return nil
+    }
+}
+
+extension Configuration {
+    /// No stream of the user has the name of another one.
+    var sharedWireNames: [Violation] {
+        var owners: [String: String] = [:]
+        for name in StreamNames.inOrder { owners[streams[name]] = "streams.\(name)" }
+        return userStreams.compactMap { stream in
+            let path = "stream.\(stream.name)"
+            return owners.updateValue(path, forKey: stream.wire).map { owner in
+                Violation(
+                    ["\(path).wire", path],
+                    "\"\(stream.wire)\" is the name on the wire of \(owner), too",
+                    allowed: "a name for each stream alone",
+                    name: path
+                )
+            }
+        }
+    }
+}

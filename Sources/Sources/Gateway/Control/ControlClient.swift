@@ -1,0 +1,128 @@
+// The other end of the control socket, for the field commands.
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// Why the daemon cannot be asked: three things that must not be taken for one another.
+package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The socket is for others; whether a daemon runs may be known all the same.
+    case noRight(path: String, isRunning: Bool?)
+    /// It runs, and says nothing.
+    case silent(path: String, pid: Int)
+    case gone(path: String)
+
+    package var description: String {
+        switch self {
+        case .noRight(let path, _):
+            "\(path): this user may not ask waypost, only root and the group waypost may; "
+                + "`sudo waypost …`, or `sudo usermod -aG waypost $USER` and log in again"
+        case .silent(let path, let pid):
+            "waypost runs (process \(pid)) but does not answer at \(path); "
+                + "`journalctl -u waypost` may tell why, `sudo systemctl restart waypost` starts it anew"
+        case .gone(let path):
+            "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
+        }
+    }
+
+    /// nil where nobody can tell.
+    package var isRunning: Bool? {
+        switch self {
+        case .noRight(_, let isRunning): isRunning
+        case .silent: true
+        case .gone: false
+        }
+    }
+}
+
+/// A connection to the daemon; asks one thing at a time.
+package final class ControlClient {
+    /// A daemon answers within a second; this is for a machine that is busy with everything else.
+    package static let patience = Duration.seconds(5)
+
+    private let socket: Descriptor
+    private let path: String
+    private let stateDirectory: String
+    private var input = LineBuffer()
+    /// The daemon has closed it.
+    package private(set) var isClosed = false
+
+    /// Connects, or says in a second why not.
+    package init(_ configuration: Configuration) throws(ControlRefusal) {
+        path = configuration.socketPath
+        stateDirectory = configuration.stateDirectory
+        do throws(SystemError) {
+            socket = try UnixSocket.connect(to: path)
+        } catch {
+            throw Self.refusal(error.code, path, stateDirectory)
+        }
+    }
+
+    private static func refusal(_ code: Int32, _ path: String, _ directory: String)
+        -> ControlRefusal
+    {
+        let presence = DaemonPresence(stateDirectory: directory)
+        switch presence {
+        case .running(let pid) where code != EACCES && code != EPERM:
+            return .silent(path: path, pid: pid)
+        case .running: return .noRight(path: path, isRunning: true)
+        case .unknown where code == EACCES || code == EPERM:
+            return .noRight(path: path, isRunning: nil)
+        case .gone, .unknown: return .gone(path: path)
+        }
+    }
+
+    /// Asks, and waits for the reply.
+    ///
+    /// Throws ControlRefusal when none came, and a Failure with the daemon's message when it refuses.
+    package func ask(
+        _ request: ControlRequest,
+        timeout: Duration = ControlClient.patience
+    ) throws -> ControlReply {
+        let line = request.json + [10]
+        let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
+        // A daemon that turns this one away says why, and closes without having heard it.
+        guard let reply = next(timeout: isSent ? timeout : .zero) else { throw lost }
+        if let error = reply.error { throw Failure(error) }
+        return reply
+    }
+
+    /// Why no reply came.
+    ///
+    /// Waits a moment, because a daemon that stops closes its clients before it is gone.
+    package var lost: ControlRefusal {
+        var refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
+        let deadline = SystemClock().now() + Self.patience
+        while isClosed, refusal.isRunning == true, SystemClock().now() < deadline {
+            var none: [PollEntry] = []
+            _ = wait(for: &none, timeout: .milliseconds(100))
+            refusal = Self.refusal(ECONNREFUSED, path, stateDirectory)
+        }
+        return refusal
+    }
+
+    /// The next line; nil when the daemon is gone or nothing came in time (nil: for ever).
+    package func next(timeout: Duration?) -> ControlReply? {
+        let clock = SystemClock()
+        let deadline = timeout.map { clock.now() + $0 }
+        while true {
+            if case .whole(let line) = input.next(limit: 64 << 20) {
+                return ControlReply(line: line)
+            }
+            var entries = [PollEntry(socket.number)]
+            let left = deadline.map { max(.zero, $0 - clock.now()) }
+            _ = wait(for: &entries, timeout: left)
+            if entries[0].isReady {
+                var bytes = [UInt8](repeating: 0, count: 16 << 10)
+                let count = recv(socket.number, &bytes, bytes.count, 0)
+                guard count > 0 else {
+                    isClosed = true
+                    return nil
+                }
+                input.append(bytes.prefix(count))
+            } else if left == .zero {
+                return nil
+            }
+        }
+    }
+}

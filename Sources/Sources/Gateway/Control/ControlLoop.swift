@@ -1,0 +1,193 @@
+// What the thread of the control socket does, turn by turn.
+internal import Glibc
+internal import Host
+
+/// The state of the thread: who is connected, and what each waits for.
+final class ControlLoop {
+    private let server: ControlServer
+    private let clock = SystemClock()
+    private var clients: [ControlConnection] = []
+    private var lastID = 0
+    /// Something changed that watchers have not been sent yet; sent no earlier than `pushableAt`.
+    private var isOwed = false
+    private var pushableAt = BootInstant(nanoseconds: 0)
+    private var push: (number: Int, deadline: BootInstant)?
+    /// The process has no descriptors left: nobody is let in until then.
+    private var closedUntil: BootInstant?
+    /// The status as of this turn, and the reply that has it alone.
+    private var report: StatusReport?
+    private var reportLine: [UInt8]?
+
+    private var limits: ControlServer.Limits { server.limits }
+
+    init(_ server: ControlServer) { self.server = server }
+
+    /// Waits until there is something to do, and does it.
+    func turn(_ stop: StopSignal) {
+        let entries = pollAll(stop)
+        let now = clock.now()
+        (report, reportLine) = (nil, nil)
+        if entries[1].isReady { server.wakeup.clear() }
+        for (client, entry) in zip(clients, entries.dropFirst(3))
+        where entry.result & ~PollEntry.writable != 0 {
+            client.receive(now: now)
+        }
+        settle(now)
+        // One request of each client in a turn: a client with many requests does not keep the others waiting.
+        for client in clients { if let line = client.nextLine() { obey(line, client, now) } }
+        server.watched(clients.contains { $0.isWatching })
+        answerStatus(now)
+        pushChanges(now)
+        for client in clients { client.send(now: now) }
+        clients.removeAll { $0.isOver || deadline(of: $0).map { $0 <= now } ?? false }
+        if entries[2].isReady { accept(now) }
+    }
+
+    private func pollAll(_ stop: StopSignal) -> [PollEntry] {
+        let now = clock.now()
+        if let until = closedUntil, until <= now { closedUntil = nil }
+        let listener = closedUntil == nil ? server.listener.descriptor : -1
+        var entries = [
+            PollEntry(stop.descriptor), PollEntry(server.wakeup.descriptor), PollEntry(listener),
+        ]
+        entries += clients.map { PollEntry($0.socket.number, $0.events) }
+        _ = stop.wait(for: &entries, timeout: timeout(now))
+        return entries
+    }
+
+    /// Until something is due by itself; nil while nothing is.
+    private func timeout(_ now: BootInstant) -> Duration? {
+        if clients.contains(where: \.hasMore) { return .zero }
+        var next = clients.compactMap(deadline)
+        if let closedUntil { next.append(closedUntil) }
+        if let push { next.append(push.deadline) } else if isOwed { next.append(pushableAt) }
+        return next.min().map { max(.zero, $0 - now) }
+    }
+
+    /// When a client is answered, or let go, whatever happens; nil while it waits for work that has no limit.
+    private func deadline(of client: ControlConnection) -> BootInstant? {
+        if let stalled = client.stalledSince { return stalled + limits.stall }
+        switch client.waiting {
+        case .work: return nil
+        case .status(_, _, let deadline): return deadline
+        case .nothing: return client.isWatching ? nil : client.lastMoved + limits.idle
+        }
+    }
+
+    // MARK: Requests
+
+    private func obey(_ line: [UInt8], _ client: ControlConnection, _ now: BootInstant) {
+        guard let request = ControlRequest(line: line) else {
+            let commands = ControlRequest.Command.allCases.map(\.rawValue)
+            let error = "commands are " + commands.joined(separator: ", ")
+            return client.reply(ControlReply(error: error).json)
+        }
+        switch request.command {
+        case .status: awaitStatus(client, nil, now)
+        case .watch:
+            client.isWatching = true
+            awaitStatus(client, nil, now)
+        case .sync:
+            client.isWatching = true
+            isOwed = true
+            fallthrough
+        default:
+            client.waiting = .work
+            server.begin(request, of: client.id)
+        }
+    }
+
+    /// Replies to the clients whose work was done on another thread, if they are still there.
+    private func settle(_ now: BootInstant) {
+        for finished in server.takeFinished() {
+            isOwed = true
+            guard let client = clients.first(where: { $0.id == finished.client }) else { continue }
+            client.waiting = .nothing
+            guard finished.request.command == .sync else {
+                client.reply(finished.reply.json)
+                continue
+            }
+            client.isWatching = false
+            awaitStatus(client, finished.reply, now)
+        }
+    }
+
+    // MARK: Status
+
+    /// The reply goes out with the status as soon as there is one of now.
+    private func awaitStatus(
+        _ client: ControlConnection,
+        _ reply: ControlReply?,
+        _ now: BootInstant
+    ) {
+        let number = server.status.ask()
+        client.waiting = .status(reply, number: number, deadline: now + limits.patience)
+    }
+
+    private func answerStatus(_ now: BootInstant) {
+        for client in clients {
+            guard case .status(let reply, let number, let deadline) = client.waiting,
+                server.status.number >= number || deadline <= now
+            else { continue }
+            client.waiting = .nothing
+            client.reply(statusLine(reply))
+        }
+    }
+
+    private func pushChanges(_ now: BootInstant) {
+        if server.takeChanged() { isOwed = true }
+        let watchers = clients.filter(\.isWatching)
+        guard !watchers.isEmpty else {
+            (isOwed, push) = (false, nil)
+            return
+        }
+        if isOwed, push == nil, pushableAt <= now {
+            isOwed = false
+            push = (server.status.ask(), now + limits.patience)
+        }
+        guard let push, server.status.number >= push.number || push.deadline <= now else { return }
+        self.push = nil
+        pushableAt = now + limits.pushInterval
+        let line = statusLine(nil)
+        // A client that has not read the last status gets the newest one when it has.
+        for client in watchers where client.hasRoom { client.reply(line) }
+        if watchers.contains(where: { !$0.hasRoom && $0.stalledSince != nil }) { isOwed = true }
+    }
+
+    /// A reply with the status of this turn; made once, however many clients ask for nothing else.
+    private func statusLine(_ reply: ControlReply?) -> [UInt8] {
+        if reply == nil, let reportLine { return reportLine }
+        let report = report ?? server.status.report()
+        var whole = reply ?? ControlReply()
+        whole.status = report
+        let line = whole.json
+        self.report = report
+        if reply == nil { reportLine = line }
+        return line
+    }
+
+    // MARK: Clients
+
+    private func accept(_ now: BootInstant) {
+        if !server.listener.acceptAll({ welcome($0, now) }) { closedUntil = now + .seconds(1) }
+    }
+
+    /// Where there is no room, for anybody or for this user, the client that has been idle for longest is let go.
+    private func welcome(_ number: Int32, _ now: BootInstant) {
+        lastID += 1
+        let client = ControlConnection(number, id: lastID, now: now)
+        let own = clients.filter { $0.user == client.user }
+        let isOwn = own.count >= limits.clientsOfOneUser
+        if isOwn || clients.count >= limits.clients {
+            let crowd = isOwn ? own : clients
+            let idle = crowd.filter(\.isIdle).min { $0.lastMoved < $1.lastMoved }
+            guard let idle else {
+                let error = "\(crowd.count) programs are being answered; try again later"
+                client.reply(ControlReply(error: error).json)
+                return client.send(now: now)
+            }
+            clients.removeAll { $0 === idle }
+        }
+        clients.append(client)
+    }
+}

@@ -1,0 +1,49 @@
+// Whether a daemon lives, by the lock that it holds as long as it does.
+internal import CLinux
+internal import Glibc
+internal import Host
+
+/// What the lock on the state directory tells (flock(2)): a socket may be left over from a daemon that died.
+enum DaemonPresence: Equatable {
+    /// `pid`: the process that took the lock; 0 where it cannot be known.
+    case running(pid: Int)
+    case gone
+    /// The directory cannot be looked at.
+    case unknown
+
+    init(stateDirectory path: String) {
+        var figures = stat()
+        guard stat(path, &figures) == 0 else {
+            self = errno == ENOENT || errno == ENOTDIR ? .gone : .unknown
+            return
+        }
+        // Anybody may read this, and it disturbs nobody.
+        if let pid = Self.holder(DeviceNumber(figures.st_dev), figures.st_ino) {
+            self = .running(pid: pid)
+            return
+        }
+        // A file system may have other numbers there: try, for an instant, and shared.
+        do {
+            let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY)
+            let isFree = flock(directory.number, LOCK_SH | LOCK_NB) == 0
+            self = isFree ? .gone : .running(pid: 0)
+        } catch {
+            self = .unknown
+        }
+    }
+
+    /// From `/proc/locks` (proc(5)): `2: FLOCK  ADVISORY  WRITE 6630 fe:00:16220884 0 EOF`.
+    private static func holder(_ device: DeviceNumber, _ inode: UInt) -> Int? {
+        let text = SmallText.read("/proc/locks", limit: 1 << 20) ?? ""
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE" else { continue }
+            let place = words[5].split(separator: ":")
+            guard place.count == 3, Int(place[0], radix: 16) == device.major,
+                Int(place[1], radix: 16) == device.minor, UInt(place[2]) == inode
+            else { continue }
+            return Int(words[4]) ?? 0
+        }
+        return nil
+    }
+}

@@ -1,0 +1,90 @@
+// The status as the daemon left it on the disk, for when it cannot be asked.
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+
+/// Where `status` comes from when the daemon is dead.
+package enum Snapshot {
+    static let fileName = "status.json"
+
+    /// What can be told where the daemon cannot be asked: its last report, or one that knows nothing.
+    package static func report(
+        _ configuration: Configuration,
+        _ refusal: ControlRefusal,
+        version: String
+    ) -> StatusReport {
+        var report = read(configuration) ?? nothing(configuration, version: version)
+        if report.deviceId.isEmpty {
+            let kept = try? DeviceID.kept(in: configuration.stateDirectory)
+            report.deviceId = kept ?? ""
+            report.storage.databaseBytes = FileSpace.size(configuration.databasePath)
+            report.storage.freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
+        }
+        report.daemon.running = refusal.isRunning
+        if case .silent(_, let pid) = refusal, pid > 0 { report.daemon.pid = pid }
+        let told = CardReport.Problems.read(in: configuration.runtimeDirectory)
+        let card = told.all(at: SystemClock().now())
+        (report.state, report.reasons) = HealthRules.judge(report, HealthRules.Notes(card: card))
+        switch refusal {
+        case .gone: break
+        case .noRight: report.reasons.insert("no right to ask the daemon", at: 0)
+        case .silent: report.reasons.insert("daemon does not answer", at: 0)
+        }
+        report.state = .critical
+        return report
+    }
+
+    /// Whether a daemon left a report here.
+    package static func isThere(_ configuration: Configuration) -> Bool {
+        read(configuration) != nil
+    }
+
+    /// The newest report that the daemon left in one of its directories.
+    ///
+    /// The runtime directory has one of each tick, the state directory that of the last stop alone. When they were
+    /// written does not tell which is newer: the clock may have gone back with the last boot.
+    private static func read(_ configuration: Configuration) -> StatusReport? {
+        let directories = [configuration.runtimeDirectory, configuration.stateDirectory]
+        for directory in directories {
+            guard let text = SmallText.read("\(directory)/\(fileName)", limit: 1 << 20),
+                var report = StatusReport(json: Array(text.utf8))
+            else { continue }
+            for name in report.sources.keys { report.sources[name]?.state = "unknown" }
+            return report
+        }
+        return nil
+    }
+
+    /// Before the first start, or with its files gone; looks at no disk.
+    static func nothing(_ configuration: Configuration, version: String) -> StatusReport {
+        StatusReport(
+            version: version,
+            deviceId: "",
+            state: .critical,
+            reasons: [],
+            daemon: .init(),
+            clock: .init(state: "unsynced"),
+            sources: Dictionary(
+                uniqueKeysWithValues: SourceName.allCases.map {
+                    ($0.rawValue, .init(state: "unknown"))
+                }
+            ),
+            streams: Dictionary(
+                uniqueKeysWithValues: StreamList().kinds.filter(\.isAlwaysShown)
+                    .map { (configuration.wire(of: $0.stream), .init()) }
+            ),
+            upload: .init(state: "unknown"),
+            storage: .init(state: "ok"),
+            losses: [],
+            recentErrors: [],
+            errorTotals: [:]
+        )
+    }
+
+    /// Replaces the snapshot in one step, so that no reader sees half of it.
+    static func write(_ json: [UInt8], to directory: String, as name: String = fileName) {
+        try? SmallFile.replace("\(directory)/\(name)", json, mode: 0o644, isSynced: false)
+    }
+}

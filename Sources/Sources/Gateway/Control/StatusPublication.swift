@@ -1,0 +1,129 @@
+// The status as it was last published: from memory, whatever the disk does.
+internal import Host
+internal import Synchronization
+
+/// Has the figures gathered on a thread of its own when somebody asks, and tells the state with the newest ones.
+///
+/// Only that thread reads the database, so a disk or a library that hangs delays nobody else.
+final class StatusPublication: Sendable {
+    private struct State: Sendable {
+        var figures: StoredFigures?
+        /// Publications count from 1: asked for, begun, published.
+        var asked = 0
+        var begun = 0
+        var published = 0
+        var begunAt: BootInstant?
+        /// Called after each publication; the key is the number that `onPublished` returned.
+        var listeners: [Int: @Sendable () -> Void] = [:]
+        var lastListener = 0
+    }
+
+    private let state = StateBox(State())
+    private let clock: any HostClock
+    private let gather: @Sendable () -> StoredFigures?
+    private let compose: @Sendable (StoredFigures?, _ waiting: Duration?) -> StatusReport
+    private let wanted: Wakeup
+    private let signal: StopSignal
+
+    /// `compose` makes a report of memory and the figures; `waiting`: how long newer ones have been waited for.
+    init(
+        clock: any HostClock = SystemClock(),
+        gather: @escaping @Sendable () -> StoredFigures?,
+        compose: @escaping @Sendable (StoredFigures?, _ waiting: Duration?) -> StatusReport
+    ) throws {
+        self.clock = clock
+        self.gather = gather
+        self.compose = compose
+        wanted = try Wakeup()
+        signal = try StopSignal()
+    }
+
+    /// Starts the thread.
+    func start() throws {
+        // Not joined: it may hang in a disk, and a stop waits for nobody.
+        try OwnThread("status") { self.run() }.detach()
+    }
+
+    /// The last word of its thread.
+    var word: LifeSign.Word { signal.life.word }
+
+    /// No publication begins after it.
+    func stop() { signal.raise() }
+
+    private func run() {
+        while !signal.isRaised {
+            var entries = [PollEntry(signal.descriptor), PollEntry(wanted.descriptor)]
+            _ = signal.wait(for: &entries)
+            wanted.clear()
+            while !signal.isRaised, begin() {
+                finish(signal.life.during("the figures of the queue", for: .seconds(10), gather))
+            }
+        }
+        signal.life.ends()
+    }
+
+    private func begin() -> Bool {
+        let now = clock.now()
+        return state.update { state in
+            guard state.asked > state.begun else { return false }
+            state.begun += 1
+            state.begunAt = now
+            return true
+        }
+    }
+
+    private func finish(_ figures: StoredFigures?) {
+        let listeners = state.update { state in
+            state.figures = figures
+            state.published = state.begun
+            state.begunAt = nil
+            return Array(state.listeners.values)
+        }
+        for tell in listeners { tell() }
+    }
+
+    /// Asks for a publication that begins after now; returns its number.
+    func ask() -> Int {
+        let number = state.update { state in
+            state.asked = state.begun + 1
+            return state.asked
+        }
+        wanted.signal()
+        return number
+    }
+
+    /// The number of the newest publication.
+    var number: Int { state.value.published }
+
+    /// Calls `body`, which must not block, after each publication on the thread that made it.
+    @discardableResult func onPublished(_ body: @escaping @Sendable () -> Void) -> Int {
+        state.update { state in
+            state.lastListener += 1
+            state.listeners[state.lastListener] = body
+            return state.lastListener
+        }
+    }
+
+    private func forget(_ listener: Int) { state.update { $0.listeners[listener] = nil } }
+
+    /// The state now, with the figures of the newest publication; never blocks.
+    func report() -> StatusReport {
+        let (figures, begunAt) = state.update { ($0.figures, $0.begunAt) }
+        return compose(figures, begunAt.map { clock.now() - $0 })
+    }
+
+    /// The state now with figures of now, if these can be had in time.
+    func fresh(within limit: Duration) -> StatusReport {
+        guard let published = try? Wakeup() else { return report() }
+        let listener = onPublished { published.signal() }
+        defer { forget(listener) }
+        let number = ask()
+        let deadline = clock.now() + limit
+        while self.number < number, case let left = deadline - clock.now(), left > .zero {
+            var entries = [PollEntry(published.descriptor)]
+            _ = wait(for: &entries, timeout: left)
+            published.clear()
+        }
+        return report()
+    }
+}

@@ -1,0 +1,105 @@
+// Room, rights and the database.
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+
+struct DiskCheck {
+    let input: DoctorInput
+
+    private var directory: String { input.configuration.stateDirectory }
+
+    var findings: [Finding] {
+        var figures = stat()
+        guard stat(directory, &figures) == 0 else {
+            let why = String(cString: strerror(errno))
+            return [
+                .fail(
+                    "disk",
+                    "\(directory): \(why)",
+                    next: "start the service once, which makes it, or check state_directory"
+                )
+            ]
+        }
+        return [room, memory, rights(figures), database].compactMap { $0 }
+    }
+
+    /// What waits for its upload is to outlast a power cut.
+    private var memory: Finding? {
+        let mounts = input.files.text("/proc/self/mounts", limit: 1 << 18) ?? ""
+        return memoryTrouble(directory, mounts).map { trouble in
+            .fail(
+                "disk",
+                trouble,
+                next: "end the overlay (`sudo raspi-config`, Performance), or mount a disk there"
+            )
+        }
+    }
+
+    private var room: Finding {
+        var system = statvfs()
+        guard statvfs(directory, &system) == 0 else {
+            let why = String(cString: strerror(errno))
+            return .fail("disk", "\(directory): \(why)", next: "check the disk: `dmesg | tail`")
+        }
+        guard system.f_flag & UInt(ST_RDONLY) == 0 else {
+            return .fail(
+                "disk",
+                "\(directory) is on a read-only file system",
+                next: "check the card: `dmesg | grep -i error`, then `mount -o remount,rw`"
+            )
+        }
+        let free = FileSpace.free(directory) ?? 0
+        let message = "\(roughSize(free)) free at \(directory)"
+        let limits = input.configuration.storage.limits
+        let advice = "free some space, or lower `storage.retention`"
+        if free < Int64(limits.criticalFree) {
+            return .fail("disk", "\(message): no sound is recorded any more", next: advice)
+        }
+        if free < Int64(limits.warnFree) { return .warn("disk", message, next: advice) }
+        return .ok("disk", message)
+    }
+
+    /// Where the service is another user than the folder's owner, nothing can be stored.
+    private func rights(_ figures: stat) -> Finding? {
+        let pid = input.report?.daemon.pid
+        var process = stat()
+        guard let pid, pid > 0, stat("/proc/\(pid)", &process) == 0,
+            process.st_uid != 0, process.st_uid != figures.st_uid
+        else { return nil }
+        return .fail(
+            "disk",
+            "\(directory) belongs to another user than the gateway runs as",
+            next: "`sudo chown -R waypost: \(directory)`"
+        )
+    }
+
+    private var database: Finding? {
+        let path = Configuration.databasePath(in: directory)
+        guard access(path, F_OK) == 0 || errno == EACCES else {
+            return .warn(
+                "database",
+                "\(path) is not there yet",
+                next: "it is made at the first start"
+            )
+        }
+        guard access(path, R_OK) == 0 else {
+            return .warn("database", "\(path) cannot be read by you", next: "`sudo waypost doctor`")
+        }
+        switch DatabaseLook(path, limit: .seconds(3)) {
+        case .sound: return .ok("database", "\(path) is sound")
+        case .unfinished:
+            return .ok("database", "\(path) opens; nothing wrong in what 3 s were enough to read")
+        case .damaged(let message):
+            return .fail(
+                "database",
+                "\(path) is damaged: \(message)",
+                next: "restart the service: it sets the database aside and saves what can be read"
+            )
+        case .unreadable(let message):
+            return .fail("database", message, next: "check the disk, and who owns the file")
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// Nothing is collected for a device that its server does not know (`upload.required`).
+internal import Board
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// A file in the state directory that names the endpoint which has accepted this device.
+struct EnrolmentMark {
+    static let fileName = "enrolled"
+
+    let path: String
+
+    init(stateDirectory: String) { path = "\(stateDirectory)/\(Self.fileName)" }
+
+    /// nil without a mark, or where the disk does not answer; "" in one of an older Waypost, which named none.
+    private var endpoint: String? {
+        SmallText.read(path).map { String($0.prefix { !$0.isNewline }) }
+    }
+
+    /// Whether this endpoint has accepted the device, as far as can be known.
+    func names(_ target: String) -> Bool {
+        guard let endpoint else { return access(path, F_OK) == 0 || errno != ENOENT }
+        return endpoint.isEmpty || endpoint == target
+    }
+
+    /// Throws a Failure that says what to do.
+    func write(_ target: String) throws(Failure) {
+        do {
+            try SmallFile.replace(path, Array("\(target)\n".utf8), mode: 0o644)
+        } catch {
+            throw Failure(
+                "the server accepted this device, but that cannot be noted: \(path): \(error.reason); "
+                    + "it is asked again at the next start",
+                code: error.code == ENOSPC || error.code == EDQUOT ? .storageFull : nil
+            )
+        }
+    }
+}
+
+extension Configuration {
+    var enrolmentMark: EnrolmentMark { EnrolmentMark(stateDirectory: stateDirectory) }
+
+    /// Why nothing may be collected yet; nil where it may.
+    var whyNotCollecting: String? {
+        guard upload.isRequired else { return nil }
+        guard let target = upload.target else {
+            return "not enrolled: `sudo waypost enroll`, or upload.required = false"
+        }
+        return enrolmentMark.names(target) ? nil : "waiting for the server to accept this device"
+    }
+}
+
+/// Refuses records of other programs as long as the sources may not collect.
+struct EnrolledSink: IntakeSink {
+    let queue: any IntakeSink
+    let whyNot: @Sendable () -> String?
+
+    var putBytes: Int { queue.putBytes }
+
+    func refusal(of stream: String) -> String? { queue.refusal(of: stream) }
+
+    func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void) {
+        if let why = whyNot() { return done(Failure(why)) }
+        queue.put(records, done: done)
+    }
+}

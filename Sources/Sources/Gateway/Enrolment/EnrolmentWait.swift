@@ -1,0 +1,103 @@
+// A gateway that waits until its endpoint accepts the device.
+internal import Board
+internal import Host
+internal import Queue
+internal import Requests
+internal import Streams
+internal import Upload
+
+/// Asks the endpoint once an interval, and sooner where it was not the server that said no.
+///
+/// Where it cannot be asked, the first events that it accepts show it.
+struct EnrolmentWait: Sendable {
+    let destination: DestinationSettings
+    let mark: EnrolmentMark
+    let interval: Duration
+    /// There is a new reason to try.
+    let wakeup: Wakeup
+    let board: GatewayBoard
+    let queue: Queue
+    let budget: DayBudget
+    let clock: any HostClock
+    let log: Log
+
+    private var endpoint: String { destination.transport.endpoint }
+
+    /// Blocks until the device is accepted; false when stopped first.
+    func run(until stop: StopSignal) -> Bool {
+        let start = clock.now()
+        var events: Subscription?
+        // Nothing is collected meanwhile, and an interval may be days.
+        var retry = Retry([10, 30, 60, 120, 300, 900, 3600].map { min(.seconds($0), interval) })
+        while !stop.isRaised {
+            var pause = interval
+            if events != nil, hasSentEvents(since: start) { return accepted() }
+            do {
+                let answer = try destination.verify(until: stop) { traffic in
+                    // It waits for the writer's thread, which is watched itself.
+                    stop.life.rests()
+                    try? queue.perform { try $0.note(traffic) }
+                    budget.spend(traffic)
+                }
+                switch answer {
+                case .accepted: return accepted()
+                case .cannotBeAsked where events == nil: events = followEvents()
+                case .cannotBeAsked: break
+                }
+            } catch {
+                // A stop ends a request, too.
+                if stop.isRaised { return false }
+                tell(error)
+                if (error as? Failure)?.code != .tokenRefused { pause = retry.next() }
+            }
+            var entries = [PollEntry(stop.descriptor), PollEntry(wakeup.descriptor)]
+            _ = stop.wait(for: &entries, timeout: pause)
+            // What changed may be half of what was missing: the rest comes in seconds.
+            if entries[1].isReady { retry.succeeded() }
+            wakeup.clear()
+        }
+        return false
+    }
+
+    private func accepted() -> Bool {
+        do {
+            try mark.write(endpoint)
+        } catch {
+            tell(error)
+        }
+        log.info("enrolled", ["endpoint": endpoint])
+        return true
+    }
+
+    private func tell(_ error: any Error) {
+        let failure = (error as? Failure) ?? Failure("\(error)")
+        board.errors.add(failure, at: clock.now())
+        log.warning("enrolment", ["why": failure.description])
+    }
+
+    /// Makes an event that can be accepted, and wakes this thread when it was.
+    private func followEvents() -> Subscription {
+        log.info(
+            "the server cannot be asked for this device: its first accepted events will tell",
+            ["endpoint": endpoint]
+        )
+        queue.accept(
+            Event(
+                .started,
+                source: "gateway",
+                detail: [("reason", .text("a new endpoint"))],
+                stamp: clock.stamp()
+            )
+        )
+        let (wakeup, start) = (wakeup, clock.now())
+        return board.upload.subscribe { state in
+            let sent = state.value?.streams[.events]?.lastSuccessAt
+            if let sent, sent.boot > start { wakeup.signal() }
+        }
+    }
+
+    private func hasSentEvents(since start: BootInstant) -> Bool {
+        let sent = board.upload.state.value?.streams[.events]?.lastSuccessAt
+        return sent.map { $0.boot > start } ?? false
+    }
+}

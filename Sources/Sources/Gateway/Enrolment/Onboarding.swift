@@ -1,0 +1,200 @@
+// `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
+internal import Board
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+internal import Requests
+internal import Upload
+
+/// Enrols this device, and writes down what the gateway needs for it.
+package struct Onboarding {
+    /// What a person was given.
+    package enum Proof: Sendable {
+        /// A file that holds the device token.
+        case tokenFile(String)
+        /// Good for one exchange for a token.
+        case code(String)
+    }
+
+    private let path: String
+    private let environment: [String: String]
+    private let version: String
+
+    /// `path`: of the configuration, which is made if it is not there.
+    package init(configuration path: String, environment: [String: String], version: String) {
+        // The token lies beside it, and its path is written into it.
+        self.path = absolute(Configuration.inForce(path))
+        self.environment = environment
+        self.version = version
+    }
+
+    /// Returns what was done, a line each.
+    ///
+    /// Throws a Failure or ConfigurationErrors; nothing that was in force is changed then, and a code may be given again.
+    package func enrol(at endpoint: String, with proof: Proof) throws -> [String] {
+        try requireRights()
+        let old = try currentText()
+        let before = try Configuration.check(old, file: path, environment: environment).values
+        guard before.upload.destination == .ingest else {
+            throw Failure("\(path): upload.destination is s3, and a bucket enrols nobody")
+        }
+        let tokenFile = before.upload.tokenFile ?? folder + "/token"
+        let (text, configuration) = try edited(old, before, endpoint, tokenFile)
+        let owner = ServiceOwner(stateDirectory: configuration.stateDirectory)
+        try owner.prepare(configuration)
+        let token = try token(proof, configuration, owner)
+        let answer = try verify(token, of: proof, configuration)
+        try store(token, tokenFile, owner)
+        try Self.reporting { try SmallFile.replace(path, text, mode: 0o644, keepsOwner: true) }
+        AskedToken(configuration: configuration).forget()
+        var lines = ["token: \(tokenFile)", "configuration: \(path)"]
+        switch answer {
+        case .accepted:
+            try configuration.enrolmentMark.write(endpoint)
+            owner.own(configuration.enrolmentMark.path)
+            lines.insert("the server accepts this device", at: 0)
+        case .cannotBeAsked:
+            lines.insert(
+                "the server answers, but cannot be asked for a device: "
+                    + "it is enrolled by the first events that it accepts",
+                at: 0
+            )
+        }
+        if isOverlayInMemory(folder, currentMounts()) {
+            lines.append(
+                "\(folder) is in memory, an overlay above the disk: all of this is gone with the power"
+            )
+        }
+        return lines + [reload(configuration)]
+    }
+
+    private var folder: String { Host.folder(ofPath: path) }
+
+    /// Who forgot `sudo` is told that, and not to change whose the directories are.
+    private func requireRights() throws(Failure) {
+        guard access(folder, W_OK) != 0, errno == EACCES else { return }
+        throw Failure("\(folder): this user may not write there; `sudo waypost enroll` may")
+    }
+
+    private func currentText() throws -> [UInt8] {
+        do throws(SystemError) {
+            return try SmallFile.read(path, limit: KeyTable<Configuration>.largestFile).bytes
+        } catch {
+            guard error.code == ENOENT else { throw Failure("\(path): \(error.reason)") }
+            return []
+        }
+    }
+
+    /// The file with both keys, and what it says then.
+    private func edited(
+        _ old: [UInt8],
+        _ before: Configuration,
+        _ endpoint: String,
+        _ tokenFile: String
+    ) throws -> (text: [UInt8], values: Configuration) {
+        var text = ConfigurationEdit(String(decoding: old, as: UTF8.self))
+        text.set("endpoint", to: endpoint, in: "upload")
+        text.set("token_file", to: tokenFile, in: "upload")
+        let bytes = Array(text.text.utf8)
+        var wanted = before
+        wanted.upload.endpoint = endpoint
+        wanted.upload.tokenFile = tokenFile
+        let after = try reread(bytes)
+        guard let after, after == wanted else {
+            throw Failure(
+                "\(path): cannot be changed by itself (the environment overrides a key, or [upload] stands in an "
+                    + "unusual place); set upload.endpoint and upload.token_file there, then try again"
+            )
+        }
+        return (bytes, after)
+    }
+
+    /// What the changed file says; nil where the change made it no TOML.
+    ///
+    /// Throws what is wrong with the new values.
+    private func reread(_ bytes: [UInt8]) throws -> Configuration? {
+        guard KeyTable<Configuration>.isTOML(bytes) else { return nil }
+        return try Configuration.check(bytes, file: path, environment: environment).values
+    }
+
+    private func transport(_ configuration: Configuration) -> TransportSettings {
+        let upload = configuration.upload
+        return upload.transport(upload.endpoint ?? "", userAgent: "waypost/\(version)")
+    }
+
+    // MARK: Token
+
+    private func token(
+        _ proof: Proof,
+        _ configuration: Configuration,
+        _ owner: ServiceOwner
+    ) throws -> String {
+        switch proof {
+        case .tokenFile(let file): return try Token.read(source: file)
+        case .code(let code):
+            let transport = transport(configuration)
+            // The token of before stays in force until the server has said yes to this one.
+            let token = try Self.reporting {
+                try Self.exchange(code, configuration, owner, transport)
+            }
+            return try Token.token(in: Array(token.utf8), "the token that the server gave")
+        }
+    }
+
+    private func verify(
+        _ token: String,
+        of proof: Proof,
+        _ configuration: Configuration
+    ) throws -> Enrolment.Outcome {
+        do {
+            let transport = transport(configuration)
+            return try Enrolment.verify(transport, token: token, until: StopSignal())
+        } catch let failure as Failure {
+            guard case .code = proof else { throw failure }
+            let next = "the token that the code was good for is kept: the same command goes on"
+            throw Failure("\(failure.message); \(next)", code: failure.code)
+        }
+    }
+
+    /// The token that the server of a configuration gives for a code, and for this device; see `AskedToken`.
+    static func exchange(
+        _ code: String,
+        _ configuration: Configuration,
+        _ owner: ServiceOwner,
+        _ transport: TransportSettings
+    ) throws -> String {
+        try owner.prepare(configuration)
+        let state = configuration.stateDirectory
+        let device = try DeviceID.resolve(configuration.deviceID, stateDirectory: state)
+        owner.own("\(state)/\(DeviceID.fileName)")
+        return try AskedToken(configuration: configuration).exchange(code, for: device, transport)
+    }
+
+    private func store(_ token: String, _ file: String, _ owner: ServiceOwner) throws {
+        try Self.reporting {
+            try SmallFile.replace(file, Array("\(token)\n".utf8), mode: 0o600)
+        }
+        owner.own(file)
+    }
+
+    private static func reporting<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as SystemError {
+            throw Failure("\(error); `sudo waypost enroll` may")
+        }
+    }
+
+    /// Has a gateway that runs take it over.
+    private func reload(_ configuration: Configuration) -> String {
+        do {
+            _ = try ControlClient(configuration).ask(.init(.reload))
+            return "the running gateway takes it over; `waypost status` shows it"
+        } catch ControlRefusal.gone {
+            return "`sudo systemctl enable --now waypost` starts the gateway"
+        } catch {
+            return "`sudo systemctl reload waypost` has the gateway take it over"
+        }
+    }
+}

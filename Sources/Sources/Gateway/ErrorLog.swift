@@ -1,0 +1,58 @@
+// The last few errors, for whoever looks later: journals on a Pi are often in memory only.
+internal import Board
+internal import Host
+
+/// Distinct errors with how often each was seen, the newest few; and how often each code was.
+final class ErrorLog: Sendable {
+    static let limit = 10
+
+    struct Entry: Sendable, Equatable {
+        var failure: Failure
+        var at: BootInstant
+        var count: Int
+    }
+
+    /// Everything in it: what is stored so that it goes on after a restart.
+    struct Memory: Sendable, Equatable {
+        /// Oldest first.
+        var entries: [Entry] = []
+        var totals: [ErrorCode: Int] = [:]
+    }
+
+    private let content: StateBox<Memory>
+
+    init(_ memory: Memory = Memory()) {
+        content = StateBox(memory)
+    }
+
+    var memory: Memory { content.value }
+
+    /// Newest first, dated by what is known of the time now: at a start the clock may have been years wrong.
+    func recent(at now: Stamp) -> [StatusReport.RecentError] {
+        memory.entries.reversed().map {
+            StatusReport.RecentError(
+                code: $0.failure.code?.rawValue,
+                message: $0.failure.message,
+                at: now.wall(at: $0.at).rfc3339,
+                count: $0.count
+            )
+        }
+    }
+
+    /// By code as people read it: `E001`.
+    var totals: [String: Int] {
+        Dictionary(uniqueKeysWithValues: memory.totals.map { ($0.key.rawValue, $0.value) })
+    }
+
+    func add(_ failure: Failure, at moment: BootInstant) {
+        content.update { memory in
+            var entry = Entry(failure: failure, at: moment, count: 1)
+            if let index = memory.entries.firstIndex(where: { $0.failure == failure }) {
+                entry.count += memory.entries.remove(at: index).count
+            }
+            memory.entries.append(entry)
+            if memory.entries.count > Self.limit { memory.entries.removeFirst() }
+            if let code = failure.code { memory.totals[code, default: 0] += 1 }
+        }
+    }
+}

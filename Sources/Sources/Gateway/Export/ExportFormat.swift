@@ -1,0 +1,140 @@
+// Records as they are written for other programs: one format a type.
+internal import Host
+
+/// What an export is written as.
+package enum ExportFormat: String, Sendable, CaseIterable {
+    /// A JSON object a line, as on the wire.
+    case ndjson
+    /// RFC 4180, a line of names first; what is an object or a list in a record is JSON in its cell.
+    case csv
+    /// A track for maps (topografix.com/GPX/1/1).
+    case gpx
+    /// Points with their properties (RFC 7946).
+    case geojson
+    /// Playable files, a chunk each.
+    case wav
+    case ogg
+}
+
+/// Turns records into text; used for one export.
+protocol ExportWriter {
+    /// Before the first record.
+    mutating func begin() -> String
+    mutating func record(_ json: [UInt8]) -> [UInt8]
+    /// After the last.
+    mutating func end() -> String
+}
+
+struct LinesWriter: ExportWriter {
+    func begin() -> String { "" }
+    func record(_ json: [UInt8]) -> [UInt8] { json + [10] }
+    func end() -> String { "" }
+}
+
+/// Lines of cells (RFC 4180).
+struct TableWriter: ExportWriter {
+    /// The names of the members in the order of their first appearance.
+    let columns: [String]
+
+    func begin() -> String { columns.map(Self.cell).joined(separator: ",") + "\r\n" }
+
+    func record(_ json: [UInt8]) -> [UInt8] {
+        let members = RecordMembers(json)
+        let values = Dictionary(
+            members.all.map { ($0.name, RecordMembers.text($0.value)) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        let cells = columns.map { Self.cell(values[$0] ?? "") }
+        return Array((cells.joined(separator: ",") + "\r\n").utf8)
+    }
+
+    func end() -> String { "" }
+
+    private static func cell(_ text: String) -> String {
+        guard text.utf8.contains(where: { [34, 44, 10, 13].contains($0) }) else { return text }
+        return "\"" + text.replacing(text: "\"", with: "\"\"") + "\""
+    }
+}
+
+/// One track, a segment for each time without a longer break.
+struct TrackWriter: ExportWriter {
+    /// A break after which the way between two fixes is not known.
+    private static let gap: Int64 = 300_000
+
+    let name: String
+    private var last: Int64?
+
+    init(name: String) { self.name = name }
+
+    func begin() -> String {
+        """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <gpx version="1.1" creator="waypost" xmlns="http://www.topografix.com/GPX/1/1" \
+        xmlns:gpxtpx="http://www.garmin.com/xmlschemas/TrackPointExtension/v2">
+        <trk><name>\(Self.escaped(name))</name>
+
+        """
+    }
+
+    mutating func record(_ json: [UInt8]) -> [UInt8] {
+        let members = RecordMembers(json)
+        guard let latitude = members["latitude"], let longitude = members["longitude"],
+            let time = members.text("timestamp")
+        else { return [] }
+        var text = segment(at: time)
+        text += "<trkpt lat=\"\(latitude)\" lon=\"\(longitude)\">"
+        // In the order of the schema.
+        if let altitude = members["altitude"] { text += "<ele>\(altitude)</ele>" }
+        text += "<time>\(Self.escaped(time))</time>"
+        if let fix = members.text("fix") { text += "<fix>\(Self.escaped(fix))</fix>" }
+        if let satellites = members["satellites"] { text += "<sat>\(satellites)</sat>" }
+        let motion = ["speed", "course"].compactMap { name in
+            members[name].map { "<gpxtpx:\(name)>\($0)</gpxtpx:\(name)>" }
+        }
+        if !motion.isEmpty {
+            text += "<extensions><gpxtpx:TrackPointExtension>\(motion.joined())"
+            text += "</gpxtpx:TrackPointExtension></extensions>"
+        }
+        return Array((text + "</trkpt>\n").utf8)
+    }
+
+    private mutating func segment(at time: String) -> String {
+        let now = WallTime(rfc3339: time)?.milliseconds
+        defer { last = now ?? last }
+        guard let last else { return "<trkseg>\n" }
+        let isBroken = now.map { abs($0 - last) > Self.gap } ?? false
+        return isBroken ? "</trkseg>\n<trkseg>\n" : ""
+    }
+
+    func end() -> String { (last == nil ? "" : "</trkseg>\n") + "</trk>\n</gpx>\n" }
+
+    private static func escaped(_ text: String) -> String {
+        let text = text.replacing(text: "&", with: "&amp;")
+        return text.replacing(text: "<", with: "&lt;").replacing(text: ">", with: "&gt;")
+    }
+}
+
+/// A point for each fix.
+struct PointsWriter: ExportWriter {
+    private var isFirst = true
+
+    func begin() -> String { "{\"type\":\"FeatureCollection\",\"features\":[" }
+
+    mutating func record(_ json: [UInt8]) -> [UInt8] {
+        let members = RecordMembers(json)
+        guard let latitude = members["latitude"], let longitude = members["longitude"] else {
+            return []
+        }
+        let height = members["altitude"].map { ",\($0)" } ?? ""
+        var text = isFirst ? "\n" : ",\n"
+        isFirst = false
+        text += "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Point\",\"coordinates\":"
+        text += "[\(longitude),\(latitude)\(height)]},\"properties\":{"
+        text += members.all.filter { !["latitude", "longitude", "altitude"].contains($0.name) }
+            .map { "\"\($0.name)\":\(String(decoding: $0.value, as: UTF8.self))" }
+            .joined(separator: ",")
+        return Array((text + "}}").utf8)
+    }
+
+    func end() -> String { "\n]}\n" }
+}

@@ -1,0 +1,64 @@
+// The device token: read from a file that only its owner can read, and shown to nobody.
+package import Board
+internal import Host
+internal import Requests
+
+/// Reads the device token; its text never stands in an error.
+package enum Token {
+    /// The credential's name in a systemd unit (`LoadCredential=waypost.token:…`).
+    package static let credential = "waypost.token"
+
+    private static let limit = 4096
+
+    static let file = SecretFile(
+        name: "token file",
+        secret: "device token",
+        key: "upload.token_file",
+        credential: credential,
+        limit: limit,
+        advice: "put the token there with mode 0600"
+    )
+
+    /// The token from `upload.token_file`, else from the systemd credential.
+    ///
+    /// `endpoint`: where it will be sent. Throws a `Failure` that names the file, what is wrong and what to do.
+    package static func read(
+        file: String?,
+        environment: [String: String],
+        for endpoint: String?
+    ) throws(Failure) -> String {
+        let (bytes, path) = try Self.file.read(file, environment, for: endpoint)
+        return try token(in: bytes, "token file \(path)")
+    }
+
+    /// The token in a file that a person names; its permissions are not checked.
+    package static func read(source path: String) throws(Failure) -> String {
+        let bytes: [UInt8]
+        do {
+            bytes = try SmallFile.read(path, limit: limit, wait: true).bytes
+        } catch {
+            throw Failure("token file \(path): \(error.reason)")
+        }
+        return try token(in: bytes, "token file \(path)")
+    }
+
+    /// The token in what `name` holds.
+    static func token(in bytes: [UInt8], _ name: String) throws(Failure) -> String {
+        guard bytes.count <= limit else {
+            throw Failure("\(name): is larger than \(limit) bytes, so it holds no token")
+        }
+        let blanks = " \t\r\n".utf8
+        var end = bytes.count
+        while end > 0, blanks.contains(bytes[end - 1]) { end -= 1 }
+        let token = bytes.prefix(end)
+        guard !token.isEmpty else { throw Failure("\(name): is empty") }
+        // It goes into an HTTP header field as it is (RFC 9110, section 5.5).
+        guard token.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+            throw Failure(
+                "\(name): holds a blank, a control character or one beyond ASCII; "
+                    + "it must hold the token alone"
+            )
+        }
+        return String(decoding: token, as: UTF8.self)
+    }
+}

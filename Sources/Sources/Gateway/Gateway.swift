@@ -1,0 +1,385 @@
+// The gateway as a schematic: what runs, in which order it starts and stops.
+internal import Audio
+internal import Beacons
+internal import Board
+internal import CLinux
+internal import Glibc
+internal import Host
+internal import Location
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// One gateway, from its directories to its health timer.
+package final class Gateway: Sendable {
+    let settings: GatewaySettings
+    let clock: any HostClock
+    let board: GatewayBoard
+    let queue: Queue
+    private let deviceID: String
+    private let bootID: String
+    private let lock: Descriptor
+    private let runtimeLock: Descriptor?
+    let clockWatch: ClockWatch
+    private let budget: DayBudget
+    private let started: BootInstant
+    private let service: ServiceManager
+    let signals: GatewaySignals
+    /// The server has accepted the device: the sources may start.
+    let wasEnrolled: Wakeup
+    private let sourceWatch: SourceWatch
+    /// What a reload changes.
+    let services: Services
+    /// Records of other programs.
+    let intake: Intake
+    let door: FrontDoor
+    /// For writing files on other disks than the queue's, which may hang.
+    let aside: Worker
+    private let unwritten: UnwrittenRecords
+    private let running = StateBox(Running())
+
+    /// What `start` has set to work.
+    private struct Running: Sendable {
+        var threads: [StoppableThread] = []
+        var health: ReliableTimer?
+        var subscriptions: [Subscription] = []
+    }
+
+    /// Opens what everything needs: directories, the lock, the device id, the queue; waits for its disk, and says so
+    /// in `life`.
+    ///
+    /// Throws an error that names what could not be had; nothing runs then.
+    init(
+        _ settings: GatewaySettings,
+        clock: any HostClock,
+        signals: GatewaySignals,
+        door: FrontDoor,
+        life: LifeSign
+    ) throws {
+        self.settings = settings
+        self.clock = clock
+        self.signals = signals
+        self.door = door
+        let configuration = settings.configuration
+        life.enters("the state directory")
+        try configuration.makeDirectories()
+        lock = try Self.lock(configuration.stateDirectory)
+        runtimeLock = try Self.lockRuntime(configuration)
+        door.isOurs()
+        try Self.tryDirectories(settings)
+        deviceID = try DeviceID.resolve(
+            configuration.deviceID,
+            stateDirectory: configuration.stateDirectory
+        )
+        bootID = Self.currentBootID()
+        life.enters("SQLite")
+        queue = try Self.queue(settings, bootID, clock)
+        board = GatewayBoard { [queue] in
+            queue.generation > 0 ? Past(text: queue.remembered(Past.memo)) : nil
+        }
+        budget = DayBudget(queue, clock: clock)
+        let (log, errors) = (settings.log, board.errors)
+        clockWatch = try ClockWatch(
+            queue: queue,
+            clock: clock,
+            contradicted: { contradiction in
+                errors.add(Failure(contradiction.summary), at: clock.now())
+                log.warning("clock", ["why": contradiction.message])
+            }
+        )
+        started = clock.now()
+        unwritten = UnwrittenRecords(
+            queue,
+            clock: clock,
+            directory: configuration.runtimeDirectory,
+            bootID: bootID
+        )
+        service = ServiceManager(environment: settings.environment)
+        wasEnrolled = try Wakeup()
+        aside = try Worker("metrics", "write of metrics.textfile")
+        let context = ServiceContext(
+            queue: queue,
+            board: board,
+            budget: budget,
+            clock: clock,
+            clockWatch: clockWatch,
+            deviceID: deviceID,
+            version: settings.version,
+            environment: settings.environment,
+            log: settings.log
+        )
+        let wasEnrolled = wasEnrolled
+        let services = try Services(context, configuration) { wasEnrolled.signal() }
+        self.services = services
+        intake = Intake(
+            directory: configuration.runtimeDirectory,
+            sink: EnrolledSink(queue: queue) { services.whyNotCollecting },
+            clock: clock
+        )
+        let queue = queue
+        sourceWatch = SourceWatch(
+            board,
+            clock: clock,
+            patience: service.healthInterval(settings.patience),
+            log: settings.log,
+            accept: { queue.accept($0) }
+        )
+    }
+
+    private static func tryDirectories(_ settings: GatewaySettings) throws {
+        let configuration = settings.configuration
+        do {
+            try configuration.tryDirectories()
+        } catch {
+            // A disk that is full or read-only for now: the queue waits for it, as it would later.
+            let isReadOnly = access(configuration.stateDirectory, W_OK) != 0 && errno == EROFS
+            guard error.code == .storageFull || isReadOnly else { throw error }
+            settings.log.error("storage", ["why": error.description])
+        }
+    }
+
+    private static func queue(
+        _ settings: GatewaySettings,
+        _ bootID: String,
+        _ clock: any HostClock
+    ) throws -> Queue {
+        let configuration = settings.configuration
+        do {
+            return try Queue(
+                settings: QueueSettings(
+                    configuration,
+                    bootID: bootID,
+                    clock: clock,
+                    version: settings.version
+                )
+            )
+        } catch {
+            throw Failure("\(configuration.databasePath): \(error)")
+        }
+    }
+
+    // MARK: Start and stop
+
+    /// Sets everything to work; `reload` is called for a new configuration on a thread of its own.
+    func start(_ life: LifeSign, _ reload: @escaping @Sendable () throws -> Configuration) throws {
+        life.enters("the start of its parts")
+        door.enter(.init(queue: queue, actions: controlActions, collector: collector))
+        // First: an event of this start must not be taken for one that the last writer had still to write.
+        unwritten.enter()
+        accept(.started, ["version": settings.version])
+        let subscriptions = observe()
+        running.update { $0.subscriptions = subscriptions }
+        let clockWatch = clockWatch
+        let clockThread = try StoppableThread("clock") { clockWatch.run(until: $0) }
+        services.apply(settings.configuration)
+        try intake.declare(settings.configuration.userStreams)
+        try startControl()
+        let reloadThread = try startReloader(reload)
+        let health = try ReliableTimer(
+            "health",
+            grid: TimerGrid(interval: healthInterval),
+            clock: clock,
+            leeway: .seconds(1),
+            handler: healthHandler(supervisor(clockThread, reloadThread, sourceWatch))
+        )
+        running.update {
+            $0.threads = [clockThread, reloadThread]
+            $0.health = health
+        }
+        door.hasStarted()
+        settings.log.info(
+            "running",
+            ["device": deviceID, "state": settings.configuration.stateDirectory]
+        )
+    }
+
+    /// Half of the patience: so a thread that hangs is told after twice the patience at the latest.
+    var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
+
+    private func startReloader(
+        _ reload: @escaping @Sendable () throws -> Configuration
+    ) throws -> StoppableThread {
+        let reloader = Reloader(
+            services: services,
+            intake: intake,
+            queue: queue,
+            service: service,
+            board: board,
+            clock: clock,
+            log: settings.log,
+            read: reload
+        )
+        let (wantsReload, wasEnrolled) = (signals.wantsReload, wasEnrolled)
+        return try StoppableThread("reload") { reloader.run(wantsReload, wasEnrolled, until: $0) }
+    }
+
+    /// Ends everything by `deadline`; false when something hangs and could not be ended.
+    func stop(by deadline: BootInstant) -> Bool {
+        let configuration = settings.configuration
+        let (deviceQueue, unwritten, log) = (queue, unwritten, settings.log)
+        let (clock, running) = (clock, running.value)
+        let shutdown = Shutdown(
+            services: services,
+            intake: intake,
+            threads: running.threads,
+            health: running.health,
+            control: door.plane,
+            queue: queue,
+            status: door.status,
+            lastWords: {
+                deviceQueue.accept(
+                    Event(.stopped, source: "gateway", detail: [], stamp: clock.stamp())
+                )
+            },
+            keep: { Self.keep($0, unwritten, log) },
+            keepAll: { unwritten.keepAll() },
+            remember: { [board] in board.keep($0, in: deviceQueue) },
+            directories: [configuration.stateDirectory, configuration.runtimeDirectory]
+        )
+        let hasEnded = shutdown.run(log, by: deadline)
+        self.running.update { $0.subscriptions = [] }
+        return hasEnded
+    }
+
+    /// Records that the disk did not take are told now; the next start enters them in the ledger.
+    private static func keep(_ losses: [Loss], _ unwritten: UnwrittenRecords, _ log: Log) {
+        unwritten.keep(losses)
+        for loss in losses {
+            log.error(
+                "lost at the stop, the disk refuses",
+                ["stream": "\(loss.stream)", "records": "\(loss.records)"]
+            )
+        }
+    }
+
+    static func currentBootID() -> String {
+        SmallText.read("/proc/sys/kernel/random/boot_id")?
+            .split(whereSeparator: \.isWhitespace).first.map { String($0) } ?? "unknown"
+    }
+
+    /// One daemon for each state directory: two writers would contradict each other.
+    static func lock(_ directory: String) throws -> Descriptor {
+        try lock(directory, or: "this state directory; `waypost status` shows it")
+    }
+
+    /// The directory itself is locked: that works on a full disk, too.
+    private static func lock(_ directory: String, or refusal: String) throws -> Descriptor {
+        let lock = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
+        guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
+            throw Failure("\(directory): another waypost runs with \(refusal)")
+        }
+        return lock
+    }
+
+    /// One daemon for each runtime directory, too: another one would take the sockets away, and enter what this one lost.
+    ///
+    /// nil where it is the state directory, which has its lock.
+    private static func lockRuntime(_ configuration: Configuration) throws -> Descriptor? {
+        let directory = configuration.runtimeDirectory
+        var (state, runtime) = (stat(), stat())
+        if stat(configuration.stateDirectory, &state) == 0, stat(directory, &runtime) == 0,
+            (state.st_dev, state.st_ino) == (runtime.st_dev, runtime.st_ino)
+        {
+            return nil
+        }
+        return try lock(
+            directory,
+            or: "this runtime directory; set runtime_directory to one of its own"
+        )
+    }
+
+    private func accept(_ kind: EventKind, _ detail: [String: String]) {
+        queue.accept(
+            Event(
+                kind,
+                source: "gateway",
+                detail: detail.map { ($0.key, .text($0.value)) },
+                stamp: clock.stamp()
+            )
+        )
+    }
+
+    // MARK: Health
+
+    /// The report of what is now: after a reload, of the new configuration.
+    private var collector: @Sendable () -> StatusCollector {
+        let (board, queue, clock, clockWatch, budget) = (board, queue, clock, clockWatch, budget)
+        let (deviceID, bootID, started, services) = (deviceID, bootID, started, services)
+        let version = settings.version
+        let trouble = memoryTrouble(settings.configuration.stateDirectory, currentMounts())
+        return {
+            StatusCollector(
+                board: board,
+                queue: queue,
+                clock: clock,
+                clockState: { clockWatch.current },
+                configuration: services.configuration,
+                deviceID: deviceID,
+                version: version,
+                bootID: bootID,
+                started: started,
+                nextSync: { services.uploads?.nextSync },
+                budget: budget,
+                memoryTrouble: trouble
+            )
+        }
+    }
+
+    /// The one health timer: judges every thread, has the sources looked at, and asks the queue to tidy up.
+    ///
+    /// It waits at most a second for the disk, and for no other thread except while a part is started anew.
+    private func healthHandler(_ supervisor: Supervisor) -> @Sendable () -> Void {
+        let (queue, services, sourceWatch) = (queue, services, sourceWatch)
+        let (status, isWell, log, clock) = (door.status, signals.isWell, settings.log, clock)
+        let (aside, unwritten, board) = (aside, unwritten, board)
+        let led = LEDFile(runtimeDirectory: settings.configuration.runtimeDirectory)
+        let files = HealthFiles(
+            settings.configuration.runtimeDirectory,
+            errors: board.errors,
+            log: log
+        )
+        return {
+            let isGood = supervisor.check()
+            sourceWatch.check()
+            queue.purge(retention: services.configuration.storage.retention)
+            if isGood { isWell.signal() }
+            unwritten.look()
+            let report = status.fresh(within: .seconds(1))
+            board.keep(report, in: queue)
+            files.writeSnapshot(report)
+            let isEnrolled = services.whyNotCollecting == nil
+            led.write(LEDPattern(report.state, isEnrolled: isEnrolled), services.configuration.led)
+            if let metrics = services.configuration.metricsTextfile {
+                let now = clock.stamp()
+                aside.perform { files.write(metrics, of: report, at: now) }
+            }
+            log.debug(
+                "queue",
+                report.streams.mapValues { "\($0.pending) wait, \($0.uploaded) uploaded" }
+            )
+        }
+    }
+
+    private var controlActions: ControlActions {
+        let (services, wantsReload) = (services, signals.wantsReload)
+        return ControlActions(
+            sync: { isOverBudget, done in
+                guard let uploader = services.uploads?.uploader else { return done(nil) }
+                uploader.sync(isOverBudget: isOverBudget, done)
+            },
+            reload: { wantsReload.signal() },
+            restart: { services.restart($0) },
+            configuration: { services.configuration }
+        )
+    }
+
+    private func startControl() throws {
+        try door.open()
+        guard let control = door.plane else { return }
+        var subscriptions = board.sources.values.map { $0.subscribe { _ in control.changed() } }
+        subscriptions.append(board.upload.subscribe { _ in control.changed() })
+        subscriptions.append(queue.storage.subscribe { _ in control.changed() })
+        subscriptions.append(clockWatch.board.subscribe { _ in control.changed() })
+        running.update { [subscriptions] in $0.subscriptions += subscriptions }
+    }
+}

@@ -1,0 +1,331 @@
+// A configuration and its secrets from a card's FAT partition or a stick: checked first, then all of it or nothing.
+internal import CLinux
+internal import Configuration
+internal import Glibc
+internal import Host
+internal import Requests
+internal import Upload
+
+/// What an import did.
+package struct ImportOutcome: Sendable, Equatable {
+    /// What came into force, by its names on the card.
+    package var imported: [String] = []
+    /// What is wrong, as it is told on the card and by `status`.
+    package var problems: [CardProblem] = []
+    /// The card's file system is not there: a slow or busy device may have it in a moment.
+    package var isLater = false
+}
+
+/// One look at a card, at a boot or when a stick is plugged in.
+///
+/// It waits for no network, and changes nothing where the card is as it was.
+package struct CardImport {
+    /// What a folder lies on.
+    package enum Medium: String, Sendable, CaseIterable {
+        /// The card that the device boots from: what it holds counts again when it changes.
+        case card
+        /// Plugged in to be taken over: it counts unless that is in force already.
+        case stick
+
+        /// What `CardProblem.file` says of it.
+        var name: String { self == .card ? "" : "the stick" }
+    }
+
+    private let path: String
+    private let medium: Medium
+    private let places: ImportPlaces
+    private let files: StepFiles
+    var clock: any HostClock = SystemClock()
+
+    /// `path`: the folder on a card; where a stick is mounted, whose folder `waypost` it is then.
+    package init(_ path: String, on medium: Medium = .card, into places: ImportPlaces) {
+        self.init(path, on: medium, into: places, files: StepFiles())
+    }
+
+    init(_ path: String, on medium: Medium, into places: ImportPlaces, files: StepFiles) {
+        (self.path, self.medium, self.places, self.files) = (path, medium, places, files)
+    }
+
+    /// Throws a SystemError where not even `status` can be told; what was begun is gone on with at the next start.
+    package func run() throws -> ImportOutcome {
+        let owner = ServiceOwner(stateDirectory: Configuration().stateDirectory)
+        let report = CardReport(places: places, files: files, owner: owner)
+        do {
+            return try run(ImportJournal(places: places, files: files, owner: owner), report)
+        } catch let error as SystemError {
+            let problem = Self.notStored("what it holds", error)
+            let card = medium == .card && isThere ? path : nil
+            let told = try report.tell(card: [problem], ended: medium, on: card)
+            return ImportOutcome(problems: told)
+        }
+    }
+
+    /// The device's own disk is full, or read-only.
+    private static func notStored(_ what: String, _ error: SystemError) -> CardProblem {
+        let remedy = "make room on the device, or look at its own disk: `waypost doctor`"
+        return CardProblem(file: "", "the device cannot store \(what): \(error)", remedy)
+    }
+
+    /// Tells in `status` alone, and that the look is over.
+    private func tell(_ report: CardReport, _ problems: [CardProblem]?) throws -> [CardProblem] {
+        try report.tell(card: problems, ended: medium, on: nil)
+    }
+
+    private func run(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
+        try files.makeFolder(places.folder, mode: 0o755)
+        try files.makeFolder(places.journal, mode: 0o700)
+        return try journal.locked { try take(journal, report) }
+    }
+
+    private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
+        report.begin(medium, at: clock.now())
+        // The secrets of a card are overwritten there: taken into memory, they would go with the power.
+        guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
+        try journal.finish()
+        do {
+            guard isThere else { return try missing(report) }
+            guard let card = try open() else {
+                // A stick without the folder is somebody else's: nothing is told about it.
+                let told = try tell(report, medium == .card ? [] : nil)
+                return ImportOutcome(problems: medium == .card ? told : [])
+            }
+            return try look(card, journal, report)
+        } catch let problem as CardProblem {
+            return ImportOutcome(problems: try tell(report, [problem]))
+        }
+    }
+
+    /// There is no file system where one is expected.
+    private func missing(_ report: CardReport) throws -> ImportOutcome {
+        // Mounted as one that is only read, it is not mounted once more to be written.
+        if medium == .stick, places.isOwnDisk(path) {
+            return ImportOutcome(problems: try tell(report, nil))
+        }
+        let what = "its file system is not there or cannot be read"
+        let remedy = "check it on a computer, or write it anew"
+        let problem = CardProblem(file: medium.name, what, remedy)
+        let told = try tell(report, [problem])
+        return ImportOutcome(problems: told, isLater: medium == .card)
+    }
+
+    /// Leaves everything as it is, and tells that nothing would be kept.
+    private func refuse(_ report: CardReport) throws -> ImportOutcome {
+        let what = "the device's own part of it is not there or is damaged: nothing would be kept"
+        let remedy = "start the device again; if it stays so, write another card"
+        let problem = CardProblem(file: "", what, remedy)
+        let card = medium == .card && isThere ? path : nil
+        let told = try report.tell(card: [problem], ended: medium, on: card)
+        return ImportOutcome(problems: told)
+    }
+
+    /// Whether the medium is, where one is expected.
+    private var isThere: Bool {
+        medium == .card && !places.isListed(path) || places.isMountPoint(path)
+    }
+
+    /// What is there for this device; nil where nothing is.
+    private func open() throws(CardProblem) -> CardFolder? {
+        do throws(SystemError) {
+            if medium == .card {
+                return access(path, F_OK) == 0 || errno != ENOENT ? try CardFolder(path) : nil
+            }
+            let folder = try list(path).first { $0.lowercased() == "waypost" }
+            guard let folder else { return nil }
+            return try CardFolder("\(path)/\(folder)")
+        } catch {
+            let what = "cannot be read: \(error.reason)"
+            throw CardProblem(file: medium.name, what, "check it on a computer")
+        }
+    }
+
+    private func look(
+        _ card: CardFolder,
+        _ journal: ImportJournal,
+        _ report: CardReport
+    ) throws -> ImportOutcome {
+        var (errors, notes) = (card.problems, [CardProblem]())
+        var fresh = fresh(card, journal)
+        let configuration = check(card, &errors, &notes)
+        if medium == .card, let board = try noteBoard(configuration) { notes.append(board) }
+        if let configuration {
+            errors += Self.conflicts(configuration, fresh)
+            errors += unkept(fresh)
+            errors += addGivenAgain(card, configuration, &fresh)
+            for (file, content) in fresh where file.isSecret {
+                fresh[file]?.text = BoundSecret.text(content.text, for: configuration.upload.server)
+            }
+        }
+        var outcome = ImportOutcome()
+        if errors.isEmpty, !fresh.isEmpty {
+            // A stick's configuration is not to be undone at the next boot, by the older one of the card.
+            let isNoted = { medium == .card || $0 != CardFile.configuration }
+            try journal.commit(fresh, noting: isNoted)
+            try journal.finish()
+            outcome.imported = fresh.values.map(\.name).sorted()
+        }
+        let left = try overwrite(card, fresh, isImported: errors.isEmpty)
+        if medium == .card { errors += try noteLeft(left, of: card, journal) }
+        let told = errors + notes + left
+        let server: [CardProblem]? = outcome.imported.isEmpty ? nil : []
+        outcome.problems = try report.tell(
+            card: told,
+            server: server,
+            ended: medium,
+            on: card.path
+        )
+        return outcome
+    }
+
+    /// What cannot be noted is told beside the rest: what was imported is in force all the same.
+    private func noteLeft(
+        _ left: [CardProblem],
+        of card: CardFolder,
+        _ journal: ImportJournal
+    ) throws -> [CardProblem] {
+        let secrets = card.contents.filter { _, content in
+            left.contains { $0.file == content.name }
+        }
+        do {
+            try journal.noteLeft(secrets)
+            return []
+        } catch let error as SystemError {
+            return [Self.notStored("which secrets are left on it", error)]
+        }
+    }
+
+    /// What cannot be noted is told again by the next start, and keeps nothing from being imported.
+    private func noteBoard(_ configuration: Configuration?) throws -> CardProblem? {
+        do {
+            return try BoardNote(places: places, files: files).check(configuration)
+        } catch let error as SystemError {
+            return Self.notStored("which board it is in", error)
+        }
+    }
+
+    private func fresh(_ card: CardFolder, _ journal: ImportJournal) -> [CardFile: CardContent] {
+        let seen = journal.seen
+        return card.contents.filter { file, content in
+            if medium == .card, journal.isLeft(file, content) { return false }
+            guard medium == .stick, file == .configuration else {
+                return seen[file.rawValue] != content.digest || !places.has(file)
+            }
+            let imported = try? SmallFile.read(places.imported, limit: file.limit).bytes
+            return imported != Array(content.text.utf8)
+        }
+    }
+
+    // MARK: Checks
+
+    /// The configuration that is to come into force, or is; nil where that of the card is wrong.
+    ///
+    /// Errors keep all of the card from being used, notes do not.
+    private func check(
+        _ card: CardFolder,
+        _ errors: inout [CardProblem],
+        _ notes: inout [CardProblem]
+    ) -> Configuration? {
+        guard let text = card.contents[.configuration] else { return places.inForce }
+        do throws(ConfigurationErrors) {
+            let bytes = Array(text.text.utf8)
+            let loaded = try Configuration.check(bytes, file: text.name, environment: [:])
+            notes = loaded.warnings.map { CardProblem($0, in: text.name) }
+            return loaded.values
+        } catch {
+            errors += error.problems.map { CardProblem($0, in: text.name) }
+            errors += Self.typography(text)
+            return nil
+        }
+    }
+
+    /// What phones and word processors make of quotes.
+    private static func typography(_ text: CardContent) -> [CardProblem] {
+        let lines = text.text.split(separator: "\n", omittingEmptySubsequences: false)
+        let curled = "\u{201C}\u{201D}\u{201E}\u{2018}\u{2019}"
+        return lines.enumerated().filter { _, line in
+            line.prefix { $0 != "#" }.contains { curled.contains($0) }
+        }.map { index, _ in
+            let what = "holds quotes that curl or lie low"
+            return CardProblem(file: text.name, line: index + 1, what, "write straight ones: \"")
+        }
+    }
+
+    /// What a new secret is for must be known, and nothing may stand before it.
+    private static func conflicts(
+        _ configuration: Configuration,
+        _ fresh: [CardFile: CardContent]
+    ) -> [CardProblem] {
+        let upload = configuration.upload
+        let isBucket = upload.destination == .s3
+        let wanted: [CardFile] = isBucket ? [.keys] : [.token, .code]
+        let target = isBucket ? "upload.bucket_url" : "upload.endpoint"
+        let key = isBucket ? "upload.credentials_file" : "upload.token_file"
+        let set = isBucket ? upload.credentialsFile : upload.tokenFile
+        return fresh.filter { $0.key.isSecret }.compactMap { file, content in
+            let name = content.name
+            if !wanted.contains(file) {
+                let what = "is not for upload.destination = \"\(upload.destination.rawValue)\""
+                return CardProblem(file: name, what, "delete it, or set upload.destination")
+            }
+            if upload.target == nil {
+                let what = "there is no server for it: \(target) is not set"
+                return CardProblem(file: name, what, "write waypost.toml beside it, with that key")
+            }
+            guard set != nil else { return nil }
+            return CardProblem(file: name, "\(key) is set, and goes before it", "take \(key) out")
+        }.sorted { $0.file < $1.file }
+    }
+
+    // MARK: Secrets
+
+    /// A code is good once: exchanged into memory, its token would go with the power.
+    private func unkept(_ fresh: [CardFile: CardContent]) -> [CardProblem] {
+        guard let code = fresh[.code], places.isInMemory else { return [] }
+        return [Self.notKept(code.name, "is not used")]
+    }
+
+    private static func notKept(_ name: String, _ what: String) -> CardProblem {
+        CardProblem(
+            file: name,
+            "\(what): the device keeps in memory what it stores, and that is gone with the power",
+            "end its overlay file system (`sudo raspi-config`, Performance Options), then start it again"
+        )
+    }
+
+    /// What the device has for another server is not good for a new configuration; the same secret on the card with
+    /// it is, for that is where a person has put both.
+    private func addGivenAgain(
+        _ card: CardFolder,
+        _ configuration: Configuration,
+        _ fresh: inout [CardFile: CardContent]
+    ) -> [CardProblem] {
+        guard let text = fresh[.configuration],
+            let other = StoredSecret.forAnother(than: configuration, places)
+        else { return [] }
+        for (file, content) in card.contents where file.isSecret { fresh[file] = content }
+        return fresh.keys.contains(where: \.isSecret) ? [] : [other.problem(text.name)]
+    }
+
+    /// Takes from the card what the device has; what cannot be taken is a problem.
+    private func overwrite(
+        _ card: CardFolder,
+        _ fresh: [CardFile: CardContent],
+        isImported: Bool
+    ) throws -> [CardProblem] {
+        var secrets = card.halfOverwritten
+        for (file, content) in card.contents where file.isSecret {
+            if isImported || fresh[file] == nil { secrets.append((content.name, content.size)) }
+        }
+        let isKept = !places.isInMemory
+        return try secrets.sorted { $0.name < $1.name }.compactMap { name, size in
+            do {
+                guard isKept else { return Self.notKept(name, "stays here") }
+                let bytes = CardSecret.overwriting(size)
+                try files.overwrite("\(card.path)/\(name)", with: bytes)
+                return nil
+            } catch let error as SystemError {
+                let what = "the device has it, but cannot overwrite it here: \(error.reason)"
+                return CardProblem(file: name, what, "delete it on a computer")
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// A line of the intake socket: `{"stream": "weather", "data": {…}, "timestamp": "…"}`.
+internal import Host
+internal import Streams
+
+/// Why a line or an object is not taken, in the words that its program gets.
+struct IntakeRefusal: Error, Equatable {
+    var message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+
+    /// What a program is answered.
+    var answer: [UInt8] {
+        var text = JSONText()
+        text.value(message)
+        return Array("{\"error\": ".utf8) + text.bytes + Array("}".utf8)
+    }
+}
+
+/// A line that is sound; whether its stream is declared is another question.
+struct IntakeLine: Equatable {
+    static let accepted = Array("{\"accepted\": 1}".utf8)
+    /// Names that the gateway writes itself.
+    static let reserved = ["id", "timestamp", "clock"]
+    /// An object within the line, and what it holds.
+    static let depthLimit = 32
+    /// What a line may hold beside its object: the other members, and blanks.
+    static let envelope = 1024
+
+    var stream: String
+    var given: WallTime?
+    /// The members of `data` as they came, without braces, and without blanks between their parts.
+    var members: [UInt8]
+
+    /// Any bytes give a line or a reason.
+    init(_ bytes: [UInt8]) throws(IntakeRefusal) {
+        do throws(JSONFault) {
+            var cursor = JSONCursor(bytes, depthLimit: Self.depthLimit + 1)
+            self = try Self.read(&cursor)
+        } catch {
+            throw IntakeRefusal("\(error)")
+        }
+    }
+
+    private static func read(_ cursor: inout JSONCursor) throws(JSONFault) -> Self {
+        var stream: String?
+        var members: [UInt8]?
+        var given: WallTime?
+        try cursor.openObject("a line is a JSON object with stream and data")
+        while let name = try cursor.nextName() {
+            switch String(decoding: name.text, as: UTF8.self) {
+            case "stream":
+                stream = String(decoding: try cursor.text("stream is a text"), as: UTF8.self)
+            case "data": members = try Self.members(&cursor, "data is a JSON object")
+            case "timestamp": given = try Self.time(&cursor)
+            default:
+                let shown = JSONCursor.shown(name.text)
+                let message = "\"\(shown)\" is none of stream, data and timestamp"
+                throw cursor.refusal(message, name.place)
+            }
+        }
+        try cursor.end()
+        guard let stream else { throw cursor.refusal("stream is missing: the name of a stream") }
+        guard let members else { throw cursor.refusal("data is missing: a JSON object") }
+        return Self(stream: stream, given: given, members: members)
+    }
+
+    private init(stream: String, given: WallTime?, members: [UInt8]) {
+        (self.stream, self.given, self.members) = (stream, given, members)
+    }
+
+    /// RFC 3339, of a year that a device may live in.
+    private static func time(_ cursor: inout JSONCursor) throws(JSONFault) -> WallTime {
+        let expected = "timestamp is a text such as \"2026-11-21T04:30:07.123Z\""
+        let place = cursor.place
+        let text = String(decoding: try cursor.text(expected), as: UTF8.self)
+        guard let time = WallTime(rfc3339: text), years.contains(time) else {
+            throw cursor.refusal("\(expected) of the years 1970 to 2200", place)
+        }
+        return time
+    }
+
+    private static let years =
+        WallTime(milliseconds: 0)...WallTime(milliseconds: 7_289_654_399_999)
+
+    // MARK: Objects
+
+    /// The members of an object by itself, as `waypost put` gets them.
+    static func members(of object: [UInt8]) throws(IntakeRefusal) -> [UInt8] {
+        do throws(JSONFault) {
+            var cursor = JSONCursor(object, depthLimit: depthLimit)
+            let members = try members(&cursor, "a line is a JSON object")
+            try cursor.end()
+            return members
+        } catch {
+            throw IntakeRefusal("\(error)")
+        }
+    }
+
+    private static func members(
+        _ cursor: inout JSONCursor,
+        _ expected: String
+    ) throws(JSONFault) -> [UInt8] {
+        var members: [UInt8] = []
+        try cursor.openObject(expected)
+        while let name = try cursor.nextName() {
+            if reserved.contains(where: { name.text.elementsEqual($0.utf8) }) {
+                let shown = JSONCursor.shown(name.text)
+                throw cursor.refusal(
+                    "the name \"\(shown)\" is reserved: the gateway writes id, timestamp and clock",
+                    name.place
+                )
+            }
+            if !members.isEmpty { members.append(UInt8(ascii: ",")) }
+            members += name.written
+            members.append(UInt8(ascii: ":"))
+            try cursor.copyValue(to: &members)
+        }
+        return members
+    }
+
+    /// The line for an object, with its end.
+    static func line(stream: String, members: [UInt8]) -> [UInt8] {
+        var line = JSONText()
+        line.object {
+            $0.field("stream", stream)
+            $0.key("data")
+            $0.append(Array("{".utf8) + members + Array("}".utf8))
+        }
+        return line.bytes + [10]
+    }
+}

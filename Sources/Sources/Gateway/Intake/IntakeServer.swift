@@ -1,0 +1,146 @@
+// The intake socket: records of other programs, a line each, answered when they are on the disk.
+internal import Host
+internal import Streams
+
+/// What the socket has seen since it was opened.
+package struct IntakeFigures: Sendable, Equatable {
+    package var clients = 0
+    package var accepted = 0
+    package var refused = 0
+}
+
+/// Serves the socket on one thread; `declare` and `figures` are for any other.
+final class IntakeServer: Sendable {
+    struct Limits: Sendable {
+        /// Programs at a time.
+        var clients = 256
+        /// A program that neither sends nor reads for so long is taken to be gone.
+        var idle = Duration.seconds(600)
+        /// A program that does not read its answers is waited for so long.
+        var stall = Duration.seconds(30)
+        /// A stop waits so long for the records that are on their way to the disk.
+        var stop = Duration.seconds(1)
+    }
+
+    let limits: Limits
+    let listener: UnixListener
+    let sink: any IntakeSink
+    let clock: any HostClock
+    let wakeup: Wakeup
+    let figures = StateBox(IntakeFigures())
+    private let declared: StateBox<[UserStream]?>
+    private let finished = StateBox([IntakeOutcome]())
+
+    init(
+        path: String,
+        streams: [UserStream],
+        sink: any IntakeSink,
+        clock: any HostClock,
+        limits: Limits = Limits()
+    ) throws {
+        self.sink = sink
+        self.clock = clock
+        self.limits = limits
+        wakeup = try Wakeup()
+        declared = StateBox(streams)
+        listener = try UnixListener(path: path, name: "intake socket", waiting: 256)
+    }
+
+    /// Blocks until `stop` is raised.
+    ///
+    /// What was given to the sink by then is answered if the disk has it within a second.
+    func run(until stop: StopSignal) {
+        let intake = IntakeLoop(self)
+        while !stop.isRaised { intake.turn(stop) }
+        listener.remove()
+        intake.finish()
+    }
+
+    /// What is taken from now on; programs stay connected.
+    func declare(_ streams: [UserStream]) {
+        declared.update { $0 = streams }
+        wakeup.signal()
+    }
+
+    // MARK: For the loop
+
+    /// What was declared since this was last asked.
+    func takeDeclared() -> [UserStream]? {
+        declared.update { declared in
+            defer { declared = nil }
+            return declared
+        }
+    }
+
+    /// Gives a batch to the sink; `takeFinished` tells what became of it.
+    func put(_ records: [UserRecord], batch: Int) {
+        let (finished, wakeup) = (finished, wakeup)
+        sink.put(records) { error in
+            let reason = error.map { "\($0)" }
+            finished.update { $0.append(IntakeOutcome(batch: batch, reason: reason)) }
+            wakeup.signal()
+        }
+    }
+
+    func takeFinished() -> [IntakeOutcome] {
+        finished.update { finished in
+            defer { finished = [] }
+            return finished
+        }
+    }
+}
+
+/// What became of a batch: on the disk, or why not.
+struct IntakeOutcome: Sendable {
+    var batch: Int
+    var reason: String?
+}
+
+/// The intake of a running gateway: its socket is there while streams are declared.
+///
+/// `declare` and `stop` are for one thread at a time.
+final class Intake: Sendable {
+    private let path: String
+    private let sink: any IntakeSink
+    private let clock: any HostClock
+    private let running = StateBox<(server: IntakeServer, thread: StoppableThread)?>(nil)
+
+    static let fileName = "intake"
+
+    init(directory: String, sink: any IntakeSink, clock: any HostClock) {
+        path = "\(directory)/\(Self.fileName)"
+        self.sink = sink
+        self.clock = clock
+    }
+
+    var figures: IntakeFigures? { running.value?.server.figures.value }
+
+    /// The last word of its thread; nil while nothing is declared.
+    var word: LifeSign.Word? { running.value?.thread.life.word }
+
+    /// Has its thread go round once.
+    func ask() {
+        guard let running = running.value else { return }
+        running.thread.life.asked()
+        running.server.wakeup.signal()
+    }
+
+    /// Takes records of these streams from now on, and of no others.
+    func declare(_ streams: [UserStream]) throws {
+        if streams.isEmpty {
+            stop(by: SystemClock().now() + Services.stopLimit)
+            return
+        }
+        if let running = running.value { return running.server.declare(streams) }
+        let server = try IntakeServer(path: path, streams: streams, sink: sink, clock: clock)
+        let thread = try StoppableThread("intake") { server.run(until: $0) }
+        running.update { $0 = (server, thread) }
+    }
+
+    /// False when its thread hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        let thread = running.value?.thread
+        defer { running.update { $0 = nil } }
+        return thread?.stop(by: deadline) ?? true
+    }
+}

@@ -1,0 +1,109 @@
+// The declared streams of the user, and what each of them takes.
+internal import Host
+internal import Streams
+
+/// A bucket of tokens, one a record: a second's worth of them may come at once.
+struct RecordRate: Sendable {
+    private let perSecond: Double
+    private let burst: Double
+    private var tokens: Double
+    private var filled: BootInstant
+
+    init(perSecond: Double, now: BootInstant) {
+        self.perSecond = perSecond
+        burst = max(10, perSecond)
+        tokens = burst
+        filled = now
+    }
+
+    /// Whether a record may be taken now.
+    mutating func takes(at now: BootInstant) -> Bool {
+        if now > filled {
+            tokens = min(burst, tokens + (now - filled).inSeconds * perSecond)
+            filled = now
+        }
+        guard tokens >= 1 else { return false }
+        tokens -= 1
+        return true
+    }
+}
+
+/// Judges lines by what is declared.
+struct IntakeStreams {
+    private struct Declared {
+        var stream: UserStream
+        var rate: RecordRate
+    }
+
+    private var declared: [String: Declared] = [:]
+    private var names = ""
+    /// Bytes of the longest line that any stream takes.
+    private(set) var longestLine = 0
+
+    init(_ streams: [UserStream], now: BootInstant) {
+        declare(streams, now: now)
+    }
+
+    /// A stream whose `max_rate` did not change keeps the records that it has used up.
+    mutating func declare(_ streams: [UserStream], now: BootInstant) {
+        let before = declared
+        declared = [:]
+        for stream in streams {
+            let known = before[stream.name].flatMap { known in
+                known.stream.maxRate == stream.maxRate ? known.rate : nil
+            }
+            let rate = known ?? RecordRate(perSecond: stream.maxRate, now: now)
+            declared[stream.name] = Declared(stream: stream, rate: rate)
+        }
+        names = streams.map(\.name).joined(separator: ", ")
+        longestLine = (streams.map(\.maxRecordBytes).max() ?? 0) + IntakeLine.envelope
+    }
+
+    /// The record of a line, or why there is none.
+    mutating func record(of bytes: [UInt8], _ clock: any HostClock) throws(IntakeRefusal)
+        -> UserRecord
+    {
+        let line = try IntakeLine(bytes)
+        guard let stream = declared[line.stream]?.stream else { throw undeclared(line.stream) }
+        let size = line.members.count + 2
+        guard size <= stream.maxRecordBytes else {
+            throw IntakeRefusal(
+                "too long: \(size) bytes, stream \(stream.name) takes \(stream.maxRecordBytes) "
+                    + "(stream.\(stream.name).max_record_bytes)"
+            )
+        }
+        let stamp = clock.stamp()
+        guard declared[line.stream]?.rate.takes(at: stamp.boot) == true else {
+            throw IntakeRefusal(
+                "too fast: stream \(stream.name) takes \(Self.shown(stream.maxRate)) records a second "
+                    + "(stream.\(stream.name).max_rate); send it again later"
+            )
+        }
+        return UserRecord(
+            stream: stream.name,
+            stamp: stamp,
+            given: line.given,
+            members: line.members
+        )
+    }
+
+    /// A line that was not even read to its end.
+    var tooLong: IntakeRefusal {
+        IntakeRefusal(
+            "too long: a line takes \(longestLine) bytes at most, by the largest max_record_bytes declared"
+        )
+    }
+
+    private func undeclared(_ name: String) -> IntakeRefusal {
+        let shown = JSONCursor.shown(Array(name.utf8))
+        let known = names.isEmpty ? "no stream is declared" : "declared: \(names)"
+        let table =
+            UserStream.problem(withName: name) == nil
+            ? "; [stream.\(name)] in the configuration declares it" : ""
+        return IntakeRefusal("stream \"\(shown)\" is not declared (\(known))\(table)")
+    }
+
+    private static func shown(_ rate: Double) -> String {
+        rate == rate.rounded() ? "\(Int(rate))" : "\(rate)"
+    }
+}

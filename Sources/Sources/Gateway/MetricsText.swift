@@ -1,0 +1,150 @@
+// The status as figures for Prometheus (its text format 0.0.4).
+internal import Host
+
+/// Writes a report as metrics; every name begins with `waypost_`.
+struct MetricsText {
+    private(set) var text = ""
+
+    init(_ report: StatusReport, at now: WallTime) {
+        let version = [("version", report.version), ("device_id", report.deviceId)]
+        family("info", "gauge", "Version and device.", [(version, 1)])
+        let states = ["healthy", "degraded", "critical"]
+        family(
+            "state",
+            "gauge",
+            "1 for the state as a whole, as `waypost status` says it.",
+            states.map { ([("state", $0)], report.state.rawValue == $0 ? 1 : 0) }
+        )
+        one("report_timestamp_seconds", "gauge", "When this was written.", seconds(now))
+        one(
+            "clock_synced",
+            "gauge",
+            "1 when the clock is right.",
+            flag(report.clock.state == "synced")
+        )
+        add(report.daemon)
+        add(report.storage)
+        one(
+            "upload_bytes_today",
+            "gauge",
+            "Bytes since midnight UTC.",
+            Double(report.upload.bytesToday)
+        )
+        if let budget = report.upload.budget {
+            one("upload_budget_bytes", "gauge", "Allowed a day.", Double(budget.bytes))
+            one("upload_budget_spent_bytes", "gauge", "Of them.", Double(budget.spentBytes))
+        }
+        addSources(report.sources)
+        addStreams(report.streams)
+        family(
+            "lost_records_total",
+            "counter",
+            "Records lost, by how.",
+            report.losses.map { ([("stream", $0.stream), ("kind", $0.kind)], Double($0.records)) }
+        )
+        family(
+            "errors_total",
+            "counter",
+            "Errors by code.",
+            report.errorTotals.sorted { $0.key < $1.key }.map { ([("code", $0)], Double($1)) }
+        )
+    }
+
+    /// Replaces the file in one step.
+    ///
+    /// Not synced: the next one comes in seconds, and a card has a life.
+    func write(to path: String) throws(SystemError) {
+        try SmallFile.replace(path, Array(text.utf8), mode: 0o644, isSynced: false)
+    }
+
+    // MARK: Parts
+
+    private mutating func add(_ daemon: StatusReport.Daemon) {
+        one("uptime_seconds", "gauge", "Since the start.", Double(daemon.uptimeS))
+        one("cpu_seconds_total", "counter", "Time of the processor.", daemon.cpuS)
+        one("resident_bytes", "gauge", "Memory in use.", Double(daemon.rssBytes))
+        one("private_bytes", "gauge", "Memory of its own.", Double(daemon.privateBytes))
+    }
+
+    private mutating func add(_ storage: StatusReport.Storage) {
+        one("database_bytes", "gauge", "Database and journal.", Double(storage.databaseBytes))
+        one("free_bytes", "gauge", "Free for records.", Double(storage.freeBytes))
+        one("written_bytes_total", "counter", "Written to disks.", Double(storage.writtenBytes))
+        one("evicted_records_total", "counter", "Given up.", Double(storage.evictedRecords))
+    }
+
+    private mutating func addSources(_ sources: [String: StatusReport.Source]) {
+        let all = sources.sorted { $0.key < $1.key }
+        func each(
+            _ value: (StatusReport.Source) -> Double?
+        ) -> [(labels: [(String, String)], value: Double)] {
+            all.compactMap { name, source in value(source).map { ([("source", name)], $0) } }
+        }
+        family("source_loaded", "gauge", "1 while it works.", each { flag($0.state == "loaded") })
+        family("source_records_total", "counter", "Records.", each { Double($0.records) })
+        family("source_dropped_total", "counter", "Not kept.", each { Double($0.dropped) })
+        family("source_restarts_total", "counter", "Opened anew.", each { Double($0.restarts) })
+        family(
+            "source_last_record_timestamp_seconds",
+            "gauge",
+            "When the last record came.",
+            each { seconds($0.lastRecordAt) }
+        )
+    }
+
+    private mutating func addStreams(_ streams: [String: StatusReport.StreamFigures]) {
+        let all = streams.sorted { $0.key < $1.key }
+        func each(
+            _ value: (StatusReport.StreamFigures) -> Double?
+        ) -> [(labels: [(String, String)], value: Double)] {
+            all.compactMap { name, stream in value(stream).map { ([("stream", name)], $0) } }
+        }
+        family("pending_records", "gauge", "Not at the server yet.", each { Double($0.pending) })
+        family("pending_bytes", "gauge", "Their stored bytes.", each { Double($0.pendingBytes) })
+        family("quarantined_records", "gauge", "Refused.", each { Double($0.quarantined) })
+        family("uploaded_records_total", "counter", "At the server.", each { Double($0.uploaded) })
+        family(
+            "last_success_timestamp_seconds",
+            "gauge",
+            "When the server last took a batch.",
+            each { seconds($0.lastSuccessAt) }
+        )
+    }
+
+    // MARK: Text
+
+    private mutating func one(_ name: String, _ type: String, _ help: String, _ value: Double) {
+        family(name, type, help, [([], value)])
+    }
+
+    private mutating func family(
+        _ name: String,
+        _ type: String,
+        _ help: String,
+        _ samples: [(labels: [(String, String)], value: Double)]
+    ) {
+        guard !samples.isEmpty else { return }
+        text += "# HELP waypost_\(name) \(help)\n# TYPE waypost_\(name) \(type)\n"
+        for (labels, value) in samples {
+            let pairs = labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",")
+            text += "waypost_\(name)\(pairs.isEmpty ? "" : "{\(pairs)}") \(Self.number(value))\n"
+        }
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing(text: "\\", with: "\\\\").replacing(text: "\"", with: "\\\"")
+            .replacing(text: "\n", with: "\\n")
+    }
+
+    private static func number(_ value: Double) -> String {
+        Int64(exactly: value).map { "\($0)" } ?? "\(value)"
+    }
+
+    private func flag(_ isTrue: Bool) -> Double { isTrue ? 1 : 0 }
+
+    private func seconds(_ wall: WallTime) -> Double { Double(wall.milliseconds) / 1000 }
+
+    private func seconds(_ text: String?) -> Double? {
+        text.flatMap { WallTime(rfc3339: $0) }.map { seconds($0) }
+    }
+}

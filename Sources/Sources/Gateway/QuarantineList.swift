@@ -1,0 +1,90 @@
+// The list of what is in quarantine, for people and for scripts.
+internal import Host
+internal import Queue
+internal import Streams
+
+/// Draws batches in quarantine as text of at most 80 columns, or as one JSON object.
+package struct QuarantineList {
+    private static let width = 80
+    private static let indent = "        "
+    private let batches: [QuarantinePage.Entry]
+
+    package init(_ batches: [QuarantinePage.Entry]) {
+        self.batches = batches
+    }
+
+    package var text: String {
+        guard !batches.isEmpty else { return "nothing in quarantine\n" }
+        let head = "ID      STREAM                        RECORDS  TRIES  WHEN\n"
+        let shown = runs.prefix(Self.mostRuns)
+        let rest = batches.count - shown.reduce(0) { $0 + $1.count }
+        let tail = rest > 0 ? "and \(rest) more batches: --json has all of them\n" : ""
+        return head + shown.flatMap(lines).map { $0 + "\n" }.joined() + tail
+    }
+
+    /// What a terminal is given at most.
+    private static let mostRuns = 100
+
+    /// Batches in a row of one stream that were refused with the same words: a server that refuses everything refuses each
+    /// record by itself.
+    private var runs: [ArraySlice<QuarantinePage.Entry>] {
+        var runs: [ArraySlice<QuarantinePage.Entry>] = []
+        for (place, batch) in batches.enumerated() {
+            if let last = runs.last?.last, last.stream == batch.stream,
+                last.message == batch.message
+            {
+                runs[runs.count - 1] = batches[runs[runs.count - 1].startIndex...place]
+            } else {
+                runs.append(batches[place...place])
+            }
+        }
+        return runs
+    }
+
+    /// The first of a run, and how many are as it is.
+    private func lines(_ run: ArraySlice<QuarantinePage.Entry>) -> [String] {
+        guard let first = run.first, let last = run.last else { return [] }
+        guard run.count > 1 else { return lines(first) }
+        let records = run.dropFirst().reduce(0) { $0 + $1.records }
+        return lines(first) + [
+            "\(Self.indent)and \(run.count - 1) more as this one, up to \(last.number): \(records) records"
+        ]
+    }
+
+    private func lines(_ batch: QuarantinePage.Entry) -> [String] {
+        // A server's message goes to a terminal: nothing in it may steer that.
+        let first =
+            "\(batch.number)".column(8) + batch.stream.column(30) + "\(batch.records)".column(9)
+            + "\(batch.attempts)".column(7) + minute(of: batch.quarantinedAt)
+        return [first]
+            + ["key " + batch.key.blanked, "first record " + batch.firstId.blanked]
+            .map { String((Self.indent + $0).prefix(Self.width)) }
+            + batch.message.wrapped(to: Self.width - Self.indent.count, breakingWords: true)
+            .map { Self.indent + $0 }
+    }
+
+    /// `{"batches":[{"number":…,"key":…,"stream":…,"records":…,"quarantined_at":…,"attempts":…,"words":…,"first_id":…}]}`.
+    package var json: [UInt8] {
+        var json = JSONText()
+        json.object { json in
+            json.key("batches")
+            json.array { json in
+                for batch in batches { Self.write(batch, to: &json) }
+            }
+        }
+        return json.bytes
+    }
+
+    private static func write(_ batch: QuarantinePage.Entry, to json: inout JSONText) {
+        json.object {
+            $0.field("number", batch.number)
+            $0.field("key", batch.key)
+            $0.field("stream", batch.stream)
+            $0.field("records", Int64(batch.records))
+            $0.field("quarantined_at", batch.quarantinedAt)
+            $0.field("attempts", Int64(batch.attempts))
+            $0.field("words", batch.message)
+            $0.field("first_id", batch.firstId)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// The one timer of the program: a fixed grid on the boot's own clock.
+internal import CLinux
+internal import Glibc
+package import Host
+internal import Synchronization
+
+/// The moments of a grid: `phase`, `phase + interval`, `phase + 2 × interval` … on CLOCK_BOOTTIME.
+package struct TimerGrid: Sendable, Equatable {
+    package var interval: Duration
+    package var phase: Duration
+
+    package init(interval: Duration, phase: Duration = .zero) {
+        self.interval = max(interval, .milliseconds(1))
+        self.phase = phase
+    }
+
+    /// A device's own phase, the same at each start, so that a fleet does not tick together.
+    package init(interval: Duration, device: String) {
+        // FNV-1a, 64 bits: spread evenly, and the same in every version of Swift.
+        let hash = device.utf8.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
+            ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+        }
+        let length = UInt64(max(1, interval.nanoseconds))
+        self.init(interval: interval, phase: .nanoseconds(Int64(hash % length)))
+    }
+
+    /// The first moment of the grid after `now`: however many were missed, the next comes once.
+    package func next(after now: BootInstant) -> BootInstant {
+        let length = interval.nanoseconds
+        let phase = phase.nanoseconds % length
+        let since = now.nanoseconds - phase
+        let ticks = since < 0 ? 0 : since / length + 1
+        return BootInstant(nanoseconds: phase + ticks * length)
+    }
+
+    /// When to wake for a moment of the grid: at most `leeway` later, on a whole second of the boot if there
+    /// is one by then, where other timers wake, too.
+    package static func wake(for moment: BootInstant, leeway: Duration) -> BootInstant {
+        let second: Int64 = 1_000_000_000
+        let whole = (moment.nanoseconds + second - 1) / second * second
+        return whole - moment.nanoseconds <= leeway.nanoseconds
+            ? BootInstant(nanoseconds: whole) : moment
+    }
+}
+
+/// Calls a handler at each moment of a grid, on a thread of its own, one call at a time.
+///
+/// Moments that pass while the handler runs, or while the board sleeps, are one call afterwards or none:
+/// the next is on the grid.
+package final class ReliableTimer: Sendable {
+    private struct Slot: ~Copyable {
+        var thread: OwnThread?
+    }
+
+    private let stop: StopSignal
+    private let slot: Mutex<Slot>
+    private let upcoming = Mutex<BootInstant?>(nil)
+    private let grid: TimerGrid
+
+    package init(
+        _ name: String,
+        grid: TimerGrid,
+        clock: any HostClock,
+        leeway: Duration = .zero,
+        handler: @escaping @Sendable () -> Void
+    ) throws {
+        let stop = try StopSignal()
+        let number = waypost_boottime_timer()
+        guard number >= 0 else { throw SystemError("timerfd_create", on: name, code: -number) }
+        self.stop = stop
+        self.grid = grid
+        slot = Mutex(Slot(thread: nil))
+        var thread: OwnThread? = try OwnThread(name) { [weak self] in
+            let timer = Descriptor(owning: number)
+            while !stop.isRaised {
+                let next = grid.next(after: clock.now())
+                self?.note(next)
+                let wake = TimerGrid.wake(for: next, leeway: leeway)
+                guard waypost_arm_timer(timer.number, wake.nanoseconds) == 0 else { return }
+                var entries = [PollEntry(timer.number), PollEntry(stop.descriptor)]
+                _ = wait(for: &entries)
+                if entries[0].isReady, !stop.isRaised { handler() }
+            }
+        }
+        slot.withLock { $0.thread = thread.take() }
+    }
+
+    /// The next moment that the handler is called.
+    package var next: BootInstant? { upcoming.withLock { $0 } }
+
+    private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
+
+    /// Returns when no handler runs, nor ever will again; false if one still ran at `deadline`.
+    ///
+    /// That one is left to itself. Not to be called from the handler.
+    @discardableResult package func cancel(by deadline: BootInstant) -> Bool {
+        stop.raise()
+        guard let thread = slot.withLock({ $0.thread.take() }) else { return true }
+        return thread.join(within: deadline - SystemClock().now())
+    }
+}

@@ -1,0 +1,63 @@
+// What the screens of the commands share: columns, lines, times and sizes as a person reads them.
+internal import Host
+
+extension String {
+    /// At the left of a column: visible characters alone, cut where they are too many, a blank at the end.
+    func column(_ width: Int) -> String {
+        let text = blanked
+        return text.count >= width
+            ? String(text.prefix(width - 2)) + "… "
+            : text + String(repeating: " ", count: width - text.count)
+    }
+
+    /// At the right of a column.
+    func rightColumn(_ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - count)) + self
+    }
+
+    /// Lines of at most `width` visible characters; a longer word has a line of its own, or is broken.
+    func wrapped(to width: Int, breakingWords: Bool = false) -> [String] {
+        var lines: [String] = []
+        for word in blanked.split(whereSeparator: \.isWhitespace) {
+            if let last = lines.last, last.count + 1 + word.count <= width {
+                lines[lines.count - 1] = "\(last) \(word)"
+                continue
+            }
+            var rest = word
+            while breakingWords, rest.count > width {
+                lines.append(String(rest.prefix(width)))
+                rest = rest.dropFirst(width)
+            }
+            lines.append(String(rest))
+        }
+        return lines
+    }
+}
+
+/// `2026-11-21 07:30` of a timestamp.
+func minute(of time: String) -> String {
+    time.prefix(16).split(separator: "T").joined(separator: " ")
+}
+
+/// `90 s`, `15 min`, `30 h`, `3 d`.
+func span(_ seconds: Int) -> String {
+    switch seconds {
+    case ..<120: "\(seconds) s"
+    case ..<7200: "\(seconds / 60) min"
+    case ..<172_800: "\(seconds / 3600) h"
+    default: "\(seconds / 86_400) d"
+    }
+}
+
+/// `512 B`, `23.3 MB`.
+func roughSize(_ bytes: Int64) -> String {
+    var (value, units) = (Double(bytes), ["B", "kB", "MB", "GB", "TB"][...])
+    while value >= 1000, units.count > 1 {
+        value /= 1000
+        units.removeFirst()
+    }
+    return units.count == 5 ? "\(bytes) B" : "\(rounded(value, 10)) \(units[units.startIndex])"
+}
+
+/// To so many parts of one: as a person reads it.
+func rounded(_ value: Double, _ parts: Double) -> Double { (value * parts).rounded() / parts }

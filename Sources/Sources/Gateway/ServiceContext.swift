@@ -1,0 +1,18 @@
+// What every part of a gateway may need.
+internal import Board
+internal import Host
+internal import Queue
+internal import Upload
+
+/// What outlives a configuration.
+struct ServiceContext: Sendable {
+    let queue: Queue
+    let board: GatewayBoard
+    let budget: DayBudget
+    let clock: any HostClock
+    let clockWatch: ClockWatch
+    let deviceID: String
+    let version: String
+    let environment: [String: String]
+    let log: Log
+}

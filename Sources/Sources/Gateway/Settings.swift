@@ -1,0 +1,73 @@
+// From the configuration to what each part needs to know.
+internal import Host
+internal import Queue
+internal import Requests
+internal import Streams
+internal import Upload
+
+extension DestinationSettings {
+    /// nil without an endpoint or bucket.
+    init?(_ context: ServiceContext, _ configuration: Configuration) {
+        let upload = configuration.upload
+        guard let endpoint = upload.target else { return nil }
+        let environment = context.environment
+        self.init(
+            transport: upload.transport(endpoint, userAgent: "waypost/\(context.version)"),
+            bucket: upload.destination == .s3 ? BucketSettings(region: upload.region) : nil,
+            deviceID: context.deviceID,
+            streamNames: Dictionary(
+                uniqueKeysWithValues: StreamList().streams.map { ($0, configuration.wire(of: $0)) }
+            ),
+            compression: upload.compression
+        ) {
+            switch upload.destination {
+            case .ingest:
+                try Token.read(file: upload.tokenFile, environment: environment, for: endpoint)
+            case .s3:
+                try StoreKeys.read(
+                    file: upload.credentialsFile,
+                    environment: environment,
+                    for: endpoint
+                )
+            }
+        }
+        userName = { [queue = context.queue] in queue.streams[$0]?.wire }
+    }
+}
+
+extension Configuration {
+    /// The declared streams as the queue wants them.
+    var queueStreams: [DeclaredStream] {
+        userStreams.map { DeclaredStream(name: $0.name, wire: $0.wire) }
+    }
+}
+
+extension QueueSettings {
+    /// Used wherever the queue is opened: with smaller limits it would delete records.
+    init(
+        _ configuration: Configuration,
+        bootID: String,
+        clock: any HostClock = SystemClock(),
+        version: String
+    ) {
+        self.init(
+            path: configuration.databasePath,
+            bootID: bootID,
+            commitInterval: configuration.storage.commitInterval,
+            clock: clock,
+            appVersion: version
+        )
+        limits = configuration.storage.limits
+        userStreams = configuration.queueStreams
+    }
+}
+
+extension Configuration {
+    /// The name of a stream on the wire; of one that is declared no more, as the queue has it.
+    func wire(of stream: Stream, in streams: StreamList) -> String {
+        guard let kind = streams[number: stream.number], kind.isOfUser,
+            !userStreams.contains(where: { $0.name == stream.name })
+        else { return wire(of: stream) }
+        return kind.wire
+    }
+}

@@ -1,0 +1,135 @@
+// One run of a source: its thread, and its way to the queue and the board.
+internal import Audio
+internal import Beacons
+internal import Board
+internal import Host
+internal import Location
+internal import Queue
+
+/// The settings of a source; with other settings it is started anew.
+enum SourceSlice: Sendable, Equatable {
+    case beacons(BeaconSettings)
+    case location(LocationSettings)
+    case audio(AudioSettings)
+
+    /// nil for a source that is not to run.
+    init?(_ name: SourceName, _ configuration: Configuration) {
+        switch name {
+        case .beacons where configuration.beacons.isEnabled: self = .beacons(configuration.beacons)
+        case .location where configuration.location.isEnabled:
+            self = .location(configuration.location)
+        case .audio where configuration.audio.isEnabled: self = .audio(configuration.audio)
+        default: return nil
+        }
+    }
+
+    var name: SourceName {
+        switch self {
+        case .beacons: .beacons
+        case .location: .location
+        case .audio: .audio
+        }
+    }
+}
+
+/// A source from its start to its stop.
+final class SourceRun: Sendable {
+    let slice: SourceSlice
+    let outlet: Outlet
+    private let thread: StoppableThread
+    private let wake: (@Sendable () -> Void)?
+
+    /// `isOnTrial`: the run before it hung, and the board goes on saying so until this run works.
+    init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
+        let board = context.board.sources[slice.name] ?? Publisher()
+        let outlet = Outlet(context.queue, board, isOnTrial: isOnTrial)
+        self.slice = slice
+        self.outlet = outlet
+        switch slice {
+        case .beacons(let beacons):
+            let adapter = try Self.beacons(beacons, outlet, context)
+            wake = { adapter.checkHealth() }
+            thread = try StoppableThread("beacons") { adapter.run(until: $0) }
+        case .location(let location):
+            let adapter = try Self.location(location, outlet, context)
+            wake = { adapter.checkHealth() }
+            thread = try StoppableThread("location") { adapter.run(until: $0) }
+        case .audio(let audio):
+            let adapter = AudioAdapter(
+                settings: audio,
+                sink: Self.sound(outlet),
+                board: outlet.board,
+                clock: context.clock
+            )
+            // It needs no waking: it looks at itself with each segment of sound.
+            wake = nil
+            thread = try StoppableThread("audio") { adapter.run(until: $0) }
+        }
+    }
+
+    private static func beacons(
+        _ settings: BeaconSettings,
+        _ outlet: Outlet,
+        _ context: ServiceContext
+    ) throws -> BeaconAdapter {
+        let queue = context.queue
+        var hooks = BeaconHooks()
+        hooks.tell = { why in
+            context.board.errors.add(Failure(why), at: context.clock.now())
+            context.log.warning("beacons", ["why": why])
+        }
+        hooks.recent = { queue.recentReadings() }
+        return try BeaconAdapter(
+            settings: settings,
+            hooks: hooks,
+            board: outlet.board,
+            clock: context.clock,
+            hasRoom: { queue.hasRoom },
+            lose: { loss in outlet.pass { queue.note(loss) } },
+            accept: { sighting in outlet.pass(false) { queue.accept(sighting) } }
+        )
+    }
+
+    /// Where sound goes; a time in which audio was switched off is no gap.
+    private static func sound(_ outlet: Outlet) -> SoundSink {
+        let queue = outlet.queue
+        var sink = outlet.soundSink
+        if queue.remembered("audio") != "off" { sink.lastEnd = { queue.endOfSound() } }
+        queue.remember("audio", "on")
+        return sink
+    }
+
+    private static func location(
+        _ settings: LocationSettings,
+        _ outlet: Outlet,
+        _ context: ServiceContext
+    ) throws -> LocationAdapter {
+        let (queue, clockWatch) = (context.queue, context.clockWatch)
+        return try LocationAdapter(
+            settings: settings,
+            board: outlet.board,
+            clock: context.clock,
+            onTime: { stamp in outlet.pass { clockWatch.receiver(said: stamp) } },
+            onFix: { fix in outlet.pass { queue.note(place: fix) } }
+        ) { fix in outlet.pass(false) { queue.accept(fix) } }
+    }
+
+    /// Of its thread.
+    var life: LifeSign { thread.life }
+
+    /// Has it look at itself, and say so.
+    func check() {
+        guard let wake else { return }
+        thread.life.asked()
+        wake()
+    }
+
+    func raise() { thread.raise() }
+
+    /// Ends it; false if it hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        let hasEnded = thread.stop(by: deadline)
+        outlet.cut()
+        return hasEnded
+    }
+}

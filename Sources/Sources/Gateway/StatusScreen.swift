@@ -1,0 +1,178 @@
+// `status` for people: one calm screen of at most 80 × 24.
+package import Host
+
+/// Draws a status report as text.
+package struct StatusScreen {
+    private static let width = 80
+    private static let height = 24
+
+    private let report: StatusReport
+    private let isLive: Bool
+    private let now: WallTime
+    private let isColoured: Bool
+
+    /// `isLive`: it comes from the daemon now; `now`: what ages are counted from.
+    package init(_ report: StatusReport, isLive: Bool = true, now: WallTime, isColoured: Bool) {
+        self.report = report
+        self.isLive = isLive
+        self.now = now
+        self.isColoured = isColoured
+    }
+
+    package var text: String {
+        var lines = lines
+        let more = lines.count - Self.height + 1
+        if more > 1 {
+            lines.removeLast(more)
+            lines.append("… \(more) lines more: `waypost status --json` has all")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var lines: [String] {
+        let blocks = [sources, streams, foot].flatMap { [""] + $0 }
+        return [headline] + reasons(room: Self.height - 1 - blocks.count) + blocks + errors
+    }
+
+    private var headline: String {
+        let daemon = report.daemon
+        let memory = "\(roughSize(daemon.privateBytes)) of \(roughSize(daemon.rssBytes)) its own"
+        let running = "up \(span(daemon.uptimeS)), \(memory), \(daemon.cpuS) s CPU"
+        let last = daemon.running == false ? "not running, as last seen" : "as last seen"
+        let figures = isLive ? running : last
+        let line = "waypost \(report.version)  \(report.state.rawValue)  \(figures)"
+        let coloured = "waypost \(report.version)  \(colour(report.state))  \(figures)"
+        return fit(line) == line ? coloured : fit(line)
+    }
+
+    /// Whole, for the remedy stands at the end of one; cut where that would push out what comes below.
+    private func reasons(room: Int) -> [String] {
+        let whole = report.reasons.flatMap { reason in
+            reason.wrapped(to: Self.width - 4, breakingWords: true).enumerated()
+                .map { ($0.offset == 0 ? "  " : "    ") + $0.element }
+        }
+        let more = report.reasons.count - 3
+        guard whole.count > max(room, 0) else { return whole }
+        return report.reasons.prefix(3).map { fit("  \($0)") }
+            + (more > 0 ? ["  and \(more) more: `waypost status --json`"] : [])
+    }
+
+    private var sources: [String] {
+        let names = ["beacons", "location", "audio"].filter { report.sources[$0] != nil }
+        return ["SOURCE    STATE     LAST      RATE/S  RECORDS  DETAIL"]
+            + names.compactMap { name in
+                guard let source = report.sources[name] else { return nil }
+                let detail =
+                    source.state == "loaded"
+                    ? source.detail
+                    : [source.code, source.reason].compactMap { $0 }.joined(separator: " ")
+                return fit(
+                    name.column(10) + source.state.column(10) + age(source.lastRecordAt).column(10)
+                        + "\(rounded(source.ratePerS, 10))".rightColumn(6) + "  "
+                        + "\(source.records)".rightColumn(7)
+                        + "  "
+                        + detail
+                )
+            }
+    }
+
+    private var streams: [String] {
+        ["STREAM                  PENDING  UPLOADED  LAST OK   LAST ERROR"]
+            + report.streams.sorted { $0.key < $1.key }.map { name, stream in
+                let failure = stream.lastError.map {
+                    ([$0.code, $0.message].compactMap { $0 }).joined(separator: " ")
+                }
+                return fit(
+                    name.column(23) + " " + "\(stream.pending)".rightColumn(7) + "  "
+                        + "\(stream.uploaded)".rightColumn(8) + "  "
+                        + age(stream.lastSuccessAt).column(10)
+                        + (failure ?? stream.waitsFor.map { "waits: \($0)" } ?? "-")
+                )
+            }
+    }
+
+    private var foot: [String] {
+        let storage = report.storage
+        let next = report.upload.nextSyncAt.flatMap { WallTime(rfc3339: $0) }
+            .map { ", next in \(span(max(0, Int(($0.milliseconds - now.milliseconds) / 1000))))" }
+        return [
+            fit(
+                "storage   \(storage.state): database \(roughSize(storage.databaseBytes)), "
+                    + "\(roughSize(storage.freeBytes)) free, \(roughSize(storage.writtenBytes)) written"
+            )
+        ] + disk + losses + [
+            fit("clock     \(report.clock.state)"),
+            fit(
+                "upload    \(report.upload.state)\(isLive ? next ?? "" : "")"
+                    + ", \(spent) today"
+            ),
+        ]
+    }
+
+    private var spent: String {
+        guard let budget = report.upload.budget else { return roughSize(report.upload.bytesToday) }
+        return "\(roughSize(budget.spentBytes)) of \(roughSize(budget.bytes))"
+    }
+
+    private var disk: [String] {
+        guard let disk = report.disk, let pace = disk.bytesADay, let years = disk.years
+        else { return [] }
+        let own = disk.ownBytesADay.map { " (\(roughSize($0)) ours)" } ?? ""
+        return [
+            fit(
+                "disk      \(disk.name) \(roughSize(disk.sizeBytes)): \(roughSize(pace)) a day\(own), "
+                    + "\(years) years to \(roughSize(disk.enduranceBytes))"
+            )
+        ]
+    }
+
+    private var losses: [String] {
+        report.losses.map { loss in
+            fit(
+                "lost      \(loss.records) of \(loss.stream), \(loss.kind), "
+                    + "\(minute(of: loss.from)) to \(minute(of: loss.to))"
+            )
+        }
+    }
+
+    private var errors: [String] {
+        guard !report.recentErrors.isEmpty else { return [] }
+        return ["errors"]
+            + report.recentErrors.prefix(4).map { error in
+                let time = error.at.dropFirst(11).prefix(8)
+                let times = error.count > 1 ? " (\(error.count) times)" : ""
+                return fit(
+                    "  \(time)\(times) \([error.code, error.message].compactMap { $0 }.joined(separator: " "))"
+                )
+            }
+    }
+
+    // MARK: Words
+
+    private func colour(_ state: StatusReport.Health) -> String {
+        guard isColoured else { return state.rawValue }
+        let code =
+            switch state {
+            case .healthy: 32
+            case .degraded: 33
+            case .critical: 31
+            }
+        return "\u{1B}[1;\(code)m\(state.rawValue)\u{1B}[0m"
+    }
+
+    private func age(_ time: String?) -> String {
+        guard let wall = time.flatMap({ WallTime(rfc3339: $0) }) else { return "never" }
+        let seconds = Int((now.milliseconds - wall.milliseconds) / 1000)
+        // The clock was set back since, or is behind after a time without power.
+        if seconds < -60 { return "unknown" }
+        let age = span(max(0, seconds))
+        // "23 min ago" has no room in its column.
+        return age.count < 6 ? age + " ago" : age
+    }
+
+    private func fit(_ line: String) -> String {
+        let printable = line.blanked
+        return printable.count <= Self.width
+            ? printable : String(printable.prefix(Self.width - 1)) + "…"
+    }
+}

@@ -1,0 +1,41 @@
+// The part of the status that has to be read from a disk.
+internal import Host
+internal import Queue
+
+/// What has to be read from a disk or from /proc, as of its last commit.
+struct StoredFigures: Sendable {
+    let at: BootInstant
+    let statistics: [StreamStatistics]
+    let traffic: [DayTraffic]
+    let losses: [LossEntry]
+    let setAside: [SetAside]
+    let process: ProcessFigures
+    /// What is wrong with the card or stick that was looked at last.
+    let card: CardReport.Problems
+    let databaseBytes: Int64
+    let freeBytes: Int64
+    /// nil where the state directory is on no disk.
+    let wear: DiskWear?
+
+    /// May wait for the disk.
+    init(
+        _ queue: Queue,
+        _ configuration: Configuration,
+        since start: BootInstant,
+        at now: BootInstant
+    ) {
+        at = now
+        statistics = queue.statistics()
+        traffic = (try? queue.traffic()) ?? []
+        losses = (try? queue.losses()) ?? []
+        setAside = queue.setAside
+        process = ProcessFigures()
+        card = CardReport.Problems.read(in: configuration.runtimeDirectory)
+        let path = configuration.databasePath
+        databaseBytes = FileSpace.size(path) + FileSpace.size(path + "-wal")
+        freeBytes = FileSpace.free(configuration.stateDirectory) ?? 0
+        let own = process.writtenBytes
+        wear = DeviceNumber(of: configuration.stateDirectory)
+            .flatMap { DiskWear($0, own: own, since: start, at: now) }
+    }
+}

@@ -1,0 +1,87 @@
+// Surveys that are over.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+extension QueueQuestions {
+    /// Surveys that are over and still on the device, as on the wire, oldest first.
+    ///
+    /// Read from the database as it is, with the daemon or without.
+    package func finishedSurveys() throws -> [SurveyRecord] {
+        let path = configuration.databasePath
+        do {
+            let reader = try Reader(path: path)
+            var found: [SurveyRecord] = []
+            let records = try RecordSource(reader: reader, clockMap: .max)
+            // Some may have been dropped, or deleted for want of space.
+            for number in try reader.present(.surveys, from: 1, limit: .max).joined() {
+                do {
+                    try records.forEach(.surveys, number...number) { _, json in
+                        if let record = SurveyRecord(json: json) { found.append(record) }
+                        return true
+                    }
+                } catch is RecordMissing {
+                    // Deleted just now.
+                    continue
+                }
+            }
+            return found
+        } catch {
+            throw Failure("\(path): \(error)")
+        }
+    }
+}
+
+/// The record of a survey, as it is on the wire.
+package struct SurveyRecord: Codable, Sendable {
+    package struct Place: Codable, Sendable {
+        package var latitude: Double
+        package var longitude: Double
+    }
+
+    package struct Track: Codable, Sendable {
+        package var fixes: Int
+        package var distance: Double?
+        package var first: Place?
+        package var last: Place?
+    }
+
+    package struct Beacon: Codable, Sendable {
+        package var kind: String
+        package var beaconId: String
+        package var count: Int
+        package var rssiMean: Double?
+        package var rssiMedian: Double?
+        package var rssiStddev: Double?
+        package var rssiMin: Int?
+        package var rssiMax: Int?
+        package var longestGap: Double
+        package var positioned: Int
+    }
+
+    package var id: String
+    package var name: String
+    package var start: String
+    package var end: String
+    package var sightings: Int
+    package var missingSightings: Int?
+    package var otherSightings: Int?
+    package var track: Track
+    package var beacons: [Beacon]
+    /// As it is on the wire.
+    package private(set) var json: [UInt8] = []
+
+    private enum CodingKeys: CodingKey {
+        case id, name, start, end, sightings, missingSightings, otherSightings, track, beacons
+    }
+
+    init?(json: [UInt8]) {
+        guard var record = try? JSONInput.decode(Self.self, from: json, snakeCase: true) else {
+            return nil
+        }
+        record.json = json
+        self = record
+    }
+}

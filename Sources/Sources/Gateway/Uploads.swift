@@ -1,0 +1,158 @@
+// The uploader of one configuration, and what wakes it.
+internal import Board
+internal import Glibc
+internal import Host
+internal import Queue
+internal import Streams
+internal import Upload
+
+/// The settings of uploads; with other settings the uploader is started anew.
+struct UploadSlice: Sendable, Equatable {
+    var upload: UploadSettings
+    var streams: StreamNames
+    var userStreams: [UserStream]
+
+    init(_ configuration: Configuration) {
+        upload = configuration.upload
+        streams = configuration.streams
+        userStreams = configuration.userStreams
+    }
+}
+
+/// Uploading from its start to its stop: the uploader, its timer, what it is told of the network, enrolment.
+final class Uploads: Sendable {
+    let slice: UploadSlice
+    let uploader: Uploader
+    private let timer: ReliableTimer
+    private let uploading: StoppableThread
+    private let connectivity: StoppableThread
+    private let enrolment: StoppableThread?
+    private let clockChanges: Subscription?
+
+    /// nil without anywhere to upload to.
+    ///
+    /// `enrolled` is called once the server has accepted a device that it had not before.
+    init?(
+        _ context: ServiceContext,
+        _ configuration: Configuration,
+        enrolled: @escaping @Sendable () -> Void
+    ) throws {
+        guard let destination = DestinationSettings(context, configuration) else { return nil }
+        slice = UploadSlice(configuration)
+        Self.checkToken(destination, context)
+        let uploader = Uploader(
+            settings: configuration.upload,
+            queue: context.queue,
+            board: context.board.upload,
+            clock: context.clock,
+            budget: context.budget
+        ) { [queue = context.queue] in try destination.open(queue) }
+        self.uploader = uploader
+        timer = try ReliableTimer(
+            "upload-timer",
+            grid: TimerGrid(interval: configuration.upload.interval, device: context.deviceID),
+            clock: context.clock,
+            leeway: .seconds(1)
+        ) { uploader.tick() }
+        uploading = try StoppableThread("uploader") { uploader.run(until: $0) }
+        let retryEnrolment = try Wakeup()
+        let connectivity = Connectivity(
+            uploader,
+            context,
+            configuration.upload,
+            token: destination.token,
+            retryEnrolment
+        )
+        self.connectivity = try StoppableThread("connectivity") { connectivity.run(until: $0) }
+        guard configuration.whyNotCollecting != nil else {
+            (enrolment, clockChanges) = (nil, nil)
+            return
+        }
+        // A certificate is not good yet for a clock of before. What the clock is now is no news.
+        clockChanges = context.clockWatch.board.subscribe { _ in retryEnrolment.signal() }
+        retryEnrolment.clear()
+        let wait = EnrolmentWait(
+            destination: destination,
+            mark: configuration.enrolmentMark,
+            interval: configuration.upload.interval,
+            wakeup: retryEnrolment,
+            board: context.board,
+            queue: context.queue,
+            budget: context.budget,
+            clock: context.clock,
+            log: context.log
+        )
+        enrolment = try StoppableThread("enrolment") { stop in
+            if wait.run(until: stop) { enrolled() }
+        }
+    }
+
+    /// A token that cannot be used is told at once, not at the first upload; collecting goes on without it.
+    private static func checkToken(_ destination: DestinationSettings, _ context: ServiceContext) {
+        do {
+            _ = try destination.token()
+        } catch {
+            let failure = (error as? Failure) ?? Failure("\(error)")
+            context.board.errors.add(failure, at: context.clock.now())
+            context.log.error("no uploads", ["why": failure.message])
+        }
+    }
+
+    /// The next tick of the upload grid.
+    var nextSync: BootInstant? { timer.next }
+
+    /// The last word of the uploader's thread.
+    var word: LifeSign.Word { uploading.life.word }
+    /// The last word of the thread that watches the network and the token.
+    var connectivityWord: LifeSign.Word { connectivity.life.word }
+    /// The last word of the thread that waits for the enrolment; nil where the device is enrolled.
+    var enrolmentWord: LifeSign.Word? { enrolment?.life.word }
+
+    /// Of all its threads that may hang.
+    var lives: [LifeSign] { [uploading, connectivity, enrolment].compactMap { $0?.life } }
+
+    func raise() {
+        uploader.stop()
+        uploading.raise()
+        connectivity.raise()
+        enrolment?.raise()
+    }
+
+    /// Ends it; false if something of it hangs, and was left to itself.
+    @discardableResult func stop(by deadline: BootInstant) -> Bool {
+        raise()
+        let ended = [
+            timer.cancel(by: deadline), uploading.stop(by: deadline),
+            connectivity.stop(by: deadline), enrolment?.stop(by: deadline) ?? true,
+        ]
+        // Whoever waits for a sync that hangs is told that nothing is known of it.
+        uploader.abandon()
+        return ended.allSatisfy { $0 }
+    }
+}
+
+extension Connectivity {
+    /// A network that came back, and a new token, are used at once.
+    fileprivate init(
+        _ uploader: Uploader,
+        _ context: ServiceContext,
+        _ upload: UploadSettings,
+        token: @escaping @Sendable () throws -> String,
+        _ retryEnrolment: Wakeup
+    ) {
+        self.init(
+            tokenFile: upload.destination == .s3 ? upload.credentialsFile : upload.tokenFile,
+            token: token,
+            clock: context.clock,
+            onNetwork: {
+                retryEnrolment.signal()
+                uploader.networkChanged()
+            },
+            onToken: {
+                retryEnrolment.signal()
+                uploader.tokenChanged()
+            },
+            log: context.log
+        )
+    }
+}

@@ -1,0 +1,133 @@
+// What time it is: two clocks, and the stamp each record carries of both.
+internal import CLinux
+internal import Glibc
+
+/// A moment on CLOCK_BOOTTIME: nanoseconds since this boot, suspend included, never stepped.
+package struct BootInstant: Sendable, Hashable, Comparable {
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) {
+        self.nanoseconds = nanoseconds
+    }
+
+    package var milliseconds: Int64 { nanoseconds / 1_000_000 }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+
+    package static func + (left: Self, right: Duration) -> Self {
+        Self(nanoseconds: left.nanoseconds &+ right.nanoseconds)
+    }
+
+    package static func - (left: Self, right: Duration) -> Self {
+        Self(nanoseconds: left.nanoseconds &- right.nanoseconds)
+    }
+
+    package static func - (left: Self, right: Self) -> Duration {
+        .nanoseconds(left.nanoseconds &- right.nanoseconds)
+    }
+}
+
+/// A moment on CLOCK_REALTIME: milliseconds since 1970-01-01 UTC, as right as the board's clock is.
+package struct WallTime: Sendable, Hashable, Comparable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    /// 2026-11-01, when this program was made: no clock that is right shows an earlier time.
+    package static let release = Self(milliseconds: 1_793_491_200_000)
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
+
+    package static func + (left: Self, right: Duration) -> Self {
+        Self(milliseconds: left.milliseconds &+ right.nanoseconds / 1_000_000)
+    }
+}
+
+/// Both clocks, read together when a record was captured.
+package struct Stamp: Sendable, Hashable {
+    package var boot: BootInstant
+    package var wall: WallTime
+
+    package init(boot: BootInstant, wall: WallTime) {
+        self.boot = boot
+        self.wall = wall
+    }
+
+    /// What the wall clock would have shown at another moment of the same boot, had it not been set in between.
+    package func wall(at moment: BootInstant) -> WallTime { wall + (moment - boot) }
+
+    /// When this was by the clock as it is `now`: it may have been set since.
+    ///
+    /// A second is not worth it: two clocks are not read at once, and the same moment is told in the same words.
+    package func wall(by now: Self) -> WallTime {
+        let told = now.wall(at: boot)
+        return (told.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : told
+    }
+
+    /// The same pair of clocks, some time later (or earlier, for a negative duration).
+    package func advanced(by duration: Duration) -> Self {
+        Self(boot: boot + duration, wall: wall + duration)
+    }
+}
+
+/// The clocks a component reads; passed in so that a test can turn them by hand.
+package protocol HostClock: Sendable {
+    func now() -> BootInstant
+    func wall() -> WallTime
+}
+
+extension HostClock {
+    package func stamp() -> Stamp {
+        Stamp(boot: now(), wall: wall())
+    }
+}
+
+/// The kernel's clocks (clock_gettime(2)).
+package struct SystemClock: HostClock {
+    package init() {}
+
+    package func now() -> BootInstant {
+        let time = read(CLOCK_BOOTTIME)
+        return BootInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    package func wall() -> WallTime {
+        let time = read(CLOCK_REALTIME)
+        return WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    private func read(_ clock: clockid_t) -> timespec {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return time
+    }
+}
+
+extension Duration {
+    /// The whole duration in nanoseconds; saturates at the ends of Int64 (292 years).
+    package var nanoseconds: Int64 {
+        // `_high` and `_low` are public words of a frozen struct: `components` divides 128 bits twice, and each sighting
+        // comes here some ten times.
+        if _high == 0 { return Int64(_low / Self.attoseconds) }
+        let isNegative = _high < 0
+        let low = isNegative ? 0 &- _low : _low
+        let high = UInt64(bitPattern: isNegative ? ~_high &+ (_low == 0 ? 1 : 0) : _high)
+        // Twice as much does not fit.
+        guard high < Self.attoseconds / 2 else { return isNegative ? .min : .max }
+        let magnitude = Int64(Self.attoseconds.dividingFullWidth((high, low)).quotient)
+        return isNegative ? -magnitude : magnitude
+    }
+
+    /// Of a nanosecond.
+    private static let attoseconds: UInt64 = 1_000_000_000
+
+    package var milliseconds: Int64 { nanoseconds / 1_000_000 }
+
+    package var inSeconds: Double { Double(nanoseconds) / 1e9 }
+}

@@ -1,0 +1,168 @@
+// How everything that this program writes as JSON is written: without Foundation, which would make the program a
+// quarter larger.
+
+/// One line of JSON, its keys in snake case and in order.
+///
+/// A number that JSON has no word for (NaN, infinity) is null.
+package func encodedJSON(_ value: some Encodable) -> [UInt8] {
+    let place = JSONPlace()
+    guard (try? place.encode(value)) != nil else { return Array("{}".utf8) }
+    var bytes: [UInt8] = []
+    place.value.write(to: &bytes)
+    return bytes
+}
+
+/// Where a value goes, which its `encode(to:)` may give in parts.
+private final class JSONPlace: Encoder {
+    private enum Kind { case value, array, object }
+
+    private var kind = Kind.object
+    private var alone = JSONValue.null
+    private var parts: [JSONPlace] = []
+    private var members: [String: JSONPlace] = [:]
+    /// The members are of a dictionary: names as they are, not of Swift's properties.
+    private var isDictionary = false
+
+    let codingPath: [any CodingKey] = []
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+
+    var value: JSONValue {
+        switch kind {
+        case .value: alone
+        case .array: .array(parts.map(\.value))
+        case .object: .object(members.mapValues(\.value))
+        }
+    }
+
+    var count: Int { parts.count }
+
+    /// What the standard library's types are made of is a value; all else says by itself what it is made of.
+    func encode<Value: Encodable>(_ value: Value) throws {
+        switch value {
+        case let text as String: put(.text(text))
+        case let flag as Bool: put(.flag(flag))
+        case let number as any BinaryInteger: put(.number("\(number)"))
+        case let number as Double: put(number.isFinite ? .number(Self.digits("\(number)")) : .null)
+        case let number as Float: put(number.isFinite ? .number(Self.digits("\(number)")) : .null)
+        default:
+            isDictionary = value is any NamedByText
+            try value.encode(to: self)
+        }
+    }
+
+    func encodeNil() { put(.null) }
+
+    private func put(_ value: JSONValue) {
+        kind = .value
+        alone = value
+    }
+
+    /// A whole number is written as one: `2`, not `2.0`.
+    private static func digits(_ number: String) -> String {
+        number.hasSuffix(".0") ? String(number.dropLast(2)) : number
+    }
+
+    func member(_ key: some CodingKey) -> JSONPlace {
+        let name = isDictionary ? key.stringValue : snakeCase(key.stringValue)
+        let place = members[name] ?? JSONPlace()
+        members[name] = place
+        return place
+    }
+
+    func nextPart() -> JSONPlace {
+        parts.append(JSONPlace())
+        return parts[parts.count - 1]
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        kind = .object
+        return KeyedEncodingContainer(JSONMembers(place: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        kind = .array
+        return JSONParts(place: self)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { JSONSingle(place: self) }
+}
+
+private struct JSONMembers<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let place: JSONPlace
+    var codingPath: [any CodingKey] { [] }
+
+    func encodeNil(forKey key: Key) { place.member(key).encodeNil() }
+
+    func encode(_ value: some Encodable, forKey key: Key) throws {
+        try place.member(key).encode(value)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type,
+        forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        place.member(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        place.member(key).unkeyedContainer()
+    }
+
+    func superEncoder() -> any Encoder { place }
+
+    func superEncoder(forKey key: Key) -> any Encoder { place.member(key) }
+}
+
+private struct JSONParts: UnkeyedEncodingContainer {
+    let place: JSONPlace
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { place.count }
+
+    func encodeNil() { place.nextPart().encodeNil() }
+
+    func encode(_ value: some Encodable) throws { try place.nextPart().encode(value) }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type
+    ) -> KeyedEncodingContainer<Nested> {
+        place.nextPart().container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+        place.nextPart().unkeyedContainer()
+    }
+
+    func superEncoder() -> any Encoder { place.nextPart() }
+}
+
+private struct JSONSingle: SingleValueEncodingContainer {
+    let place: JSONPlace
+    var codingPath: [any CodingKey] { [] }
+
+    func encodeNil() { place.encodeNil() }
+
+    func encode(_ value: some Encodable) throws { try place.encode(value) }
+}
+
+/// A dictionary whose keys are texts: its names are nobody's properties, and stay as they are.
+protocol NamedByText {}
+
+extension Dictionary: NamedByText where Key == String {}
+
+/// `lastOk` as `last_ok`, and `myURLText` as `my_url_text`.
+func snakeCase(_ name: String) -> String {
+    var words = ""
+    var last: Character?
+    var rest = name[...]
+    while let letter = rest.popFirst() {
+        // A word begins at a capital after a small letter, and at the last capital before one.
+        if letter.isUppercase, let last,
+            !last.isUppercase || rest.first?.isLowercase == true, last != "_"
+        {
+            words.append("_")
+        }
+        words += letter.lowercased()
+        last = letter
+    }
+    return words
+}

@@ -1,0 +1,178 @@
+// JSON that anybody may have written, as values of Swift: without Foundation (see JSONEncoding), whose decoder ends the
+// program over some broken names in Swift 6.0.
+
+package enum JSONInput {
+    /// Throws `JSONFault` for what is no sound JSON, and DecodingError for what is another value.
+    ///
+    /// `snakeCase`: names are `in_snake_case` there.
+    package static func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self,
+        from bytes: [UInt8],
+        snakeCase: Bool = false
+    ) throws -> Value {
+        try JSONSource(JSONValue(bytes), inSnakeCase: snakeCase).decode(type)
+    }
+}
+
+/// A value that is read, which its `init(from:)` may take in parts.
+private struct JSONSource: Decoder {
+    let value: JSONValue
+    let inSnakeCase: Bool
+    /// The members are of a dictionary: names as they are, not of Swift's properties.
+    private var isDictionary = false
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    init(_ value: JSONValue, inSnakeCase: Bool) {
+        self.value = value
+        self.inSnakeCase = inSnakeCase
+    }
+
+    /// What the standard library's types are made of is a value; all else says by itself what it is made of.
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let read: Any?
+        switch (value, type) {
+        case (.text(let text), is String.Type): read = text
+        case (.flag(let flag), is Bool.Type): read = flag
+        case (.number(let digits), let type as any FixedWidthInteger.Type):
+            read = Self.integer(type, digits)
+        case (.number(let digits), is Double.Type): read = Double(digits)
+        case (.number(let digits), is Float.Type): read = Float(digits)
+        case (_, is String.Type), (_, is Bool.Type), (_, is any Numeric.Type): read = nil
+        default:
+            var source = self
+            source.isDictionary = type is any NamedByText.Type
+            return try type.init(from: source)
+        }
+        guard let read = read as? Value else { throw other(than: type) }
+        return read
+    }
+
+    /// `2.0` and `2e3` are whole numbers, too.
+    private static func integer<Number: FixedWidthInteger>(
+        _ type: Number.Type,
+        _ digits: String
+    ) -> Number? {
+        Number(digits) ?? Double(digits).flatMap { Number(exactly: $0) }
+    }
+
+    func other(than type: Any.Type) -> DecodingError {
+        .typeMismatch(type, .init(codingPath: [], debugDescription: "this is \(value)"))
+    }
+
+    /// The member of this name; nil where there is none.
+    func member(_ key: some CodingKey) throws -> JSONSource? {
+        guard case .object(let members) = value else { throw other(than: [String: Any].self) }
+        let isOwn = inSnakeCase && !isDictionary
+        return members[isOwn ? snakeCase(key.stringValue) : key.stringValue].map(part)
+    }
+
+    func part(_ value: JSONValue) -> JSONSource { JSONSource(value, inSnakeCase: inSnakeCase) }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        guard case .object(let members) = value else { throw other(than: [String: Any].self) }
+        return KeyedDecodingContainer(JSONMembers(source: self, names: Array(members.keys)))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        guard case .array(let parts) = value else { throw other(than: [Any].self) }
+        return JSONParts(parts: parts.map(part))
+    }
+
+    func singleValueContainer() throws -> any SingleValueDecodingContainer {
+        JSONSingle(source: self)
+    }
+}
+
+private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let source: JSONSource
+    let names: [String]
+    var codingPath: [any CodingKey] { [] }
+    /// What a dictionary asks for.
+    var allKeys: [Key] { names.compactMap(Key.init(stringValue:)) }
+
+    private func member(_ key: Key) throws -> JSONSource {
+        guard let member = try source.member(key) else {
+            throw DecodingError.keyNotFound(key, .init(codingPath: [], debugDescription: ""))
+        }
+        return member
+    }
+
+    func contains(_ key: Key) -> Bool { (try? source.member(key)) != nil }
+
+    func decodeNil(forKey key: Key) throws -> Bool { try member(key).value == .null }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try member(key).decode(type)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type,
+        forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try member(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try member(key).unkeyedContainer()
+    }
+
+    func superDecoder() -> any Decoder { source }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder { try member(key) }
+}
+
+private struct JSONParts: UnkeyedDecodingContainer {
+    let parts: [JSONSource]
+    private(set) var currentIndex = 0
+    var codingPath: [any CodingKey] { [] }
+    var count: Int? { parts.count }
+    var isAtEnd: Bool { currentIndex == parts.count }
+
+    init(parts: [JSONSource]) { self.parts = parts }
+
+    private mutating func next() throws -> JSONSource {
+        guard !isAtEnd else {
+            throw DecodingError.valueNotFound(
+                JSONValue.self,
+                .init(codingPath: [], debugDescription: "the array has \(parts.count) values")
+            )
+        }
+        defer { currentIndex += 1 }
+        return parts[currentIndex]
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard !isAtEnd, parts[currentIndex].value == .null else { return false }
+        currentIndex += 1
+        return true
+    }
+
+    mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        try next().decode(type)
+    }
+
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try next().container(keyedBy: type)
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try next().unkeyedContainer()
+    }
+
+    mutating func superDecoder() throws -> any Decoder { try next() }
+}
+
+private struct JSONSingle: SingleValueDecodingContainer {
+    let source: JSONSource
+    var codingPath: [any CodingKey] { [] }
+
+    func decodeNil() -> Bool { source.value == .null }
+
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        try source.decode(type)
+    }
+}

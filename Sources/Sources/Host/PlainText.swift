@@ -1,0 +1,60 @@
+// Text from outside made fit for a terminal, a log line and the database.
+
+extension Unicode.Scalar {
+    /// Could steer a terminal or turn text around, or shows nothing.
+    ///
+    /// Escape sequences begin with ESC or, as one byte of Latin 1, with a C1 control.
+    package var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
+            .unassigned:
+            true
+        default: false
+        }
+    }
+}
+
+extension StringProtocol {
+    /// One line of words, at most `limit` characters, without what is invisible.
+    package func plainWords(atMost limit: Int) -> String {
+        let line = split(whereSeparator: { $0.isWhitespace || $0.isNewline }).joined(separator: " ")
+        let shown = line.unicodeScalars.filter { !$0.isInvisible }
+        return String(String.UnicodeScalarView(shown.prefix(limit)))
+    }
+
+    /// The same text with a blank for each invisible character.
+    package var blanked: String {
+        let scalars = unicodeScalars.map { $0.isInvisible ? " " : $0 }
+        return String(String.UnicodeScalarView(scalars))
+    }
+}
+
+/// Text from outside, short and on one line, so that it can stand in a message or a comment.
+package func printable(_ text: String, limit: Int = 60) -> String {
+    let short = text.unicodeScalars.prefix(limit).map { scalar in
+        scalar.isInvisible ? "?" : String(scalar)
+    }
+    return short.joined() + (text.unicodeScalars.count > limit ? "…" : "")
+}
+
+/// A URI that may be shown: without the user and the password in it (`ntrip://…@HOST`); any other text as it is.
+package func withoutUser(_ text: String) -> String {
+    guard let start = text.firstRange(ofPart: "://")?.upperBound,
+        let end = text.lastIndex(of: "@"), start <= end
+    else { return text }
+    return "\(text[..<start])…\(text[end...])"
+}
+
+/// Without the blanks at both ends, of whatever kind they are.
+package func trimmed(_ text: some StringProtocol) -> String {
+    let start = text.drop(while: \.isWhitespace)
+    return String(start.reversed().drop(while: \.isWhitespace).reversed())
+}
+
+extension UInt8 {
+    /// An ASCII digit.
+    package var isDigit: Bool { (48...57).contains(self) }
+
+    /// An ASCII letter.
+    package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
+}

@@ -1,0 +1,20 @@
+// How long to wait before a device or a server is tried again.
+
+/// Waits that grow with each failure up to the last step, with a little jitter.
+package struct Retry: Sendable {
+    private let steps: [Duration]
+    private var failures = 0
+
+    package init(_ steps: [Duration] = [1, 2, 5, 10, 30].map { Duration.seconds($0) }) {
+        self.steps = steps
+    }
+
+    /// The next wait: a step, or up to a fifth less of it.
+    package mutating func next(random: Double = .random(in: 0..<1)) -> Duration {
+        let step = steps[min(failures, steps.count - 1)]
+        failures += 1
+        return step - .milliseconds(Int64(Double(step.milliseconds) * 0.2 * random))
+    }
+
+    package mutating func succeeded() { failures = 0 }
+}

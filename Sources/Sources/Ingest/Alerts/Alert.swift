@@ -1,0 +1,90 @@
+// What is told of a device when its state changes.
+import FoundationEssentials
+import Host
+
+enum AlertKind: String, Codable, Sendable {
+    case late
+    case back
+    case losing
+    case critical
+
+    fileprivate var words: String { self == .losing ? "losing records" : rawValue }
+}
+
+/// One change of one device; in snake case its members are those of the JSON object (waypost-receiver(1)).
+struct Alert: Codable, Sendable, Equatable {
+    let alert: AlertKind
+    /// The same however often it is told.
+    let alertId: String
+    /// When it was found, RFC 3339.
+    let at: String
+    let deviceId: String
+    let lastSeen: String
+    /// In the last day, as far as its events tell.
+    let lostRecords: Int64
+    let reason: String
+    /// A sentence for people.
+    let text: String
+    let version: String
+
+    /// Most characters of a reason: names in it come from outside.
+    private static let longestReason = 300
+
+    /// `now`: milliseconds since 1970.
+    init(_ kind: AlertKind, _ state: DeviceState, because reason: String, at now: Int64) {
+        alert = kind
+        alertId = "\(state.id)-\(kind.rawValue)-\(now)"
+        at = WallTime(milliseconds: now).rfc3339
+        deviceId = state.id
+        lastSeen = WallTime(milliseconds: state.lastSeen).rfc3339
+        lostRecords = state.lost
+        self.reason = printable(reason, limit: Self.longestReason)
+        let because = self.reason.isEmpty ? "" : ": \(self.reason)"
+        text = "\(state.id) is \(kind.words)\(because)"
+        version = printable(state.version)
+    }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+
+    init(json: String) throws {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        self = try decoder.decode(Self.self, from: Data(json.utf8))
+    }
+}
+
+/// What alerts need of a device, as the page shows it.
+struct DeviceState: Sendable {
+    var id: String
+    /// Milliseconds since 1970.
+    var lastSeen: Int64
+    var version = ""
+    /// Why; empty where it is not.
+    var late: [String] = []
+    var critical: [String] = []
+    var lost: Int64 = 0
+    /// A person ended it: nothing is told of it.
+    var isRevoked = false
+}
+
+extension DeviceView {
+    /// Nil for a device that was never heard.
+    var state: DeviceState? {
+        lastSeen.map {
+            DeviceState(
+                id: id,
+                lastSeen: $0,
+                version: contact?.version ?? "",
+                late: findings.filter { $0.level == .late }.map(\.reason),
+                critical: findings.filter { $0.level == .critical }.map(\.reason),
+                lost: facts.lost,
+                isRevoked: level == .revoked
+            )
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// What was told of each device and what is still to be told, on the disk.
+import SQLite
+
+/// Used by one thread.
+///
+/// A change and what is to be told of it are one transaction. An alert leaves it when it was told: a process that is
+/// killed in between tells that one again.
+final class AlertBook {
+    private let database: WatchedDatabase<[String: AlertMarks]>
+
+    /// Of each device its `AlertMarks`, and of each channel what it has still to tell, in that order.
+    private static let tables = """
+        CREATE TABLE IF NOT EXISTS marks(device TEXT PRIMARY KEY, late INTEGER, came INTEGER, losing INTEGER,
+        losing_calm INTEGER, critical INTEGER, critical_calm INTEGER) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS pending(channel TEXT, number INTEGER, alert TEXT NOT NULL,
+        PRIMARY KEY (channel, number)) WITHOUT ROWID;
+        """
+
+    static func path(in directory: String) -> String { "\(directory)/.receiver-alerts.sqlite" }
+
+    init(directory: String) throws {
+        database = try WatchedDatabase(
+            Self.path(in: directory),
+            in: directory,
+            tables: Self.tables,
+            read: Self.readMarks
+        )
+    }
+
+    /// Of each device that was seen.
+    func marks() throws -> [String: AlertMarks] {
+        // Where they could not be read after a change.
+        _ = try database.refresh(waits: true)
+        return database.known
+    }
+
+    private static func readMarks(_ database: borrowing Connection) throws -> [String: AlertMarks] {
+        var all: [String: AlertMarks] = [:]
+        let row = try database.prepare("SELECT * FROM marks")
+        while try row.step() {
+            var marks = AlertMarks()
+            marks.late = mark(row, 1)
+            marks.losing = mark(row, 3)
+            marks.critical = mark(row, 5)
+            all[row.text(0)] = marks
+        }
+        return all
+    }
+
+    private static func mark(_ row: borrowing Statement, _ column: Int32) -> AlertMarks.Mark? {
+        guard let since = row.integer(column) else { return nil }
+        return AlertMarks.Mark(since: since, calm: row.integer(column + 1))
+    }
+
+    /// What looks have found; on the disk when this returns.
+    ///
+    /// `changed`: nil for a device of which no more is known; `alerts`: what each channel is to tell.
+    func note(_ changed: [String: AlertMarks?], _ alerts: [String: [Alert]]) throws {
+        guard !changed.isEmpty || alerts.contains(where: { !$1.isEmpty }) else { return }
+        try database.change { database in
+            for (device, marks) in changed { try Self.put(marks, of: device, database) }
+            for (channel, alerts) in alerts {
+                for alert in alerts { try Self.append(alert, for: channel, database) }
+            }
+        }
+    }
+
+    private static func put(
+        _ marks: AlertMarks?,
+        of device: String,
+        _ database: borrowing Connection
+    ) throws {
+        let sql =
+            marks == nil
+            ? "DELETE FROM marks WHERE device=?"
+            : "INSERT OR REPLACE INTO marks VALUES (?,?,?,?,?,?,?)"
+        let row = try database.prepare(sql)
+        try row.bind(device, at: 1)
+        if let marks {
+            let all = [marks.late, marks.losing, marks.critical]
+            try row.bind(all.flatMap { [$0?.since, $0?.calm] }, from: 2)
+        }
+        try row.run()
+    }
+
+    private static func append(
+        _ alert: Alert,
+        for channel: String,
+        _ database: borrowing Connection
+    ) throws {
+        let row = try database.prepare(
+            "INSERT INTO pending SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM pending WHERE channel=?1"
+        )
+        try row.bind(channel, at: 1)
+        try row.bind(try alert.json(), at: 2)
+        try row.run()
+    }
+
+    /// The oldest alert of a channel behind a number.
+    func first(for channel: String, after number: Int64) throws -> (number: Int64, alert: String)? {
+        try database.ask { database in
+            let row = try database.prepare(
+                "SELECT number, alert FROM pending WHERE channel=? AND number>? ORDER BY number LIMIT 1"
+            )
+            try row.bind(channel, at: 1)
+            try row.bind(number, at: 2)
+            return try row.step() ? (row.required(0), row.text(1)) : nil
+        }
+    }
+
+    func remove(upTo number: Int64, of channel: String) throws {
+        try database.change { database in
+            let row = try database.prepare("DELETE FROM pending WHERE channel=? AND number<=?")
+            try row.bind(channel, at: 1)
+            try row.bind(number, at: 2)
+            try row.run()
+        }
+    }
+
+    /// What waits for a channel that is not used any more is forgotten: told months later, it would mislead.
+    func keep(only channels: [String]) throws {
+        try database.change { database in
+            let row = try database.prepare("SELECT DISTINCT channel FROM pending")
+            var unused: [String] = []
+            while try row.step() { unused.append(row.text(0)) }
+            for channel in unused where !channels.contains(channel) {
+                let delete = try database.prepare("DELETE FROM pending WHERE channel=?")
+                try delete.bind(channel, at: 1)
+                try delete.run()
+            }
+        }
+    }
+}

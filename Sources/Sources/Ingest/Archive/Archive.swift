@@ -1,0 +1,242 @@
+// Where accepted records are kept: files that people and engines read, and an index that knows what is in them.
+import Foundation
+import Host
+import SQLite
+
+/// Stores each record once, however often and in whatever batch it comes.
+///
+/// A batch is in the archive when the index's transaction is committed. Files are appended before that and
+/// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start
+/// (and kept aside, `CutTails`).
+package final class Archive: @unchecked Sendable {
+    // Unchecked because the index, the files and the reserve are used by the queue's leader, the totals under their lock.
+    package struct Totals: Sendable, Equatable {
+        package var records: Int64
+        package var batches: Int64
+    }
+
+    private let directory: String
+    private let index: Connection
+    private let folders: DurableFolders
+    private let queue = GroupQueue()
+    private var reserve: Reserve
+    /// Held as long as the archive lives.
+    private let place: DirectoryLock
+    /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
+    private let noteStored: @Sendable ([String: Int64]) -> Void
+    /// What a commit wrote that failed, and may be on the disk all the same: a start would find it in the journal.
+    private var unsure: BatchFiles?
+    private let totalsLock = NSLock()
+    private var total = Totals(records: 0, batches: 0)
+
+    /// `tell`: is told what a start had to do.
+    init(
+        directory: String,
+        tell: (String) -> Void,
+        noteStored: @escaping @Sendable ([String: Int64]) -> Void
+    ) throws {
+        self.directory = directory
+        self.noteStored = noteStored
+        place = try DirectoryLock(directory)
+        folders = DurableFolders(directory)
+        reserve = Reserve(releasedIn: directory)
+        let database = ArchiveFiles.index(in: directory)
+        if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
+            throw Trouble(
+                "\(directory) has records but no \(database): restore it, or choose another --data. "
+                    + "A start moves those that an older copy of it does not know to \(CutTails.name)"
+            )
+        }
+        // What a sync that failed has left in it reads well until the power goes.
+        try writeAgain(database + "-wal")
+        do {
+            index = try Connection(path: database, access: .readWrite)
+            try index.execute(Self.schema)
+            try Contacts.prepare(index)
+        } catch let error as SQLiteError where error.isFull {
+            throw Trouble("\(directory) is on a full disk: make room and start again")
+        }
+        total = try Self.readTotals(index)
+        try Recovery.run(index, directory, tell: tell)
+        reserve.make()
+    }
+
+    private static let schema = """
+        PRAGMA journal_mode=WAL;
+        PRAGMA synchronous=FULL;
+        PRAGMA journal_size_limit=16777216;
+        CREATE TABLE IF NOT EXISTS batches(key TEXT PRIMARY KEY, accepted INTEGER, duplicates INTEGER)
+        WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS records(id TEXT PRIMARY KEY) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS files(path TEXT PRIMARY KEY, length INTEGER) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS totals(row INTEGER PRIMARY KEY CHECK (row = 1), records INTEGER, batches INTEGER);
+        INSERT INTO totals SELECT 1, (SELECT count(*) FROM records), (SELECT count(*) FROM batches)
+        WHERE NOT EXISTS (SELECT 1 FROM totals);
+        """
+
+    private static func readTotals(_ index: borrowing Connection) throws -> Totals {
+        let row = try index.prepare("SELECT records, batches FROM totals")
+        guard try row.step() else { return Totals(records: 0, batches: 0) }
+        return Totals(records: row.required(0), batches: row.required(1))
+    }
+
+    /// Records and batches stored; waits for nobody.
+    package var totals: Totals { totalsLock.withLock { total } }
+
+    /// Stores what is new of a batch; all of it is on the disk when this returns.
+    ///
+    /// `key`: the gateway's own for this batch. Batches that wait at the same time are stored together: a disk takes
+    /// as long for one as for thirty.
+    package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
+        // A key is one gateway's for one stream; two gateways may choose the same.
+        let key = "\(batch.device)/\(batch.stream)/\(key)"
+        let mine = WaitingBatch(batch: batch, key: key, body: body)
+        return try queue.perform(mine) { group in
+            do {
+                try commit(group)
+            } catch  where group.count > 1 {
+                // What is wrong with one is no reason to refuse the others.
+                for one in group {
+                    do { try commit([one]) } catch { one.result = .failure(error) }
+                }
+            } catch {
+                for one in group { one.result = .failure(error) }
+            }
+        }
+    }
+
+    private func commit(_ group: [WaitingBatch]) throws {
+        try settleCommit()
+        let files = BatchFiles(in: folders, lengths: try settleLengths(group))
+        try index.execute("BEGIN IMMEDIATE")
+        var receipts: [Receipt] = []
+        var new = Totals(records: 0, batches: 0)
+        let now = SystemClock().wall()
+        do {
+            for one in group {
+                let known = try receipt(of: one.key).flatMap { try isStored(one) ? $0 : nil }
+                let receipt = try known ?? append(one, files)
+                let added = known == nil ? receipt.accepted : nil
+                try Contacts.note(one.batch, added: added, at: now, index)
+                receipts.append(receipt)
+                guard known == nil else { continue }
+                try remember(one.key, receipt)
+                new.records += Int64(receipt.accepted)
+                new.batches += 1
+            }
+            try files.finish()
+            for (file, length) in files.lengths { try note(length, of: file) }
+            try count(new)
+        } catch {
+            if !index.isAutocommit { try index.execute("ROLLBACK") }
+            files.undo()
+            throw error
+        }
+        try commit(files)
+        for (one, receipt) in zip(group, receipts) { one.result = .success(receipt) }
+        totalsLock.withLock {
+            total.records += new.records
+            total.batches += new.batches
+        }
+        noteStored(files.lengths)
+        reserve.make()
+    }
+
+    /// Ends a transaction whose files are on the disk.
+    ///
+    /// A commit that failed as it was synced lies whole in the journal. Without its files a start would find less than was
+    /// committed: they stay until another commit takes its place there.
+    private func commit(_ files: BatchFiles) throws {
+        do {
+            try index.execute("COMMIT")
+        } catch {
+            unsure = files
+            if !index.isAutocommit { try index.execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Has a commit that changes nothing take the place of one that failed, and then takes its files back.
+    private func settleCommit() throws {
+        guard let files = unsure else { return }
+        try index.execute("UPDATE totals SET records=records")
+        files.undo()
+        unsure = nil
+    }
+
+    /// Whether all its records are: a key may come again with others, and none of them is to be lost.
+    private func isStored(_ one: WaitingBatch) throws -> Bool {
+        let row = try index.prepare("SELECT 1 FROM records WHERE id=?")
+        var isStored = true
+        try one.batch.forEachRecord(of: one.body) { record in
+            guard isStored else { return }
+            try row.bind(record.id, at: 1)
+            isStored = try row.step()
+            row.reset()
+        }
+        return isStored
+    }
+
+    private func receipt(of key: String) throws -> Receipt? {
+        let row = try index.prepare("SELECT accepted, duplicates FROM batches WHERE key=?")
+        try row.bind(key, at: 1)
+        guard try row.step() else { return nil }
+        return Receipt(accepted: Int(row.required(0)), duplicates: Int(row.required(1)))
+    }
+
+    /// Where each file of these batches ends, by its folder.
+    ///
+    /// A person may have moved or emptied one. That is noted before anything is written to it: a crash between
+    /// would leave a file that is shorter than what was committed, and the next start would call it damaged.
+    private func settleLengths(_ group: [WaitingBatch]) throws -> [String: Int64] {
+        var lengths: [String: Int64] = [:]
+        for folder in Set(group.flatMap { one in one.batch.dates.map { one.batch.folder($0) } }) {
+            let file = ArchiveFile.path(in: folder)
+            let row = try index.prepare("SELECT length FROM files WHERE path=?")
+            try row.bind(file, at: 1)
+            let committed = try row.step() ? row.required(0) : 0
+            row.reset()
+            let length = min(committed, fileSize("\(directory)/\(file)") ?? 0)
+            if length < committed { try note(length, of: file) }
+            lengths[folder] = length
+        }
+        return lengths
+    }
+
+    /// Files what is new; the rest was stored before.
+    private func append(_ one: WaitingBatch, _ files: BatchFiles) throws -> Receipt {
+        var receipt = Receipt(accepted: 0, duplicates: 0)
+        let claim = try index.prepare("INSERT OR IGNORE INTO records VALUES (?)")
+        try one.batch.forEachRecord(of: one.body) { record in
+            try claim.bind(record.id, at: 1)
+            try claim.run()
+            guard index.changes == 1 else {
+                receipt.duplicates += 1
+                return
+            }
+            try files.append(record, of: one.body, to: one.batch.folder(record.time.date))
+            receipt.accepted += 1
+        }
+        return receipt
+    }
+
+    private func remember(_ key: String, _ receipt: Receipt) throws {
+        let row = try index.prepare("INSERT OR REPLACE INTO batches VALUES (?,?,?)")
+        try row.bind(key, at: 1)
+        try row.bind(Int64(receipt.accepted), at: 2)
+        try row.bind(Int64(receipt.duplicates), at: 3)
+        try row.run()
+    }
+
+    private func count(_ new: Totals) throws {
+        let sql = "UPDATE totals SET records=records+?, batches=batches+?"
+        try index.run(sql, new.records, new.batches)
+    }
+
+    private func note(_ length: Int64, of file: String) throws {
+        let row = try index.prepare("INSERT OR REPLACE INTO files VALUES (?,?)")
+        try row.bind(file, at: 1)
+        try row.bind(length, at: 2)
+        try row.run()
+    }
+}

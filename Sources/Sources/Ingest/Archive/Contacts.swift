@@ -1,0 +1,173 @@
+// When each device was heard and what it said of itself: what the files of records do not tell.
+package import Host
+import SQLite
+
+/// A device that has sent something.
+package struct Contact: Sendable {
+    package var device: String
+    /// Nil: before this was noted.
+    package var firstSeen: WallTime?
+    package var lastSeen: WallTime?
+    /// Between its last syncs, in seconds, the newest last.
+    package var pauses: [Int64]
+    /// As it said last; "" where it did not.
+    package var version: String
+    package var clock: String
+    package var streams: [String: StreamContact] = [:]
+}
+
+/// What came of one stream of a device.
+package struct StreamContact: Sendable {
+    package var records: Int64
+    package var batches: Int64
+    package var lastSeen: WallTime?
+}
+
+/// Tables of the archive's index, changed in the transaction that stores a batch.
+package enum Contacts {
+    /// So many pauses are remembered.
+    private static let remembered = 16
+    /// The streams of one sync come closer together than that, in milliseconds.
+    private static let oneSync: Int64 = 5000
+
+    /// Of an archive from before, what the keys of its batches tell: `DEVICE/STREAM/KEY`.
+    private static let before = """
+        SELECT substr(key, 1, instr(key, '/') - 1) AS device, substr(rest, 1, instr(rest, '/') - 1) AS stream,
+        sum(accepted), count(*), NULL FROM (SELECT key, accepted, substr(key, instr(key, '/') + 1) AS rest FROM batches)
+        GROUP BY device, stream
+        """
+
+    static func prepare(_ index: borrowing Connection) throws {
+        guard try !areThere(index) else { return }
+        try index.execute(
+            """
+            BEGIN IMMEDIATE;
+            CREATE TABLE devices(device TEXT PRIMARY KEY, first_seen INTEGER, last_seen INTEGER,
+            pauses TEXT NOT NULL, version TEXT NOT NULL, clock TEXT NOT NULL) WITHOUT ROWID;
+            CREATE TABLE streams(device TEXT, stream TEXT, records INTEGER NOT NULL, batches INTEGER NOT NULL,
+            last_seen INTEGER, PRIMARY KEY (device, stream)) WITHOUT ROWID;
+            INSERT INTO streams \(before);
+            INSERT INTO devices SELECT DISTINCT device, NULL, NULL, '', '', '' FROM streams;
+            COMMIT;
+            """
+        )
+    }
+
+    private static func areThere(_ index: borrowing Connection) throws -> Bool {
+        try index.integer("SELECT count(*) FROM sqlite_master WHERE name='devices'") ?? 0 > 0
+    }
+
+    /// A batch has come; `added`: its new records, nil for a batch that was stored before.
+    static func note(
+        _ batch: IncomingBatch,
+        added: Int?,
+        at now: WallTime,
+        _ index: borrowing Connection
+    ) throws {
+        let known = try index.prepare(
+            "SELECT first_seen, last_seen, pauses FROM devices WHERE device=?"
+        )
+        try known.bind(batch.device, at: 1)
+        let isKnown = try known.step()
+        let first = isKnown ? known.integer(0) : nil
+        let pauses = isKnown ? Self.pauses(known.text(2), since: known.integer(1), now) : ""
+        known.reset()
+        let row = try index.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?)")
+        try row.bind(batch.device, at: 1)
+        // Of a device from before it is not known when it came first.
+        try row.bind(isKnown ? first : now.milliseconds, at: 2)
+        try row.bind(now.milliseconds, at: 3)
+        for (text, column) in [(pauses, 4), (batch.version, 5), (batch.clock, 6)]
+            as [(String, Int32)]
+        {
+            try row.bind(text, at: column)
+        }
+        try row.run()
+        let stream = try index.prepare(
+            """
+            INSERT INTO streams VALUES (?,?,?,?,?) ON CONFLICT(device, stream) DO UPDATE SET
+            records=records+excluded.records, batches=batches+excluded.batches, last_seen=excluded.last_seen
+            """
+        )
+        try stream.bind(batch.device, at: 1)
+        try stream.bind(batch.stream, at: 2)
+        try stream.bind([Int64(added ?? 0), added == nil ? 0 : 1, now.milliseconds], from: 3)
+        try stream.run()
+    }
+
+    /// With the pause that ends now, where it was one.
+    private static func pauses(_ text: String, since last: Int64?, _ now: WallTime) -> String {
+        guard let last, now.milliseconds - last >= oneSync else { return text }
+        let pauses = text.split(separator: " ").map(String.init)
+        return (pauses + ["\((now.milliseconds - last) / 1000)"]).suffix(remembered).joined(
+            separator: " "
+        )
+    }
+
+    // MARK: Reading
+
+    /// All devices of a data directory by their ids; none where no receiver has served it.
+    package static func read(directory: String) throws -> [String: Contact] {
+        let path = ArchiveFiles.index(in: directory)
+        guard fileSize(path) != nil else { return [:] }
+        return try read(Connection(path: path, access: .readOnly))
+    }
+
+    /// One device of a data directory; nil where it has sent nothing.
+    static func read(directory: String, device: String) throws -> Contact? {
+        try read(Connection(path: ArchiveFiles.index(in: directory), access: .readOnly), device)[
+            device
+        ]
+    }
+
+    /// `device`: only this one.
+    private static func read(_ index: borrowing Connection, _ device: String? = nil) throws
+        -> [String: Contact]
+    {
+        let isPrepared = try areThere(index)
+        var contacts = isPrepared ? try selves(index, device) : [:]
+        let table = isPrepared ? "streams" : "(\(before))"
+        let row = try select("SELECT * FROM \(table)", device, index)
+        while try row.step() {
+            let (device, name) = (row.text(0), row.text(1))
+            let stream = StreamContact(
+                records: row.required(2),
+                batches: row.required(3),
+                lastSeen: row.integer(4).map(WallTime.init)
+            )
+            let blank = Contact(device: device, pauses: [], version: "", clock: "")
+            contacts.change(device, from: blank) { $0.streams[name] = stream }
+        }
+        return contacts
+    }
+
+    /// What devices said of themselves.
+    private static func selves(_ index: borrowing Connection, _ device: String?) throws
+        -> [String: Contact]
+    {
+        let columns = "device, first_seen, last_seen, pauses, version, clock"
+        let row = try select("SELECT \(columns) FROM devices", device, index)
+        var contacts: [String: Contact] = [:]
+        while try row.step() {
+            contacts[row.text(0)] = Contact(
+                device: row.text(0),
+                firstSeen: row.integer(1).map(WallTime.init),
+                lastSeen: row.integer(2).map(WallTime.init),
+                pauses: row.text(3).split(separator: " ").compactMap { Int64($0) },
+                version: row.text(4),
+                clock: row.text(5)
+            )
+        }
+        return contacts
+    }
+
+    private static func select(
+        _ sql: String,
+        _ device: String?,
+        _ index: borrowing Connection
+    ) throws -> Statement {
+        let row = try index.prepare("\(sql) WHERE \(device == nil ? "?1=''" : "device=?1")")
+        try row.bind(device ?? "", at: 1)
+        return row
+    }
+}

@@ -1,0 +1,78 @@
+// What a start does about the end of the process before.
+import Foundation
+import Glibc
+import SQLite
+
+enum Recovery {
+    /// Cuts each file to what was committed; what was cut off is kept aside, and told.
+    ///
+    /// One that is not there was archived away, and its row stays: it may come back. One that is shorter than what
+    /// was committed is an error.
+    static func run(
+        _ index: borrowing Connection,
+        _ directory: String,
+        tell: (String) -> Void
+    ) throws {
+        var tails: [CutTails.Tail] = []
+        let row = try index.prepare("SELECT path, length FROM files")
+        while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
+        // Files of a first batch that was never committed.
+        let known = try index.prepare("SELECT 1 FROM files WHERE path=?")
+        try forEachRecordFile(in: directory) { file in
+            try known.bind(file, at: 1)
+            if try !known.step() { try look(file, 0, directory, &tails) }
+            known.reset()
+            return true
+        }
+        if !tails.isEmpty { tell(CutTails.keep(tails, in: directory)) }
+        for tail in tails {
+            let path = "\(directory)/\(tail.file)"
+            guard truncate(path, Int(tail.start)) == 0 else { throw Trouble("truncate", path) }
+        }
+        dropBodies(directory)
+    }
+
+    private static func look(
+        _ file: String,
+        _ length: Int64,
+        _ directory: String,
+        _ tails: inout [CutTails.Tail]
+    ) throws {
+        let path = "\(directory)/\(file)"
+        guard let size = fileSize(path) else { return }
+        guard size >= length else {
+            throw Trouble(
+                "\(path) holds \(size) bytes, \(length) were committed: restore it from a copy, or move it "
+                    + "away to go on without it"
+            )
+        }
+        if size > length { tails.append(CutTails.Tail(file: file, start: length, end: size)) }
+    }
+
+    static func hasRecords(_ directory: String) throws -> Bool {
+        var isEmpty = true
+        try forEachRecordFile(in: directory) { _ in
+            isEmpty = false
+            return false
+        }
+        return !isEmpty
+    }
+
+    /// The record files below a directory, by their paths in it, as long as `body` says.
+    private static func forEachRecordFile(
+        in directory: String,
+        _ body: (String) throws -> Bool
+    ) throws {
+        guard let names = FileManager.default.enumerator(atPath: directory) else { return }
+        for case let name as String in names
+        where name.hasPrefix("stream=") && name.hasSuffix("/records.ndjson") {
+            guard try body(name) else { return }
+        }
+    }
+
+    /// Bodies whose process was killed before their file had lost its name.
+    private static func dropBodies(_ directory: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where name.hasPrefix(Spool.prefix) { unlink("\(directory)/\(name)") }
+    }
+}

@@ -1,0 +1,131 @@
+// A request body as a batch of records, each checked, each as it was sent.
+import Host
+
+/// What is known of a batch that is fit to be stored; its records stay in the body.
+package struct IncomingBatch: Sendable {
+    package private(set) var stream = ""
+    package private(set) var device = ""
+    package private(set) var count = 0
+    /// The gateway's version and the state of its clock, as it says; "" where it does not.
+    private(set) var version = ""
+    private(set) var clock = ""
+    /// The days of its records: each is a file.
+    private(set) var dates: Set<String> = []
+    /// The array of the records.
+    private var data: Range<Int>?
+    private var total: Int?
+    /// The first record that is not fit.
+    private var fault: String?
+
+    /// So many files may be written for one batch; the gateway halves what is too large.
+    static let mostDates = 1000
+
+    /// Checks all of a body; throws a Refusal that says what is wrong: nothing is to be stored then.
+    package init(checking body: ByteView) throws {
+        do {
+            var text = JSONText(body)
+            try text.object { try takeMember(&$0, $1) }
+            try text.end()
+        } catch let fault as JSONFault {
+            throw Self.refusal("the body is not a JSON object: see byte \(fault.place)")
+        }
+        guard isName(stream) else {
+            throw Self.refusal("stream_name is missing or not a plain name")
+        }
+        guard isName(device) else {
+            throw Self.refusal("device_id is missing or not a plain name")
+        }
+        guard data != nil else { throw Self.refusal("data is missing or not an array") }
+        guard total == count else {
+            throw Self.refusal("total_records is \(total ?? -1), data has \(count)")
+        }
+        if let fault { throw Self.refusal(fault) }
+        guard dates.count <= Self.mostDates else {
+            let reason = "records of more than \(Self.mostDates) days in one batch"
+            throw Refusal(status: 413, reason: reason)
+        }
+    }
+
+    private static func refusal(_ reason: String) -> Refusal {
+        Refusal(status: 422, reason: reason)
+    }
+
+    /// Gives each record of the body that was checked, in its order.
+    func forEachRecord(of body: ByteView, _ take: (IncomingRecord) throws -> Void) throws {
+        guard let data else { return }
+        var text = JSONText(body, at: data.lowerBound)
+        try text.array { text in try take(try IncomingRecord(&text)) }
+    }
+
+    /// Where records of a day go, from the archive's directory on.
+    func folder(_ date: String) -> String { ArchiveFile.folder(stream, date, device) }
+
+    // MARK: Checking
+
+    /// Of members with one name the last counts.
+    private mutating func takeMember(_ text: inout JSONText, _ name: Range<Int>) throws {
+        switch JSONString.read(text.bytes, name) {
+        case "stream_name": stream = try string(&text) ?? ""
+        case "device_id": device = try string(&text) ?? ""
+        case "data": try takeData(&text)
+        case "batch_metadata": try takeMetadata(&text)
+        default: try text.value()
+        }
+    }
+
+    private func string(_ text: inout JSONText) throws -> String? {
+        let isString = text.next() == UInt8(ascii: "\"")
+        let value = try text.value()
+        return isString ? JSONString.read(text.bytes, value) : nil
+    }
+
+    private mutating func takeMetadata(_ text: inout JSONText) throws {
+        (total, version, clock) = (nil, "", "")
+        guard text.next() == UInt8(ascii: "{") else {
+            try text.value()
+            return
+        }
+        try text.object { text, name in
+            let isString = text.next() == UInt8(ascii: "\"")
+            let value = try text.value()
+            func word() -> String {
+                isString ? printable(JSONString.read(text.bytes, value) ?? "", limit: 40) : ""
+            }
+            switch JSONString.read(text.bytes, name) {
+            case "total_records" where value.count < 20:
+                total = Int(String(decoding: text.bytes[value], as: UTF8.self))
+            case "app_version": version = word()
+            case "clock": clock = word()
+            default: break
+            }
+        }
+    }
+
+    private mutating func takeData(_ text: inout JSONText) throws {
+        (count, dates, data, fault) = (0, [], nil, nil)
+        guard text.next() == UInt8(ascii: "[") else {
+            try text.value()
+            return
+        }
+        let start = text.position
+        try text.array { try takeRecord(&$0) }
+        data = start..<text.position
+    }
+
+    /// Behind one that is not fit the others need only be JSON.
+    private mutating func takeRecord(_ text: inout JSONText) throws {
+        defer { count += 1 }
+        guard fault == nil else {
+            try text.value()
+            return
+        }
+        do {
+            let record = try IncomingRecord(&text)
+            if dates.count <= Self.mostDates { dates.insert(record.time.date) }
+            guard let audio = record.audio else { return }
+            try Base64Text(text.bytes, audio.data).decode { _ in }
+        } catch let found as IncomingRecord.Fault {
+            fault = "record \(count): \(found.reason)"
+        }
+    }
+}

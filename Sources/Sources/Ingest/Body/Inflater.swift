@@ -1,0 +1,101 @@
+// Request bodies as they were before compression, up to a limit.
+import CZlib
+import CZstd
+
+/// Undoes `Content-Encoding`.
+package enum Inflater {
+    /// Inflated bodies may be so large: a small body can hold gigabytes of zeros.
+    package static let limit = 64 << 20
+    /// Bytes of an inflated body that are kept in memory.
+    private static let memory = 256 << 10
+    /// RFC 8878, section 3.1.1.1.2: 8 MiB of window are enough for what is sent over a network.
+    private static let zstdWindowLog: Int32 = 23
+
+    /// Throws a Refusal for what cannot be undone.
+    static func check(_ encoding: String) throws {
+        guard ["", "identity", "gzip", "zstd"].contains(encoding.lowercased()) else {
+            throw Refusal(
+                status: 415,
+                reason: "Content-Encoding \(encoding): gzip and zstd are known",
+                acceptEncoding: "gzip, zstd"
+            )
+        }
+    }
+
+    /// The body itself where it is not compressed.
+    package static func inflate(_ body: Spool, encoding: String, folder: String) throws -> Spool {
+        try check(encoding)
+        let coding: (ByteView, Spool) throws -> Void
+        switch encoding.lowercased() {
+        case "gzip": coding = gzip
+        case "zstd": coding = zstd
+        default: return body
+        }
+        let output = Spool(folder: folder, memory: memory)
+        try body.withView { try coding($0, output) }
+        return output
+    }
+
+    private static func gzip(_ body: ByteView, _ output: Spool) throws {
+        var stream = z_stream()
+        guard waypost_inflate_start(&stream, 31) == Z_OK else {
+            throw Refusal(status: 500, reason: "zlib could not be started")
+        }
+        defer { inflateEnd(&stream) }
+        let input = body[0..<body.count].assumingMemoryBound(to: UInt8.self)
+        // zlib's interface has no const, and it only reads.
+        stream.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
+        stream.avail_in = UInt32(input.count)
+        var block = [UInt8](repeating: 0, count: 64 << 10)
+        var code = Z_OK
+        while code == Z_OK {
+            let count = block.withUnsafeMutableBufferPointer { block -> Int in
+                stream.next_out = block.baseAddress
+                stream.avail_out = UInt32(block.count)
+                code = CZlib.inflate(&stream, Z_NO_FLUSH)
+                return block.count - Int(stream.avail_out)
+            }
+            try append(block.prefix(count), to: output)
+        }
+        guard code == Z_STREAM_END, stream.avail_in == 0 else {
+            throw Refusal(status: 400, reason: "the body is not whole gzip")
+        }
+    }
+
+    private static func zstd(_ body: ByteView, _ output: Spool) throws {
+        guard let stream = ZSTD_createDStream(),
+            ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, zstdWindowLog)) == 0
+        else { throw Refusal(status: 500, reason: "zstd could not be started") }
+        defer { ZSTD_freeDStream(stream) }
+        var block = [UInt8](repeating: 0, count: 128 << 10)
+        var input = ZSTD_inBuffer(src: body[0..<body.count].baseAddress, size: body.count, pos: 0)
+        var rest = 1
+        while rest != 0 {
+            let before = input.pos
+            let (code, count) = block.withUnsafeMutableBytes { block -> (Int, Int) in
+                var out = ZSTD_outBuffer(dst: block.baseAddress, size: block.count, pos: 0)
+                return (ZSTD_decompressStream(stream, &out, &input), out.pos)
+            }
+            try append(block.prefix(count), to: output)
+            let isStuck = input.pos == before && count == 0
+            guard ZSTD_isError(code) == 0, !(isStuck && code != 0) else {
+                throw Refusal(
+                    status: 400,
+                    reason: "the body is not whole zstd, or needs a larger window than 8 MiB"
+                )
+            }
+            rest = code
+        }
+        guard input.pos == input.size else {
+            throw Refusal(status: 400, reason: "bytes follow the end of the zstd body")
+        }
+    }
+
+    private static func append(_ bytes: ArraySlice<UInt8>, to output: Spool) throws {
+        guard output.count + bytes.count <= limit else {
+            let reason = "the body inflates to more than \(limit >> 20) MiB"
+            throw Refusal(status: 413, reason: reason)
+        }
+        try bytes.withUnsafeBytes(output.append)
+    }
+}

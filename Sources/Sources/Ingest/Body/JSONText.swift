@@ -1,0 +1,198 @@
+// Walks over JSON (RFC 8259) where it lies, and builds nothing.
+
+/// Why bytes are no JSON.
+struct JSONFault: Error {
+    /// The byte it is about; the first is 0.
+    var place: Int
+}
+
+/// A place in a JSON text; every step checks what it passes.
+///
+/// Time grows with the bytes alone, and memory does not: nesting has a limit, and a mapped body is let go behind it.
+struct JSONText {
+    let bytes: ByteView
+    private(set) var position: Int
+    /// What lies before is not needed in memory any more.
+    private var released: Int
+
+    static let depthLimit = 512
+    private static let stride = 1 << 20
+
+    init(_ bytes: ByteView, at position: Int = 0) {
+        self.bytes = bytes
+        self.position = position
+        released = position
+    }
+
+    private var fault: JSONFault { JSONFault(place: position) }
+
+    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    // MARK: Parts
+
+    /// Goes through an object; `member` gets its name as it is written, and has to pass the value.
+    mutating func object(_ member: (inout JSONText, Range<Int>) throws -> Void) throws {
+        try expect("{")
+        guard !take("}") else { return }
+        repeat {
+            let name = try name()
+            try member(&self, name)
+        } while take(",")
+        try expect("}")
+    }
+
+    /// Goes through an array; `element` has to pass each.
+    mutating func array(_ element: (inout JSONText) throws -> Void) throws {
+        try expect("[")
+        guard !take("]") else { return }
+        repeat { try element(&self) } while take(",")
+        try expect("]")
+    }
+
+    /// Passes a value of any kind; where it stands.
+    @discardableResult
+    mutating func value() throws -> Range<Int> {
+        skipBlanks()
+        let start = position
+        // The closing brackets of what is open.
+        var open: [UInt8] = []
+        repeat {
+            skipBlanks()
+            guard open.count <= Self.depthLimit else { throw fault }
+            if let closing = try enter() {
+                open.append(closing)
+                if closing == UInt8(ascii: "}") { _ = try name() }
+                continue
+            }
+            try leave(&open)
+        } while !open.isEmpty
+        return start..<position
+    }
+
+    /// Nothing but blanks is left.
+    mutating func end() throws {
+        skipBlanks()
+        guard peek == nil else { throw fault }
+    }
+
+    /// The kind of value that comes next, by its first byte.
+    mutating func next() -> UInt8? {
+        skipBlanks()
+        return peek
+    }
+
+    // MARK: Values
+
+    /// Passes a value, or goes into an object or array that is not empty: the bracket that closes it.
+    private mutating func enter() throws -> UInt8? {
+        switch peek {
+        case UInt8(ascii: "{"):
+            position += 1
+            return take("}") ? nil : UInt8(ascii: "}")
+        case UInt8(ascii: "["):
+            position += 1
+            return take("]") ? nil : UInt8(ascii: "]")
+        case UInt8(ascii: "\""): try string()
+        case UInt8(ascii: "t"): try word("true")
+        case UInt8(ascii: "f"): try word("false")
+        case UInt8(ascii: "n"): try word("null")
+        default: try number()
+        }
+        return nil
+    }
+
+    /// Behind a value: on to the next one beside it, or out of all that ends here.
+    private mutating func leave(_ open: inout [UInt8]) throws {
+        while let closing = open.last {
+            skipBlanks()
+            if peek == UInt8(ascii: ",") {
+                position += 1
+                if closing == UInt8(ascii: "}") { _ = try name() }
+                return
+            }
+            guard peek == closing else { throw fault }
+            position += 1
+            open.removeLast()
+        }
+    }
+
+    /// A member's name with its quotes, up to its value.
+    private mutating func name() throws -> Range<Int> {
+        skipBlanks()
+        let start = position
+        try string()
+        let name = start..<position
+        try expect(":")
+        return name
+    }
+
+    private mutating func string() throws {
+        guard peek == UInt8(ascii: "\"") else { throw fault }
+        position += 1
+        while true {
+            let stop = min(bytes.count, position + Self.stride)
+            position = bytes.endOfPlainText(from: position, to: stop)
+            release()
+            guard let byte = peek else { throw fault }
+            switch byte {
+            case UInt8(ascii: "\""):
+                position += 1
+                return
+            case UInt8(ascii: "\\"): position = try JSONString.escapeEnd(bytes, at: position)
+            case 0x80...: position = try JSONString.scalarEnd(bytes, at: position)
+            case ..<0x20: throw fault
+            default: continue
+            }
+        }
+    }
+
+    private mutating func number() throws {
+        if peek == UInt8(ascii: "-") { position += 1 }
+        if peek == UInt8(ascii: "0") { position += 1 } else { try digits() }
+        if peek == UInt8(ascii: ".") {
+            position += 1
+            try digits()
+        }
+        guard let byte = peek, byte | 0x20 == UInt8(ascii: "e") else { return }
+        position += 1
+        if peek == UInt8(ascii: "+") || peek == UInt8(ascii: "-") { position += 1 }
+        try digits()
+    }
+
+    private mutating func digits() throws {
+        let start = position
+        while let byte = peek, (0x30...0x39).contains(byte) { position += 1 }
+        guard position > start else { throw fault }
+    }
+
+    private mutating func word(_ word: StaticString) throws {
+        for index in 0..<word.utf8CodeUnitCount {
+            guard peek == word.utf8Start[index] else { throw fault }
+            position += 1
+        }
+    }
+
+    // MARK: Bytes
+
+    private mutating func skipBlanks() {
+        while let byte = peek, byte == 32 || byte == 10 || byte == 13 || byte == 9 { position += 1 }
+        release()
+    }
+
+    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+        skipBlanks()
+        guard peek == UInt8(ascii: character) else { return false }
+        position += 1
+        return true
+    }
+
+    private mutating func expect(_ character: Unicode.Scalar) throws {
+        guard take(character) else { throw fault }
+    }
+
+    private mutating func release() {
+        guard position - released > Self.stride else { return }
+        bytes.release(released..<position)
+        released = position
+    }
+}

@@ -1,0 +1,51 @@
+// A record as the line that is stored.
+
+extension IncomingRecord {
+    /// The name of its sound's file; nil where it has none.
+    var soundName: String? { audio.map { "\(time.compact)_\(id).\($0.format)" } }
+
+    /// Gives its line without an end, piece by piece: as it came, but the name of a file in the place of sound.
+    ///
+    /// A piece is good for that call.
+    func writeLine(of body: ByteView, _ take: (UnsafeRawBufferPointer) throws -> Void) throws {
+        guard let soundName else { return try Self.write(body, extent, take) }
+        var separator: StaticString = "{"
+        var text = JSONText(body, at: extent.lowerBound)
+        try text.object { text, name in
+            let value = try text.value()
+            try Self.write(separator, take)
+            separator = ","
+            if JSONString.read(body, name) == "audio_data" {
+                try Array("\"audio_file\":\"\(soundName)\"".utf8).withUnsafeBytes(take)
+            } else {
+                try Self.write(body, name, take)
+                try Self.write(":", take)
+                try Self.write(body, value, take)
+            }
+        }
+        try Self.write("}", take)
+    }
+
+    private static func write(
+        _ text: StaticString,
+        _ take: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        try take(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// In correct JSON line ends stand only between values, so they can be left out.
+    private static func write(
+        _ body: ByteView,
+        _ range: Range<Int>,
+        _ take: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let end = body.lineEnd(from: start, to: min(range.upperBound, start + (64 << 10)))
+            try take(body[start..<end])
+            body.release(start..<end)
+            start = end
+            while start < range.upperBound, body[start] == 10 || body[start] == 13 { start += 1 }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// One object after another to a bucket, and what its answers mean to a gateway.
+import Board
+import Host
+import Requests
+import Synchronization
+
+/// A connection to the bucket, kept between batches; used by one thread at a time.
+final class BucketLine {
+    let transport: Transport
+
+    /// Throws where libcurl cannot be used.
+    init(_ place: BucketPlace) throws { transport = try Transport(place.transport) }
+}
+
+/// Puts the objects of one batch, until its time is over.
+struct BucketPut {
+    /// Seconds until a gateway is to try again, unless the store says otherwise.
+    static let pause = 30
+
+    private let place: BucketPlace
+    private let keys: String
+    private let line: BucketLine
+    private let deadline: BootInstant
+    private let stop: StopSignal
+
+    init(
+        _ place: BucketPlace,
+        _ keys: String,
+        _ line: BucketLine,
+        until deadline: BootInstant,
+        or stop: StopSignal
+    ) {
+        self.place = place
+        self.keys = keys
+        self.line = line
+        self.deadline = deadline
+        self.stop = stop
+    }
+
+    /// Returns once the store has said that it has the object; throws a Refusal in any other case.
+    func callAsFunction(_ object: BucketObject) throws {
+        let left = deadline - SystemClock().now()
+        guard left > .zero else {
+            throw Self.unavailable("the bucket is slow: the batch is not stored in time", after: 1)
+        }
+        let exchange = line.transport.put(
+            object.body,
+            headers: ["Content-Type: \(object.type)"],
+            to: BucketURL.object(object.key, in: place.url),
+            signing: RequestSigning(region: place.region, keys: keys, digest: object.digest),
+            limit: left,
+            until: stop
+        )
+        switch exchange {
+        case .stopped: throw Self.unavailable("the server is being stopped", after: 1)
+        case .failed(let failure): throw Self.unavailable("the bucket: \(failure.message)")
+        case .answered(let answer): try Self.judge(answer)
+        }
+    }
+
+    /// Whatever is wrong with keys, address or clock is not the gateway's doing: only a size is.
+    private static func judge(_ answer: Answer) throws {
+        let words = StoreWords(answer)
+        switch words.meaning {
+        case .stored: return
+        case .size: throw Refusal(status: 413, reason: "the bucket: \(words.text)")
+        case .clock, .address, .keys, .stranger, .other:
+            let seconds = answer.retryAfter > 0 ? min(answer.retryAfter, 3600) : pause
+            throw unavailable("the bucket: " + words.advice(BucketPlace.names), after: seconds)
+        }
+    }
+
+    private static func unavailable(_ reason: String, after seconds: Int = pause) -> Refusal {
+        Refusal(status: 503, reason: reason, retryAfter: seconds)
+    }
+}
+
+/// Tells a person once that the bucket takes nothing, and once that it does again.
+final class BucketTrouble: Sendable {
+    private let log: ServerLog
+    private let told = Mutex<String?>(nil)
+
+    init(_ log: ServerLog) { self.log = log }
+
+    func began(_ refusal: Refusal) {
+        told.withLock { told in
+            guard refusal.status == 503, refusal.reason != told else { return }
+            told = refusal.reason
+            log.warn("not stored: \(refusal.reason)")
+        }
+    }
+
+    func ended() {
+        told.withLock { told in
+            guard told != nil else { return }
+            told = nil
+            log.warn("the bucket takes batches again")
+        }
+    }
+}

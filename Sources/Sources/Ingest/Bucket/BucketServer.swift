@@ -1,0 +1,88 @@
+// A receiver that keeps nothing: batches go on into a bucket, so any number of them can stand behind a balancer.
+import Dispatch
+
+/// Answers ingest requests; what a receiver knows of its fleet it does not know.
+package struct BucketServer: ReceiverApplication {
+    private let requests: BatchRequests
+    private let store: BucketStore
+    private let tokens: TokenList
+    private let version: String
+    private let log: ServerLog
+
+    package var spoolFolder: String { requests.spoolFolder }
+
+    /// `maxBody`: bytes of a body on the wire; `spoolFolder`: for large bodies, in files without names.
+    package init(
+        _ place: BucketPlace,
+        spoolFolder: String,
+        tokens: TokenList,
+        maxBody: Int,
+        version: String,
+        log: ServerLog
+    ) throws {
+        requests = BatchRequests(maxBody: maxBody, spoolFolder: spoolFolder)
+        store = try BucketStore(place, folder: spoolFolder, log: log)
+        self.tokens = tokens
+        self.version = version
+        self.log = log
+    }
+
+    package func isOpen() -> Bool { tokens.isOpen }
+
+    package func begin() {}
+
+    /// What is on its way has two seconds: the gateway sends it again, to another receiver perhaps.
+    package func windDown() {
+        let store = store
+        DispatchQueue.global().asyncAfter(deadline: .now() + 2) { store.end() }
+    }
+
+    package func finish() {}
+
+    package func plan(_ head: RequestHead) -> RequestPlan {
+        do { return try route(head) } catch { return .answer(log.refused(error)) }
+    }
+
+    private func route(_ head: RequestHead) throws -> RequestPlan {
+        switch head.path {
+        case "/healthz":
+            try head.expect("GET")
+            return .answer(HTTPAnswer(health: store.totals, version: version))
+        case "/api/device/verify":
+            try head.expect("POST")
+            return .answer(HTTPAnswer(verified: try authorize(head)))
+        case "/api/ingest":
+            try head.expect("POST")
+            _ = try authorize(head)
+            return try requests.plan(head)
+        case "/api/device/enroll":
+            let reason = "this server keeps nothing, so it has no codes: its tokens are in a file"
+            throw Refusal(status: 404, reason: reason)
+        default:
+            let reason = "no such path; POST /api/ingest (a server before a bucket has no pages)"
+            throw Refusal(status: 404, reason: reason)
+        }
+    }
+
+    private func authorize(_ head: RequestHead) throws -> String {
+        let text = head.fields[.token] ?? ""
+        if let device = tokens.device(of: GivenSecret(text: text)) { return device }
+        guard !text.isEmpty, isOpen() else {
+            throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
+        }
+        return ""
+    }
+
+    package func answer(_ head: RequestHead, _ wire: Spool) -> HTTPAnswer {
+        do {
+            let start = ContinuousClock.now
+            let (device, key, size) = (try authorize(head), try requests.key(head), wire.count)
+            let (body, batch) = try requests.checked(head, wire, from: device)
+            let receipt = try body.withView { try store.store(batch, key: key, body: $0) }
+            log.stored(batch, receipt, bytes: size, since: start)
+            return HTTPAnswer(receipt, key: key)
+        } catch {
+            return log.refused(error)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// The records of a batch as lines, compressed, each day's by themselves.
+import Requests
+
+/// What becomes of a batch in a bucket, before it is sent: an object for each day of its records.
+struct DayObjects {
+    /// Each takes 300 kB while it is made; the gateway halves a batch of more.
+    static let mostDays = 32
+
+    private var days: [String: DayObject] = [:]
+    /// Some of its records have sound, which goes into objects of its own.
+    private(set) var hasSound = false
+
+    /// Goes through the records once; throws a Refusal for a batch of too many days.
+    init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
+        guard batch.dates.count <= Self.mostDays else {
+            let reason = "records of more than \(Self.mostDays) days in one batch"
+            throw Refusal(status: 413, reason: reason)
+        }
+        for date in batch.dates { days[date] = DayObject(folder: folder) }
+        var found = false
+        try batch.forEachRecord(of: body) { record in
+            guard let day = days[record.time.date] else { return }
+            if record.audio != nil { found = true }
+            try record.writeLine(of: body) { try day.append($0) }
+            try day.append([10])
+        }
+        for day in days.values { try day.finish() }
+        hasSound = found
+    }
+
+    /// The lines of each day, the largest first: what is too large for the store is told off before anything is there.
+    var inOrder: [(date: String, lines: Spool)] {
+        days.map { ($0.key, $0.value.lines) }.sorted { ($1.1.count, $0.0) < ($0.1.count, $1.0) }
+    }
+}
+
+/// The lines of one day.
+private final class DayObject {
+    private static let piece = 16 << 10
+
+    let lines: Spool
+    private var waiting: [UInt8] = []
+    /// Always gzip, as gateways have it unless told otherwise: how one try came must not change the object's name.
+    private var compressor = PieceCompressor(BucketStore.compression)
+
+    init(folder: String) { lines = Spool(folder: folder, memory: 16 << 10) }
+
+    func append(_ bytes: some Collection<UInt8>) throws {
+        waiting += bytes
+        if waiting.count >= Self.piece { try compress() }
+    }
+
+    func finish() throws { try compress(isLast: true) }
+
+    private func compress(isLast: Bool = false) throws {
+        try compressor.take(waiting, isLast: isLast).withUnsafeBytes(lines.append)
+        waiting.removeAll(keepingCapacity: !isLast)
+        if isLast { compressor = PieceCompressor(.none) }
+    }
+}

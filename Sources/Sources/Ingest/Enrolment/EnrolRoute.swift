@@ -1,0 +1,48 @@
+// `POST /api/device/enroll`: a token for a code.
+import Foundation
+
+/// Exchanges codes, and has those wait who guess.
+final class EnrolRoute: @unchecked Sendable {
+    // Unchecked because the attempts are used under `lock`.
+    private let enrolments: Enrolments
+    private let lock = NSLock()
+    private var attempts = AttemptLimit()
+    private let clock = ContinuousClock()
+
+    init(_ enrolments: Enrolments) {
+        self.enrolments = enrolments
+    }
+
+    /// The token and the device it is for; throws a Refusal.
+    ///
+    /// What is wrong with a code is not told: unknown, used and expired are one answer.
+    func exchange(_ body: Data, from address: String) throws -> (String, String) {
+        if let seconds = lock.withLock({ attempts.wait(address, at: clock.now) }) {
+            throw Refusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
+        }
+        let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
+        guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
+            isName(device)
+        else { throw Refusal(status: 400, reason: "code or device_id is missing or no plain name") }
+        let wanted = try Self.wanted(object?["token"])
+        let code = GivenSecret(typed: text)
+        // Counted beforehand: attempts at the same time are attempts, too.
+        lock.withLock { attempts.failed(address, at: clock.now) }
+        guard let code,
+            let token = try enrolments.exchange(code, for: device, wanted, at: Date())
+        else {
+            throw Refusal(status: 403, reason: "this code is not known, was used, or is too old")
+        }
+        lock.withLock { attempts.succeeded(address) }
+        return (token.text, device)
+    }
+
+    /// The token that a device made itself; nil where it leaves that to the server.
+    private static func wanted(_ member: Any?) throws -> GivenSecret? {
+        guard let member else { return nil }
+        guard let text = member as? String, let token = GivenSecret(wanted: text) else {
+            throw Refusal(status: 400, reason: "token is not 32 to 128 letters, digits, - and _")
+        }
+        return token
+    }
+}

@@ -1,0 +1,236 @@
+// Which codes were given out, and which devices have a token for one: a database of its own beside the records.
+package import FoundationEssentials
+import SQLite
+
+/// A code as `codes list` shows it; the code itself is not kept.
+package struct CodeEntry: Sendable, Equatable {
+    package enum State: Sendable, Equatable {
+        case open
+        case expired
+        /// The device that has a token for it.
+        case used(by: String)
+    }
+
+    package var id: Int64
+    package var expires: Date
+    package var state: State
+}
+
+/// The state of a device's token.
+package struct DeviceToken: Sendable {
+    /// It has one that it got for a code.
+    package var isHeld: Bool
+    /// Seconds since 1970; nil where it is not known.
+    package var enrolled: Int64?
+    /// Seconds since 1970; nil: it is not revoked.
+    package var revoked: Int64?
+}
+
+/// Codes, each good for one device and once, and the tokens that they were exchanged for.
+///
+/// Other processes change it, too (`codes`, `devices revoke`); a receiver that runs sees that at the next request.
+package final class Enrolments: Sendable {
+    private struct Known: Sendable {
+        var tokens = KnownTokens()
+        /// Devices whose tokens were ended.
+        var revoked: Set<String> = []
+        /// Codes were given out, be they dropped since.
+        var hasCodes = false
+    }
+
+    private let database: WatchedDatabase<Known>
+
+    private static let tables = """
+        CREATE TABLE IF NOT EXISTS codes(id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB UNIQUE,
+        expires INTEGER NOT NULL, device TEXT);
+        CREATE TABLE IF NOT EXISTS tokens(digest BLOB PRIMARY KEY, device TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS devices(device TEXT PRIMARY KEY, enrolled INTEGER, revoked INTEGER)
+        WITHOUT ROWID;
+        """
+
+    /// Opens the database of a data directory, which the receiver may have open at the same time.
+    package init(directory: String) throws {
+        let path = "\(directory)/.receiver-enrolments.sqlite"
+        database = try WatchedDatabase(path, in: directory, tables: Self.tables, read: Self.read)
+    }
+
+    @Sendable private static func read(_ database: borrowing Connection) throws -> Known {
+        var known = Known()
+        let row = try database.prepare("SELECT digest, device FROM tokens")
+        while try row.step() { known.tokens.add(digest: row.data(0), device: row.text(1)) }
+        let ended = try database.prepare("SELECT device FROM devices WHERE revoked IS NOT NULL")
+        while try ended.step() { known.revoked.insert(ended.text(0)) }
+        // AUTOINCREMENT remembers those that were dropped, too.
+        let count = "SELECT count(*) FROM sqlite_sequence WHERE name='codes'"
+        known.hasCodes = try database.integer(count) ?? 0 > 0
+        return known
+    }
+
+    /// See `WatchedDatabase`.
+    func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
+
+    // MARK: Codes
+
+    /// A new code; it is on the disk when this returns.
+    package func add(until expires: Date) throws -> (id: Int64, code: GivenSecret) {
+        let code = GivenSecret.newCode()
+        let id = try database.change { database in
+            let row = try database.prepare("INSERT INTO codes(digest, expires) VALUES (?,?)")
+            try row.bind(code.digest, at: 1)
+            try row.bind(Self.seconds(expires), at: 2)
+            try row.run()
+            return database.lastInsertedRow
+        }
+        return (id, code)
+    }
+
+    package func list(at now: Date) throws -> [CodeEntry] {
+        try database.ask { database in
+            let row = try database.prepare("SELECT id, expires, device FROM codes ORDER BY id")
+            var entries: [CodeEntry] = []
+            while try row.step() {
+                let expires = row.required(1)
+                let state: CodeEntry.State =
+                    if row.isText(2) {
+                        .used(by: row.text(2))
+                    } else {
+                        expires > Self.seconds(now) ? .open : .expired
+                    }
+                let date = Date(timeIntervalSince1970: TimeInterval(expires))
+                entries.append(CodeEntry(id: row.required(0), expires: date, state: state))
+            }
+            return entries
+        }
+    }
+
+    /// Ends a code that was not used; of one that was, what is known of it goes, and the device keeps its token.
+    ///
+    /// False where there is none.
+    package func drop(_ id: Int64) throws -> Bool {
+        try database.change { database in
+            try database.run("DELETE FROM codes WHERE id=?", id)
+            return database.changes == 1
+        }
+    }
+
+    // MARK: Devices
+
+    /// A token for a code, which is used up by it; nil for a code that is not known, used or too old.
+    ///
+    /// Both are on the disk when this returns. A device that was revoked is good again. `wanted`: the token that the device
+    /// made, nil for one of ours; with it the device may ask again, for the answer may have been lost.
+    func exchange(
+        _ code: GivenSecret,
+        for device: String,
+        _ wanted: GivenSecret?,
+        at now: Date
+    ) throws -> GivenSecret? {
+        try database.change { database in
+            if let wanted, let holder = try Self.holder(of: wanted, database) {
+                let isRepeated = try Self.find(code, usedBy: device, after: 0, database) != nil
+                return isRepeated && holder == device ? wanted : nil
+            }
+            let now = Self.seconds(now)
+            guard let id = try Self.find(code, usedBy: nil, after: now, database) else {
+                return nil
+            }
+            let used = try database.prepare("UPDATE codes SET device=? WHERE id=?")
+            try used.bind(device, at: 1)
+            try used.bind(id, at: 2)
+            try used.run()
+            let token = wanted ?? GivenSecret.newToken()
+            let row = try database.prepare("INSERT INTO tokens VALUES (?,?)")
+            try row.bind(token.digest, at: 1)
+            try row.bind(device, at: 2)
+            try row.run()
+            let enrolled = try database.prepare("INSERT OR REPLACE INTO devices VALUES (?,?,NULL)")
+            try enrolled.bind(device, at: 1)
+            try enrolled.bind(now, at: 2)
+            try enrolled.run()
+            return token
+        }
+    }
+
+    /// Compares with each code that is open, or that this device has used, in the same time whichever it is.
+    private static func find(
+        _ code: GivenSecret,
+        usedBy device: String?,
+        after expiry: Int64,
+        _ database: borrowing Connection
+    ) throws -> Int64? {
+        let row = try database.prepare(
+            "SELECT id, digest FROM codes WHERE device IS ? AND expires > ?"
+        )
+        if let device { try row.bind(device, at: 1) }
+        try row.bind(expiry, at: 2)
+        let digest = code.digest
+        var found: Int64?
+        while try row.step() {
+            if GivenSecret.areEqual(row.data(1), digest) { found = row.required(0) }
+        }
+        return found
+    }
+
+    /// As `device(of:)`, of the database itself.
+    private static func holder(of token: GivenSecret, _ database: borrowing Connection) throws
+        -> String?
+    {
+        let row = try database.prepare("SELECT device FROM tokens WHERE digest=?")
+        try row.bind(token.digest, at: 1)
+        return try row.step() ? row.text(0) : nil
+    }
+
+    /// The device that has this token; nil where none has.
+    func device(of token: GivenSecret) -> String? { database.known.tokens.device(of: token) }
+
+    func isRevoked(_ device: String) -> Bool { database.known.revoked.contains(device) }
+
+    /// Whether codes were ever given out: then not any token will do.
+    func isInUse() -> Bool { database.known.hasCodes }
+
+    /// Ends all tokens of a device, for every process; false for a device of which nothing is known here.
+    ///
+    /// It is on the disk when this returns. `isKnown`: it has sent something.
+    package func revoke(_ device: String, isKnown: Bool, at now: Date) throws -> Bool {
+        try database.change { database in
+            let row = try database.prepare(
+                "SELECT 1 FROM tokens WHERE device=?1 UNION SELECT 1 FROM devices WHERE device=?1"
+            )
+            try row.bind(device, at: 1)
+            guard try row.step() || isKnown else { return false }
+            row.reset()
+            let tokens = try database.prepare("DELETE FROM tokens WHERE device=?")
+            try tokens.bind(device, at: 1)
+            try tokens.run()
+            let mark = try database.prepare(
+                """
+                INSERT INTO devices VALUES (?,NULL,?)
+                ON CONFLICT(device) DO UPDATE SET revoked=coalesce(revoked, excluded.revoked)
+                """
+            )
+            try mark.bind(device, at: 1)
+            try mark.bind(Self.seconds(now), at: 2)
+            try mark.run()
+            return true
+        }
+    }
+
+    /// What is known here of each device, by its id.
+    package func devices() throws -> [String: DeviceToken] {
+        try database.ask { database in
+            var devices: [String: DeviceToken] = [:]
+            let held = try database.prepare("SELECT DISTINCT device FROM tokens")
+            while try held.step() { devices[held.text(0)] = DeviceToken(isHeld: true) }
+            let row = try database.prepare("SELECT device, enrolled, revoked FROM devices")
+            while try row.step() {
+                let (enrolled, revoked) = (row.integer(1), row.integer(2))
+                devices.change(row.text(0), from: DeviceToken(isHeld: false)) {
+                    ($0.enrolled, $0.revoked) = (enrolled, revoked)
+                }
+            }
+            return devices
+        }
+    }
+
+    private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }
+}

@@ -1,0 +1,91 @@
+// A connection of libmicrohttpd's, as the server side uses it.
+internal import CMicrohttpd
+
+/// Valid until the daemon says that it is closed.
+struct HTTPConnection: @unchecked Sendable {
+    // Unchecked because another thread than the daemon's only resumes it, which libmicrohttpd allows.
+    let handle: OpaquePointer
+
+    var socket: Int32 { waypost_http_socket(handle) }
+
+    /// Bytes of request line and header.
+    var headerSize: Int { waypost_http_header_size(handle) }
+
+    func head(method: UnsafePointer<CChar>, url: UnsafePointer<CChar>) -> RequestHead {
+        var address = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        waypost_http_address(handle, &address)
+        var head = RequestHead(
+            method: String(cString: method),
+            path: String(cString: url),
+            address: String(decoding: address.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+        )
+        for field in HTTPField.allCases {
+            guard let value = waypost_http_field(handle, field.rawValue)
+            else { continue }
+            head.fields[field] = String(cString: value)
+        }
+        return head
+    }
+
+    /// Hands an answer over; false where the connection cannot take one any more.
+    func queue(_ answer: HTTPAnswer, closing: Bool) -> Bool {
+        let more = closing ? [("Connection", "close")] : []
+        let response = waypost_http_response(answer.body, answer.body.count)
+        return queue(response, answer.status, answer.headers + more)
+    }
+
+    /// The same for an answer that goes on.
+    func queue(_ stream: AnswerStream) -> Bool {
+        let context = Unmanaged.passRetained(stream)
+        guard let response = waypost_http_stream(readStream, forgetStream, context.toOpaque())
+        else {
+            context.release()
+            return false
+        }
+        return queue(response, 200, stream.headers)
+    }
+
+    private func queue(
+        _ response: OpaquePointer?,
+        _ status: Int,
+        _ headers: [(name: String, value: String)]
+    ) -> Bool {
+        guard let response else { return false }
+        defer { MHD_destroy_response(response) }
+        for (name, value) in headers { MHD_add_response_header(response, name, value) }
+        return waypost_http_queue(handle, UInt32(status), response) != 0
+    }
+
+    /// Whether the client has closed it; what it has sent before hides that.
+    var isClosed: Bool { waypost_http_is_shut(socket) != 0 }
+
+    /// A client that acknowledges nothing for so long is gone.
+    func limitSilence(to limit: Duration) {
+        waypost_http_limit_silence(socket, UInt32(limit / .milliseconds(1)))
+    }
+
+    /// It costs nothing and has no time-out until it is resumed.
+    func suspend() { MHD_suspend_connection(handle) }
+
+    func resume() { MHD_resume_connection(handle) }
+}
+
+// MARK: What libmicrohttpd calls for an answer that goes on
+
+private func readStream(
+    _ context: UnsafeMutableRawPointer?,
+    _ position: UInt64,
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ count: Int
+) -> Int {
+    // MHD_CONTENT_READER_END_OF_STREAM
+    let end = -1
+    guard let context else { return end }
+    let stream = Unmanaged<AnswerStream>.fromOpaque(context).takeUnretainedValue()
+    return stream.fill(UnsafeMutableRawBufferPointer(start: buffer, count: count)) ?? end
+}
+
+private func forgetStream(_ context: UnsafeMutableRawPointer?) {
+    guard let context else { return }
+    Unmanaged<AnswerStream>.fromOpaque(context).release()
+}

@@ -1,0 +1,96 @@
+// Connections that were answered before their body was read.
+internal import CMicrohttpd
+import Foundation
+import Glibc
+
+/// Reads and drops what a refused client is still sending, so that it gets to read its answer.
+///
+/// A socket that is closed with unread bytes in it resets the connection, and the answer may be lost with it
+/// (RFC 9112, section 9.6). So a second descriptor keeps it open until the client has seen the end.
+final class Lingering: @unchecked Sendable {
+    // Unchecked because everything that changes is under `lock`.
+    private struct Entry {
+        var socket: Int32
+        /// Bytes that are still put up with.
+        var left = 64 << 20
+        var end: ContinuousClock.Instant
+    }
+
+    private static let patience = Duration.seconds(30)
+
+    private let most: Int
+    /// Written to whenever there is something new; the thread's when it has ended.
+    private let wakeup: Int32
+    private let lock = NSLock()
+    private var entries: [Entry] = []
+    private var isStopping = false
+
+    init(most: Int) throws {
+        self.most = most
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard wakeup >= 0 else { throw Trouble("eventfd", "lingering connections") }
+        Thread.detachNewThread { [self] in run() }
+    }
+
+    func add(_ socket: Int32) {
+        let kept = waypost_http_keep(socket)
+        guard kept >= 0 else { return }
+        lock.withLock {
+            // The one that has been here longest has most likely read its answer.
+            if entries.count >= most { close(entries.removeFirst().socket) }
+            entries.append(Entry(socket: kept, end: .now + Self.patience))
+        }
+        wake()
+    }
+
+    func finish() {
+        lock.withLock { isStopping = true }
+        wake()
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = write(wakeup, &one, MemoryLayout.size(ofValue: one))
+    }
+
+    private func run() {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while wait() {
+            lock.withLock { entries = entries.compactMap { Self.read($0, &buffer) } }
+        }
+        lock.withLock {
+            for entry in entries { close(entry.socket) }
+            entries = []
+        }
+    }
+
+    /// Until there is something to read or somebody's time is over; false at the end.
+    private func wait() -> Bool {
+        let (sockets, end, isOver) = lock.withLock {
+            (entries.map(\.socket), entries.map(\.end).min(), isStopping)
+        }
+        guard !isOver else { return false }
+        var polled = ([wakeup] + sockets).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        let pause = end.map { max(0, ($0 - .now) / .milliseconds(1)) + 1 }
+        poll(&polled, nfds_t(polled.count), pause.map { Int32($0) } ?? -1)
+        var count: UInt64 = 0
+        _ = Glibc.read(wakeup, &count, MemoryLayout.size(ofValue: count))
+        return true
+    }
+
+    /// Drops what has come; nil: it is closed.
+    private static func read(_ entry: Entry, _ buffer: inout [UInt8]) -> Entry? {
+        var entry = entry
+        let count = recv(entry.socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        let isQuiet = count < 0 && (errno == EAGAIN || errno == EINTR)
+        if count > 0 {
+            entry.left -= count
+            entry.end = .now + patience
+        }
+        guard count > 0 && entry.left > 0 || isQuiet && entry.end > .now else {
+            close(entry.socket)
+            return nil
+        }
+        return entry
+    }
+}

@@ -1,0 +1,94 @@
+// The index beside the files: what the page of the fleet asks, in a database that can be made anew from them.
+import Glibc
+import SQLite
+
+/// Where it is, and what its tables are.
+///
+/// Each row comes from one file of records, so that a file can be taken out and read again; no row depends on the
+/// order in which files were read.
+enum FleetIndex {
+    /// Counted up with each change of the tables: an index of another number is made anew.
+    private static let version: Int64 = 3
+
+    static func path(in directory: String) -> String { "\(directory)/.receiver-index.sqlite" }
+
+    /// The tables; times are milliseconds since 1970.
+    ///
+    /// `files`: how far each was read (`length`, bytes), and the file's `tail` there; `broken` lines are no records. `latest`: the newest record of each stream, its line ""
+    /// where it is long. `states`: the newest event of each kind and source.
+    /// `slots`: records of each ten minutes since 1970.
+    private static let tables = """
+        CREATE TABLE files(id INTEGER PRIMARY KEY, device TEXT NOT NULL, stream TEXT NOT NULL, date TEXT NOT NULL,
+        length INTEGER NOT NULL, tail BLOB NOT NULL, records INTEGER NOT NULL, broken INTEGER NOT NULL,
+        first INTEGER, last INTEGER, UNIQUE (device, stream, date));
+        CREATE TABLE latest(device TEXT, stream TEXT, time INTEGER NOT NULL, id TEXT NOT NULL, file INTEGER NOT NULL,
+        line TEXT NOT NULL, PRIMARY KEY (device, stream)) WITHOUT ROWID;
+        CREATE TABLE events(device TEXT, time INTEGER, id TEXT, file INTEGER NOT NULL, kind TEXT NOT NULL,
+        source TEXT NOT NULL, records INTEGER, detail TEXT NOT NULL, PRIMARY KEY (device, time, id)) WITHOUT ROWID;
+        CREATE INDEX events_time ON events(time);
+        CREATE INDEX events_file ON events(file);
+        CREATE TABLE states(device TEXT, kind TEXT, source TEXT, time INTEGER NOT NULL, id TEXT NOT NULL,
+        file INTEGER NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (device, kind, source)) WITHOUT ROWID;
+        CREATE TABLE slots(file INTEGER, slot INTEGER, records INTEGER NOT NULL, PRIMARY KEY (file, slot)) WITHOUT ROWID;
+        """
+    private static let names = ["files", "latest", "events", "states", "slots"]
+
+    /// Opens it for writing, and makes it where it is not there or of another version.
+    static func open(in directory: String) throws -> Connection {
+        let database = try Connection(path: path(in: directory), access: .readWrite)
+        // NORMAL: a power cut may cost the last rows, and they are read again.
+        try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
+        try database.execute("PRAGMA journal_size_limit=16777216")
+        if try !isCurrent(database) { try clear(database) }
+        return database
+    }
+
+    /// Opens it for questions; nil where there is none of this version.
+    static func openToRead(in directory: String) throws -> Connection? {
+        let path = path(in: directory)
+        guard fileSize(path) != nil else { return nil }
+        let database = try Connection(path: path, access: .readOnly)
+        guard try isCurrent(database) else { return nil }
+        return consume database
+    }
+
+    /// It is of no use any more.
+    static func remove(in directory: String) {
+        for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
+    }
+
+    private static func isCurrent(_ database: borrowing Connection) throws -> Bool {
+        try database.integer("PRAGMA user_version") == version
+    }
+
+    /// Whether all files have been read into it: what is half read tells of troubles that are long over.
+    static func isWhole(_ database: borrowing Connection) throws -> Bool {
+        try database.integer("PRAGMA application_id") == 0
+    }
+
+    /// Empties it: all files are to be read again, which `noteWhole` ends.
+    static func clear(_ database: borrowing Connection) throws {
+        try database.execute("BEGIN IMMEDIATE")
+        let drops = names.map { "DROP TABLE IF EXISTS \($0);" }.joined()
+        do {
+            let marks = "PRAGMA user_version=\(version); PRAGMA application_id=1"
+            try database.execute("\(drops) \(tables) \(marks); COMMIT")
+        } catch {
+            try? database.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    static func noteWhole(_ database: borrowing Connection) throws {
+        guard try !isWhole(database) else { return }
+        try database.execute("PRAGMA application_id=0")
+    }
+
+    /// An empty one of its own, to compare with.
+    static func scratch(_ path: String) throws -> Connection {
+        let database = try Connection(path: path, access: .readWrite)
+        try database.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")
+        try clear(database)
+        return database
+    }
+}

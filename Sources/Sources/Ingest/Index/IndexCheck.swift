@@ -1,0 +1,173 @@
+// The index compared with the files that it is made of, and made anew.
+import Glibc
+import SQLite
+
+/// What a comparison came to.
+package struct IndexReport: Sendable {
+    /// Files that were compared, and their records.
+    package var files = 0
+    package var records: Int64 = 0
+    /// Files that were read once and are not there any more.
+    package var archived = 0
+    /// Bytes that are stored and not read yet.
+    package var behind: Int64 = 0
+    /// The first rows that differ, in words.
+    package var differences: [String] = []
+    package var differenceCount = 0
+}
+
+/// The commands `index check` and `index rebuild`; a receiver may run meanwhile.
+package enum IndexCheck {
+    private static let mostShown = 10
+    private static let scratchName = ".receiver-index-check.sqlite"
+
+    /// Reads all files into a new index: how many of them, their records, and why others could not be read.
+    package static func rebuild(directory: String) throws -> (
+        files: Int, records: Int64, unread: [String]
+    ) {
+        try RebuildLock.hold(in: directory) {
+            let index = try FleetIndex.open(in: directory)
+            // A receiver that has much to read holds the index for some seconds at a time on a slow machine.
+            index.waitForOthers(milliseconds: 60_000)
+            let writer = IndexWriter(index, directory: directory)
+            try writer.clear()
+            var files = try ArchiveFiles.all(in: directory)
+            let count = files.count
+            var unread: [String] = []
+            while !files.isEmpty {
+                files = try writer.follow(files) { if let why = $1 { unread.append("\(why)") } }
+            }
+            try writer.noteWhole()
+            return (count - unread.count, try writer.records(), unread)
+        }
+    }
+
+    /// Reads each file as far as the index has, and compares what comes of it; nil where there is no index.
+    package static func run(directory: String) throws -> IndexReport? {
+        guard let live = try FleetIndex.openToRead(in: directory) else { return nil }
+        // One state of the index, however it goes on meanwhile.
+        try live.execute("BEGIN")
+        let known = try IndexWriter.files(live)
+        var report = IndexReport()
+        report.behind = try bytesBehind(known, directory)
+        let path = "\(directory)/\(scratchName)"
+        unlink(path)
+        defer { unlink(path) }
+        let scratch = try IndexWriter(FleetIndex.scratch(path), directory: directory)
+        try live.execute("CREATE TEMP TABLE gone(file INTEGER PRIMARY KEY)")
+        for (id, file) in known where fileSize("\(directory)/\(file.path)") == nil {
+            try live.run("INSERT INTO gone VALUES (?)", id)
+            report.archived += 1
+        }
+        var files = known.map(\.file)
+        report.files = files.count - report.archived
+        while !files.isEmpty { files = try scratch.follow(files) { if let why = $1 { throw why } } }
+        report.records = try scratch.records()
+        for table in Self.tables { try scratch.compare(with: live, table, &report) }
+        return report
+    }
+
+    private static func bytesBehind(_ known: [(id: Int64, file: ArchiveFile)], _ directory: String)
+        throws -> Int64
+    {
+        let lengths = Dictionary(known.map { ($0.file.path, $0.file.length) }) { $1 }
+        return try ArchiveFiles.all(in: directory).reduce(0) { sum, file in
+            guard fileSize("\(directory)/\(file.path)") != nil else { return sum }
+            return sum + max(0, file.length - (lengths[file.path] ?? 0))
+        }
+    }
+
+    /// The file of a row by its name: each index has numbers of its own.
+    private static let place =
+        "(SELECT device || ' ' || stream || ' ' || date FROM files WHERE files.id = file)"
+
+    /// For each table the columns that name a row, and those that it holds.
+    private static let tables: [Table] = [
+        Table(
+            "files",
+            ["device", "stream", "date"],
+            ["length", "records", "broken", "first", "last"],
+            file: "id"
+        ),
+        Table("latest", ["device", "stream"], ["time", "id", "line"]),
+        Table("events", ["device", "time", "id"], ["kind", "source", "records", "detail"]),
+        Table("states", ["device", "kind", "source"], ["time", "id", "detail"]),
+        Table("slots", [place, "slot"], ["records"]),
+    ]
+
+    struct Table {
+        let name: String
+        private let key: [String]
+        private let value: [String]
+        /// The column that says which file a row is of.
+        private let file: String
+
+        init(_ name: String, _ key: [String], _ value: [String], file: String = "file") {
+            (self.name, self.key, self.value, self.file) = (name, key, value, file)
+        }
+
+        /// Each row as the text of its key and of its values, in the order of the keys; and whether its file is gone.
+        func select(gone: Bool) -> String {
+            func text(_ columns: [String]) -> String {
+                columns.map { "quote(\($0))" }.joined(separator: "||' '||")
+            }
+            let isGone = gone ? "\(file) IN (SELECT file FROM gone)" : "0"
+            return "SELECT \(text(key)) AS k, \(text(value)), \(isGone) FROM \(name) ORDER BY k"
+        }
+    }
+
+    static func note(_ difference: String, _ report: inout IndexReport) {
+        report.differenceCount += 1
+        if report.differences.count < mostShown { report.differences.append(difference) }
+    }
+}
+
+extension IndexWriter {
+    /// The files that an index has, by their numbers, each with the length that was read.
+    static func files(_ database: borrowing Connection) throws -> [(id: Int64, file: ArchiveFile)] {
+        let row = try database.prepare("SELECT id, stream, date, device, length FROM files")
+        var files: [(id: Int64, file: ArchiveFile)] = []
+        while try row.step() {
+            files.append(
+                (
+                    row.required(0),
+                    ArchiveFile(
+                        stream: row.text(1),
+                        date: row.text(2),
+                        device: row.text(3),
+                        length: row.required(4)
+                    )
+                )
+            )
+        }
+        return files
+    }
+
+    /// Notes the rows in which a table here, made of the files, and that of an index differ.
+    func compare(
+        with live: borrowing Connection,
+        _ table: IndexCheck.Table,
+        _ report: inout IndexReport
+    ) throws {
+        let mine = try rows(table)
+        let other = try live.prepare(table.select(gone: true))
+        var (hasMine, hasOther) = (try mine.step(), try other.step())
+        while hasMine || hasOther {
+            let (key, known) = (mine.text(0), other.text(0))
+            if hasMine, !hasOther || key < known {
+                IndexCheck.note("\(table.name): \(key) is missing", &report)
+                hasMine = try mine.step()
+            } else if hasOther, !hasMine || known < key {
+                if other.required(2) == 0 {
+                    IndexCheck.note("\(table.name): \(known) is in no file", &report)
+                }
+                hasOther = try other.step()
+            } else {
+                if other.required(2) == 0, mine.text(1) != other.text(1) {
+                    IndexCheck.note("\(table.name): \(key) is not as in the file", &report)
+                }
+                (hasMine, hasOther) = (try mine.step(), try other.step())
+            }
+        }
+    }
+}

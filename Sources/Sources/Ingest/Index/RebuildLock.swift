@@ -1,0 +1,27 @@
+// Whether the index is being made anew by a command.
+internal import CLinux
+import Glibc
+
+/// A lock on a file, which the kernel lets go of however the command ends.
+enum RebuildLock {
+    /// Runs `body` as the only one that makes the index of a directory anew.
+    static func hold<Value>(in directory: String, _ body: () throws -> Value) throws -> Value {
+        let path = path(in: directory)
+        let number = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard number >= 0 else { throw Trouble("open", path) }
+        defer { close(number) }
+        guard flock(number, LOCK_EX) == 0 else { throw Trouble("flock", path) }
+        return try body()
+    }
+
+    static func isHeld(in directory: String) -> Bool {
+        let number = open(path(in: directory), O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return false }
+        defer { close(number) }
+        return flock(number, LOCK_EX | LOCK_NB) != 0
+    }
+
+    private static func path(in directory: String) -> String {
+        "\(directory)/.receiver-index.lock"
+    }
+}

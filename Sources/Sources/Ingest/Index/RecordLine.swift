@@ -1,0 +1,76 @@
+// A line of an archive's file: what the index wants to know of a record.
+import Host
+
+/// A record, told by its members, whatever its stream is called.
+struct RecordLine {
+    struct Event {
+        var kind: String
+        var source: String
+        /// The object `detail`.
+        var detail: Range<Int>
+    }
+
+    private(set) var id = ""
+    /// Milliseconds since 1970.
+    private(set) var time: Int64 = 0
+    private(set) var event: Event?
+
+    /// Nil for a line that is no record; the archive writes none.
+    init?(_ line: ByteView) {
+        var fields = Fields()
+        do {
+            var text = JSONText(line)
+            try text.object { try fields.take(&$0, $1) }
+            try text.end()
+        } catch {
+            return nil
+        }
+        guard isName(fields.id),
+            let time = WallTime(rfc3339: fields.timestamp ?? fields.start ?? "")
+        else { return nil }
+        id = fields.id
+        self.time = time.milliseconds
+        if let detail = fields.detail, !fields.kind.isEmpty, !fields.source.isEmpty {
+            event = Event(kind: fields.kind, source: fields.source, detail: detail)
+        }
+    }
+
+    /// The member `records` of an event's detail; nil where it does not count any.
+    static func count(_ line: ByteView, _ detail: Range<Int>) -> Int64? {
+        var count: Int64?
+        var text = JSONText(line, at: detail.lowerBound)
+        try? text.object { text, name in
+            let value = try text.value()
+            guard value.count < 20, JSONString.read(line, name) == "records" else { return }
+            count = Int64(String(decoding: line[value], as: UTF8.self))
+        }
+        return count.flatMap { $0 > 0 ? $0 : nil }
+    }
+}
+
+/// The members that are looked at; the last of a name counts.
+private struct Fields {
+    var id = ""
+    var timestamp: String?
+    var start: String?
+    var kind = ""
+    var source = ""
+    var detail: Range<Int>?
+
+    mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+        let first = text.next()
+        let value = try text.value()
+        func string() -> String {
+            first == UInt8(ascii: "\"") ? JSONString.read(text.bytes, value) ?? "" : ""
+        }
+        switch JSONString.read(text.bytes, name) {
+        case "id": id = string()
+        case "timestamp": timestamp = string()
+        case "timestamp_start": start = string()
+        case "kind": kind = string()
+        case "source": source = string()
+        case "detail": detail = first == UInt8(ascii: "{") ? value : nil
+        default: break
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// Points that are sent together, read from the archive's files.
+
+/// In bounded memory: some thousand points, a few megabytes at most.
+struct InfluxBatch {
+    private static let mostLines = 1000
+    private static let mostBytes = 256 << 10
+    /// Of files, so that what gives no point is not read again after a stop.
+    private static let mostRead: Int64 = 8 << 20
+    /// Bytes of a file that are read at once.
+    private static let step = 64 << 10
+
+    private(set) var lines: [String] = []
+    private(set) var marks: [String: InfluxMark] = [:]
+    private(set) var leftOut: Int64 = 0
+    private var bytes = 0
+    private var read: Int64 = 0
+
+    var hasRoom: Bool {
+        lines.count < Self.mostLines && bytes < Self.mostBytes && read < Self.mostRead
+    }
+
+    /// Reads on in a file; whether it is read to its committed length.
+    ///
+    /// `known`: how far it was forwarded before.
+    mutating func read(_ file: ArchiveFile, in directory: String, from known: InfluxMark) throws
+        -> Bool
+    {
+        // One that is not there was archived away.
+        guard let open = try LineFile.open("\(directory)/\(file.path)") else { return true }
+        var mark = marks[file.path] ?? known
+        if mark.offset > 0, try open.tail(before: mark.offset) != mark.tail {
+            mark = InfluxMark()
+        }
+        // A length that is noted late is less than what was read.
+        guard mark.offset < file.length else { return true }
+        let start = mark.offset
+        mark.offset = try open.forEachLine(from: start, to: file.length, budget: Self.step) {
+            take($0, of: file, number: mark.lines)
+            mark.lines += 1
+        }
+        read += mark.offset - start
+        mark.tail = try open.tail(before: mark.offset)
+        marks[file.path] = mark
+        return mark.offset >= file.length
+    }
+
+    /// `line`: nil for one that is too long to be looked at.
+    private mutating func take(_ line: ByteView?, of file: ArchiveFile, number: Int64) {
+        guard let line, var record = InfluxRecord(line) else { return leftOut += 1 }
+        let point = record.point(stream: file.stream, device: file.device, number: number)
+        leftOut += Int64(record.leftOut)
+        guard let point else { return }
+        lines.append(point)
+        bytes += point.utf8.count
+    }
+}

@@ -1,0 +1,121 @@
+// How far each file was forwarded, and what became of it, on the disk.
+import Glibc
+import SQLite
+
+/// How far a file was forwarded.
+struct InfluxMark: Equatable {
+    /// Bytes, up to the end of a line.
+    var offset: Int64 = 0
+    /// Lines up to there.
+    var lines: Int64 = 0
+    /// `LineFile.tail` there.
+    var tail: [UInt8] = []
+}
+
+/// Counts since the first point for this address.
+struct InfluxCounts: Sendable, Equatable {
+    /// That InfluxDB has taken.
+    var points: Int64 = 0
+    /// That it has refused, each by itself.
+    var refused: Int64 = 0
+    /// Members of records, and records, that no point can hold.
+    var leftOut: Int64 = 0
+}
+
+/// Used by one thread.
+final class InfluxBook {
+    private static let tables = """
+        DROP TABLE IF EXISTS marks;
+        CREATE TABLE IF NOT EXISTS places(path TEXT PRIMARY KEY, offset INTEGER NOT NULL, lines INTEGER NOT NULL,
+        tail BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS target(url TEXT NOT NULL, points INTEGER NOT NULL, refused INTEGER NOT NULL,
+        left_out INTEGER NOT NULL, witness TEXT);
+        """
+
+    private let database: Connection
+
+    static func path(in directory: String) -> String { "\(directory)/.receiver-influx.sqlite" }
+
+    /// Begins anew for another address: what one InfluxDB has, another has not.
+    init(directory: String, url: String) throws {
+        database = try Connection(path: Self.path(in: directory), access: .readWrite)
+        // NORMAL: a power cut may cost the last marks; what is sent again is the same points.
+        try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
+        try database.execute(Self.tables)
+        guard try target() != url else { return }
+        try change {
+            try database.execute("DELETE FROM places; DELETE FROM target")
+            let row = try database.prepare("INSERT INTO target VALUES (?,0,0,0,NULL)")
+            try row.bind(url, at: 1)
+            try row.run()
+        }
+    }
+
+    /// It is of no use any more.
+    static func remove(in directory: String) {
+        for end in ["", "-wal", "-shm"] { unlink(path(in: directory) + end) }
+    }
+
+    private func target() throws -> String? {
+        let row = try database.prepare("SELECT url FROM target")
+        return try row.step() ? row.text(0) : nil
+    }
+
+    func counts() throws -> InfluxCounts {
+        let row = try database.prepare("SELECT points, refused, left_out FROM target")
+        guard try row.step() else { return InfluxCounts() }
+        return InfluxCounts(
+            points: row.required(0),
+            refused: row.required(1),
+            leftOut: row.required(2)
+        )
+    }
+
+    func mark(of path: String) throws -> InfluxMark {
+        let row = try database.prepare("SELECT offset, lines, tail FROM places WHERE path=?")
+        try row.bind(path, at: 1)
+        guard try row.step() else { return InfluxMark() }
+        return InfluxMark(offset: row.required(0), lines: row.required(1), tail: row.data(2))
+    }
+
+    /// A point that InfluxDB has taken; nil before the first.
+    func witness() throws -> String? {
+        let row = try database.prepare("SELECT witness FROM target WHERE witness IS NOT NULL")
+        return try row.step() ? row.text(0) : nil
+    }
+
+    /// InfluxDB has these points, or has refused them for ever; what is counted is added.
+    func note(_ marks: [String: InfluxMark], _ witness: String?, _ added: InfluxCounts) throws {
+        try change {
+            for (path, mark) in marks {
+                let row = try database.prepare("INSERT OR REPLACE INTO places VALUES (?,?,?,?)")
+                try row.bind(path, at: 1)
+                try row.bind([mark.offset, mark.lines], from: 2)
+                try row.bind(mark.tail, at: 4)
+                try row.run()
+            }
+            if let witness {
+                let row = try database.prepare("UPDATE target SET witness=?")
+                try row.bind(witness, at: 1)
+                try row.run()
+            }
+            try database.run(
+                "UPDATE target SET points=points+?, refused=refused+?, left_out=left_out+?",
+                added.points,
+                added.refused,
+                added.leftOut
+            )
+        }
+    }
+
+    private func change(_ body: () throws -> Void) throws {
+        try database.execute("BEGIN IMMEDIATE")
+        do {
+            try body()
+            try database.execute("COMMIT")
+        } catch {
+            if !database.isAutocommit { try? database.execute("ROLLBACK") }
+            throw error
+        }
+    }
+}

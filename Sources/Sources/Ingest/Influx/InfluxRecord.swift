@@ -1,0 +1,190 @@
+// A line of an archive's file as InfluxDB is to have it.
+import Host
+
+/// The members of a record that can be fields, in their order; the last of a name counts.
+///
+/// Objects are walked through once: `{"soil": {"depth_m": 1}}` is `soil_depth_m`. Those in `telemetry` keep their names.
+struct InfluxRecord {
+    private enum Value {
+        case number(String)
+        case text(String)
+        case flag(Bool)
+    }
+
+    private static let mostFields = 255
+    /// Bytes.
+    private static let longestName = 128
+    private static let longestNumber = 64
+    /// In sightings and fixes these are whole numbers.
+    ///
+    /// Any other number is a float: InfluxDB keeps the type that came first and refuses the other, and JSON does not
+    /// tell 21 °C from 21.0 °C.
+    private static let integers: Set<String> = [
+        "rssi", "tx_power", "satellites", "sequence", "movement_counter",
+    ]
+
+    private var id = ""
+    private var timestamp: String?
+    private var isSound = false
+    private var hasTelemetry = false
+    private var fields: [(name: String, value: Value)] = []
+    private var places: [String: Int] = [:]
+    /// Members that cannot be fields.
+    private(set) var leftOut = 0
+
+    /// Nil for a line that is no record.
+    init?(_ line: ByteView) {
+        do {
+            var text = JSONText(line)
+            try text.object { try take(&$0, $1) }
+            try text.end()
+        } catch {
+            return nil
+        }
+    }
+
+    // MARK: Reading
+
+    private mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+        let name = JSONString.read(text.bytes, name)
+        guard text.next() == UInt8(ascii: "{") else {
+            return take(name, text.bytes, try text.value())
+        }
+        let isTelemetry = name == "telemetry"
+        try text.object { text, inner in
+            let value = try text.value()
+            guard let outer = name, let inner = JSONString.read(text.bytes, inner) else {
+                return leftOut += 1
+            }
+            if isTelemetry { hasTelemetry = true }
+            put(isTelemetry ? inner : "\(outer)_\(inner)", text.bytes, value)
+        }
+    }
+
+    private mutating func take(_ name: String?, _ bytes: ByteView, _ value: Range<Int>) {
+        let isString = bytes[value.lowerBound] == UInt8(ascii: "\"")
+        let string = isString ? JSONString.read(bytes, value) : nil
+        switch name {
+        case nil: leftOut += 1
+        case "id": id = string ?? ""
+        case "timestamp": timestamp = string
+        case "timestamp_start": timestamp = timestamp ?? string
+        // What the archive writes in the place of sound.
+        case "audio_file": isSound = true
+        case let name?: put(name, bytes, value)
+        }
+    }
+
+    private mutating func put(_ name: String, _ bytes: ByteView, _ range: Range<Int>) {
+        // Null says that there is nothing.
+        guard bytes[range.lowerBound] != UInt8(ascii: "n") else { return }
+        guard Self.isKey(name), let value = Self.value(bytes, range) else { return leftOut += 1 }
+        if let place = places[name] {
+            fields[place].value = value
+        } else if fields.count < Self.mostFields {
+            places[name] = fields.count
+            fields.append((name, value))
+        } else {
+            leftOut += 1
+        }
+    }
+
+    /// Names that begin with `_` are InfluxDB's own, and a field `time` or one named as a tag is lost in it.
+    private static func isKey(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= longestName && !name.hasPrefix("_")
+            && !["time", "device_id"].contains(name)
+    }
+
+    /// Nil for an array, for what lies deeper, and for what is too long.
+    private static func value(_ bytes: ByteView, _ range: Range<Int>) -> Value? {
+        switch bytes[range.lowerBound] {
+        case UInt8(ascii: "\""): return JSONString.read(bytes, range).map(Value.text)
+        case UInt8(ascii: "t"): return .flag(true)
+        case UInt8(ascii: "f"): return .flag(false)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): return nil
+        default: break
+        }
+        guard range.count <= longestNumber else { return nil }
+        return .number(String(decoding: bytes[range], as: UTF8.self))
+    }
+
+    // MARK: Writing
+
+    /// The point, without an end of line; nil where it is none: sound, and a sighting without a reading.
+    ///
+    /// `number`: that of the line in its file.
+    mutating func point(stream: String, device: String, number: Int64) -> String? {
+        let isSighting = isNumber("rssi") && text("beacon_id") != nil
+        guard !isSound, hasTelemetry || !isSighting else { return nil }
+        guard let time = timestamp.flatMap(WallTime.init(rfc3339:)),
+            let nanoseconds = Self.nanoseconds(time, Self.row(of: id) ?? number)
+        else {
+            leftOut += 1
+            return nil
+        }
+        var tags: [(name: String, value: String)] = [("device_id", device)]
+        if isSighting {
+            tags.insert(("beacon_id", text("beacon_id") ?? ""), at: 0)
+            tags.append(("kind", text("kind") ?? ""))
+        }
+        let names = Set(tags.map(\.name))
+        let hasIntegers = isSighting || isNumber("latitude") && isNumber("longitude")
+        let members = fields.filter { !names.contains($0.name) }.compactMap {
+            member($0.name, $0.value, hasIntegers: hasIntegers)
+        }
+        guard !members.isEmpty else { return nil }
+        let key = tags.filter { !$0.value.isEmpty }.map {
+            ",\($0.name)=\(LineProtocol.name($0.value))"
+        }
+        return
+            "\(LineProtocol.measurement(stream))\(key.joined()) \(members.joined(separator: ",")) \(nanoseconds)"
+    }
+
+    private mutating func member(_ name: String, _ value: Value, hasIntegers: Bool) -> String? {
+        let written: String?
+        switch value {
+        case .text(let text): written = LineProtocol.string(text)
+        case .flag(let flag): written = flag ? "true" : "false"
+        case .number(let number):
+            let isInteger = hasIntegers && Self.integers.contains(name)
+            written = isInteger ? LineProtocol.integer(number) : LineProtocol.float(number)
+        }
+        guard let written else {
+            leftOut += 1
+            return nil
+        }
+        return "\(LineProtocol.name(name))=\(written)"
+    }
+
+    private func text(_ name: String) -> String? {
+        guard let place = places[name], case .text(let text) = fields[place].value else {
+            return nil
+        }
+        return text
+    }
+
+    private func isNumber(_ name: String) -> Bool {
+        guard let place = places[name], case .number = fields[place].value else { return false }
+        return true
+    }
+
+    // MARK: When
+
+    /// A time that is the record's own: its milliseconds, and below them where it stands among its neighbours.
+    ///
+    /// Two records of one stream, device and millisecond share it only a million rows apart. Nil outside of 64 bits.
+    private static func nanoseconds(_ time: WallTime, _ row: Int64) -> Int64? {
+        let (start, isTooFar) = time.milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        let (sum, isAbove) = start.addingReportingOverflow(row % 1_000_000)
+        return isTooFar || isAbove || sum < -Int64.max + 1 || sum == .max ? nil : sum
+    }
+
+    /// The row in a gateway's queue: the last 40 bits of the id, a UUID of version 8; nil for other ids.
+    private static func row(of id: String) -> Int64? {
+        let bytes = Array(id.utf8)
+        guard bytes.count == 36, bytes[14] == UInt8(ascii: "8"),
+            [8, 13, 18, 23].allSatisfy({ bytes[$0] == UInt8(ascii: "-") })
+        else { return nil }
+        return Int64(id.suffix(10), radix: 16)
+    }
+}

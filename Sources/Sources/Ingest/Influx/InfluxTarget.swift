@@ -1,0 +1,62 @@
+// Where points go: an address of InfluxDB 1 or 2, and what opens it.
+import Foundation
+import Host
+
+/// The address that points are posted to.
+package struct InfluxTarget: Sendable {
+    /// The environment's variable that has the token, where no file has.
+    package static let variable = "WAYPOST_INFLUX_TOKEN"
+
+    package let url: String
+    /// Has the token; read before each request, so that it can be changed.
+    private let tokenFile: String?
+    /// InfluxDB 2 and those that speak as it does.
+    private let isSecond: Bool
+
+    /// `url`: with `/write?db=…` or `/api/v2/write?org=…&bucket=…`.
+    ///
+    /// Throws Trouble for another address, and where the file cannot be read.
+    package init(url: String, tokenFile: String? = nil) throws {
+        guard let parts = URLComponents(string: url), parts.host?.isEmpty == false,
+            ["http", "https"].contains(parts.scheme?.lowercased() ?? "")
+        else { throw Trouble("http://… or https://…") }
+        let names = Set((parts.queryItems ?? []).map(\.name))
+        isSecond = parts.path.hasSuffix("/api/v2/write")
+        guard parts.path.hasSuffix("/write"), names.contains(isSecond ? "bucket" : "db") else {
+            throw Trouble("an address of /write?db=NAME or /api/v2/write?org=NAME&bucket=NAME")
+        }
+        guard parts.user == nil, parts.password == nil, names.isDisjoint(with: ["u", "p"]) else {
+            throw Trouble("an address without a password: others see it in the list of processes")
+        }
+        guard !names.contains("precision") else { throw Trouble("an address without precision=") }
+        self.url = url
+        self.tokenFile = tokenFile
+        _ = try authorization()
+    }
+
+    /// The header that opens it; nil where there is no token.
+    ///
+    /// `user:password` for InfluxDB 1, a token for InfluxDB 2. Throws Trouble where the file cannot be read.
+    func authorization() throws -> String? {
+        guard let token = try token(), !token.isEmpty else { return nil }
+        let scheme = isSecond ? "Token \(token)" : "Basic \(Data(token.utf8).base64EncodedString())"
+        return "Authorization: \(scheme)"
+    }
+
+    private func token() throws -> String? {
+        let text: String?
+        if let tokenFile {
+            guard let data = FileManager.default.contents(atPath: tokenFile) else {
+                throw Trouble("a token that can be read; not \(tokenFile)")
+            }
+            text = String(decoding: data, as: UTF8.self)
+        } else {
+            text = ProcessInfo.processInfo.environment[Self.variable]
+        }
+        let token = text.map { trimmed($0) }
+        // It stands in a header: a second line would be another one.
+        guard token?.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) != false
+        else { throw Trouble("a token of one line") }
+        return token
+    }
+}

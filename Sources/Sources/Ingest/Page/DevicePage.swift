@@ -1,0 +1,159 @@
+// The page of one device: how it is, what is kept of it, its events as they came.
+import Host
+
+struct DevicePage {
+    static let eventsOnAPage = 100
+    /// Older days are reached from the oldest of these.
+    private static let mostDays = 62
+
+    let device: DeviceView
+    let streams: [String: (records: Int64, first: Int64?, last: Int64?)]
+    /// Those that have records, the newest first.
+    let days: [(name: String, records: Int64)]
+    /// One more than are shown, where there are more.
+    let events: [EventRow]
+    /// They are the newest.
+    let isFirst: Bool
+    let now: Int64
+    let note: String?
+
+    func html() -> HTML {
+        .page("\(device.id) – Waypost fleet", now: now, isLive: isFirst) { html in
+            html.element("h1", device.id)
+            html.note(note)
+            if isFirst {
+                html.element("div") { $0.stateAndReasons(of: device) }
+                facts(&html)
+                streamTable(&html)
+                dayList(&html)
+            }
+            eventTable(&html)
+        }
+    }
+
+    // MARK: Facts
+
+    private func facts(_ html: inout HTML) {
+        html.element("dl", [("class", "facts")]) { html in
+            fact(&html, "Last heard", device.lastSeen) { html, last in
+                html.time(last, seconds: true)
+                html.text(" (\(Words.span(seconds: (now - last) / 1000)) ago)")
+            }
+            fact(&html, "First heard", device.contact?.firstSeen?.milliseconds) { $0.time($1) }
+            fact(&html, "Comes every", Words.span(seconds: device.interval)) { $0.text($1) }
+            fact(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
+            fact(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            fact(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
+            fact(&html, "Waiting on the device", device.waiting) { $0.text($1) }
+            fact(&html, "Lost in the last day", Words.count(device.facts.lost)) { $0.text($1) }
+            fact(&html, "Clock", device.contact?.clock) { $0.text($1) }
+            fact(&html, "Version", device.contact?.version) { $0.text($1) }
+            fact(&html, "Enrolled", device.token?.enrolled) { $0.time($1 * 1000) }
+            fact(&html, "Token revoked", device.token?.revoked) { $0.time($1 * 1000) }
+        }
+    }
+
+    private func fact<Value>(
+        _ html: inout HTML,
+        _ name: String,
+        _ value: Value?,
+        _ body: (inout HTML, Value) -> Void
+    ) {
+        guard let value, (value as? String)?.isEmpty != true else { return }
+        html.raw("<div>")
+        html.element("dt", name)
+        html.element("dd") { body(&$0, value) }
+        html.raw("</div>")
+    }
+
+    // MARK: Streams
+
+    private func streamTable(_ html: inout HTML) {
+        html.raw(
+            """
+            <h2>Streams</h2><div class="wide"><table class="fold"><thead><tr><th scope="col">Stream</th>
+            <th scope="col" class="number">Records</th><th scope="col">First record</th>
+            <th scope="col">Newest record</th><th scope="col">Last batch</th></tr></thead><tbody>
+            """
+        )
+        let contacts = device.contact?.streams ?? [:]
+        for stream in Set(contacts.keys).union(streams.keys).sorted() {
+            let (contact, kept) = (contacts[stream], streams[stream])
+            html.element("tr") { html in
+                html.element("th", [("scope", "row")], stream)
+                html.element(
+                    "td",
+                    [("class", "number"), ("data-label", "Records")],
+                    Words.count(contact?.records ?? kept?.records ?? 0)
+                )
+                moment(&html, "First record", kept?.first)
+                moment(&html, "Newest record", kept?.last)
+                moment(&html, "Last batch", contact?.lastSeen?.milliseconds)
+            }
+        }
+        html.raw("</tbody></table></div>")
+    }
+
+    private func moment(_ html: inout HTML, _ label: String, _ time: Int64?) {
+        html.element("td", [("data-label", label)]) { html in
+            if let time { html.time(time) }
+        }
+    }
+
+    private func dayList(_ html: inout HTML) {
+        guard !days.isEmpty else { return }
+        html.raw(#"<h2>Days</h2><ul class="days">"#)
+        for day in days.prefix(Self.mostDays) {
+            html.raw("<li>")
+            html.element("a", [("href", "/device/\(device.id)/\(day.name)")], day.name)
+            html.text(" ")
+            let records = Words.count(day.records, "record", "records")
+            html.element("span", [("class", "soft")], records)
+            html.raw("</li>")
+        }
+        html.raw("</ul>")
+    }
+
+    // MARK: Events
+
+    private func eventTable(_ html: inout HTML) {
+        html.element("h2", isFirst ? "Events" : "Older events")
+        guard !events.isEmpty else {
+            html.element("p", [("class", "soft")], "None.")
+            return
+        }
+        html.raw(
+            """
+            <div class="wide"><table class="fold"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th>
+            <th scope="col">Of</th><th scope="col">Detail</th></tr></thead><tbody>
+            """
+        )
+        for event in events.prefix(Self.eventsOnAPage) { row(event, &html) }
+        html.raw("</tbody></table></div>")
+        html.element("p", [("class", "screen")]) { html in
+            if !isFirst { html.element("a", [("href", "/device/\(device.id)")], "The newest") }
+            guard events.count > Self.eventsOnAPage else { return }
+            html.text(" ")
+            let last = events[Self.eventsOnAPage - 1]
+            let older = "/device/\(device.id)/events/\(last.time)/\(last.id)"
+            html.element("a", [("href", older)], "Older events")
+        }
+    }
+
+    private func row(_ event: EventRow, _ html: inout HTML) {
+        html.element("tr") { html in
+            html.element("td") { $0.time(event.time, seconds: true) }
+            html.element("th", [("scope", "row")], event.kind.asWords)
+            html.element("td", [("data-label", "Of")], event.source)
+            html.element("td") { html in
+                if event.detail.isEmpty { html.text("(too long to be shown)") }
+                html.members(FlatRecord(event.detail))
+            }
+        }
+    }
+}
+
+extension String {
+    /// `source_lost` as people write it.
+    var asWords: String { String(map { $0 == "_" ? " " : $0 }) }
+}

@@ -1,0 +1,201 @@
+// A device as the page shows it: whether it needs a person, and why.
+import Host
+
+/// The states of a device, the worse the greater.
+enum DeviceLevel: Int, Comparable, CaseIterable {
+    case revoked
+    case healthy
+    case degraded
+    case critical
+    case late
+
+    static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// When the receiver could have heard somebody.
+struct ListeningTime: Sendable {
+    /// When it could not, in their order: milliseconds since 1970.
+    ///
+    /// Before its start, while the machine was suspended, and what its clock went on at once.
+    private var gaps: [(from: Int64, to: Int64)]
+    /// The clock at the last look, and how long the machine had been running then, in milliseconds.
+    private var last: (wall: Int64, running: Int64)?
+
+    private static let mostGaps = 16
+    /// A clock that is steered to the right time differs by less between two looks.
+    private static let step: Int64 = 60_000
+    /// Of a gateway before it tries again, in milliseconds (waypost-protocol(7)).
+    private static let longestWait: Int64 = 300_000
+
+    /// `heardBefore`: when it last heard anybody before its start, 0: never.
+    init(start: Int64, heardBefore: Int64) { gaps = [(min(start, heardBefore), start)] }
+
+    /// Notes a step of the clock since the last look; `running`: time without suspension.
+    mutating func look(at wall: Int64, running: Int64) {
+        defer { last = (wall, running) }
+        guard let last else { return }
+        let expected = last.wall + running - last.running
+        guard abs(wall - expected) > Self.step else { return }
+        if gaps.count >= Self.mostGaps { gaps.removeFirst() }
+        // What is still to come comes again where the clock was set back.
+        gaps = gaps.map { (min($0.from, wall), min($0.to, wall)) }
+        gaps.append((min(expected, wall), wall))
+    }
+
+    /// Milliseconds in which a device was silent and the receiver there.
+    ///
+    /// What was heard at a time that is still to come was heard before the clock was set back.
+    func silence(since last: Int64, at now: Int64) -> Int64 {
+        let last = last <= now ? last : min(now, gaps.last?.to ?? now)
+        let missed = gaps.map { max(0, min($0.to, now) - max($0.from, last)) }
+        return now - last - missed.reduce(0, +)
+    }
+
+    /// Whether a device that comes in an interval has missed three, and could have come since the last gap.
+    ///
+    /// `interval`: seconds. After a stop gateways come back within their longest wait, not within their interval.
+    func isLate(since last: Int64, interval: Int64, at now: Int64) -> Bool {
+        let limit = 3 * interval * 1000
+        guard silence(since: last, at: now) > limit else { return false }
+        guard let start = gaps.last?.to, last < start, silence(since: last, at: start) <= limit
+        else { return true }
+        return now - start > interval * 1000 + Self.longestWait
+    }
+}
+
+struct DeviceView {
+    let id: String
+    let contact: Contact?
+    let token: DeviceToken?
+    let facts: DeviceFacts
+    let vitals: Vitals
+    private(set) var level = DeviceLevel.healthy
+    /// Why, the worst first.
+    private(set) var reasons: [String] = []
+    /// Each with the state that it stands for.
+    private(set) var findings: [(level: DeviceLevel, reason: String)] = []
+    /// Milliseconds without a word while the receiver was there.
+    let silence: Int64
+    private let listening: ListeningTime
+
+    /// A device comes in this interval as long as it has not shown its own (`upload.interval`).
+    private static let usualInterval: Int64 = 300
+    /// A warning that a gateway repeats each hour holds so long, in milliseconds.
+    private static let warningHolds: Int64 = 2 * 3_600_000
+
+    init(
+        _ id: String,
+        contact: Contact?,
+        token: DeviceToken?,
+        facts: DeviceFacts,
+        listening: ListeningTime,
+        at now: Int64
+    ) {
+        (self.id, self.contact, self.token, self.facts) = (id, contact, token, facts)
+        self.listening = listening
+        vitals = Vitals(facts.latest)
+        let last = contact?.lastSeen?.milliseconds
+        silence = last.map { listening.silence(since: $0, at: now) } ?? 0
+        judge(at: now)
+    }
+
+    /// Seconds between its syncs: what three of four of the last ones kept; at least a minute.
+    var interval: Int64 {
+        let pauses = (contact?.pauses ?? []).sorted()
+        guard pauses.count >= 3 else { return Self.usualInterval }
+        return max(60, pauses[pauses.count * 3 / 4])
+    }
+
+    var lastSeen: Int64? { contact?.lastSeen?.milliseconds }
+
+    private mutating func judge(at now: Int64) {
+        judgeSilence(at: now)
+        judgeStorage(at: now)
+        for source in Set(facts.states.filter { $0.kind == "source_lost" }.map(\.source)).sorted() {
+            judge(source: source)
+        }
+        if facts.lost > 0 { note(.degraded, "\(Words.count(facts.lost)) lost in the last day") }
+        if vitals.supply?.isLow == true { note(.degraded, "supply is low") }
+        if contact?.clock == "unsynced" { note(.degraded, "its clock is not set") }
+        if token?.revoked != nil {
+            level = .revoked
+            reasons = ["its token was revoked"]
+        }
+    }
+
+    /// A worse state stands before what was found already.
+    private mutating func note(_ level: DeviceLevel, _ reason: String) {
+        findings.append((level, reason))
+        if level > self.level {
+            self.level = level
+            reasons.insert(reason, at: 0)
+        } else {
+            reasons.append(reason)
+        }
+    }
+
+    /// Late after three of its own intervals.
+    private mutating func judgeSilence(at now: Int64) {
+        guard let last = lastSeen else {
+            // From before contacts were noted, or enrolled and not heard yet.
+            guard contact == nil, let enrolled = token?.enrolled else { return }
+            if now / 1000 - enrolled > 3 * Self.usualInterval {
+                note(.degraded, "enrolled, and never heard")
+            }
+            return
+        }
+        guard listening.isLate(since: last, interval: interval, at: now) else { return }
+        note(.late, "silent for \(Words.span(seconds: max(silence, now - last) / 1000))")
+        let stopped = facts.state("stopped")
+        if let stopped, facts.states.allSatisfy({ $0.time <= stopped.time }) {
+            note(.late, "it was stopped in order")
+        }
+    }
+
+    private mutating func judgeStorage(at now: Int64) {
+        guard let low = facts.state("storage_low"), (lastSeen ?? now) - low.time < Self.warningHolds
+        else { return }
+        let detail = FlatRecord(low.detail)
+        let isCritical = detail.text("level").map { $0 != "low" } ?? false
+        note(isCritical ? .critical : .degraded, isCritical ? "no storage left" : "storage is low")
+    }
+
+    /// Lost, and neither back nor the gateway started since.
+    private mutating func judge(source: String) {
+        guard let lost = facts.state("source_lost", source) else { return }
+        let back = [facts.state("source_recovered", source), facts.state("started")]
+        guard back.allSatisfy({ $0.map { $0.time < lost.time } ?? true }) else { return }
+        note(.critical, "\(source) is lost since \(Words.minute(lost.time))")
+    }
+
+    /// The newest event that tells of storage, where no stream does.
+    var freeStorage: Vitals.Reading? {
+        if let said = vitals.freeStorage { return said }
+        guard let low = facts.state("storage_low"),
+            let free = FlatRecord(low.detail).number("free_bytes")
+        else { return nil }
+        return Vitals.Reading(text: "\(Words.bytes(free)) free", time: low.time)
+    }
+
+    /// How old, in seconds, the newest record was when the device was last heard: what waits is younger than that.
+    var behind: Int64? {
+        guard let last = lastSeen, let newest = facts.latest.values.map(\.time).max() else {
+            return nil
+        }
+        return max(0, (last - newest) / 1000)
+    }
+}
+
+extension DeviceView {
+    /// Who needs a person first; then who has been silent longest.
+    static func isBefore(_ left: Self, _ right: Self) -> Bool {
+        if left.level != right.level { return left.level > right.level }
+        if left.level == .late, left.silence != right.silence {
+            return left.silence > right.silence
+        }
+        if left.reasons.count != right.reasons.count {
+            return left.reasons.count > right.reasons.count
+        }
+        return left.id < right.id
+    }
+}

@@ -1,0 +1,188 @@
+// The page of the fleet: who may see it.
+import Dispatch
+import FoundationEssentials
+import Host
+import Synchronization
+
+/// Read-only; on workers' threads, two looks at a time, so that no gateway waits for a viewer.
+final class FleetPage: Sendable {
+    /// Most bytes of a form.
+    private static let formLimit = 4096
+    /// Looks that are taken at a time; further ones are refused.
+    private static let mostLooks = 8
+    private static let live = "/live"
+    private static let cookie = "waypost_viewer"
+
+    private let viewers: Viewers
+    private let looks: FleetLooks
+    private let attempts = Mutex(AttemptLimit())
+    private let lookers = Mutex(0)
+    /// What a look costs in memory and time, it costs twice at most.
+    private let gate = DispatchSemaphore(value: 2)
+    private let openPages: LivePages
+
+    /// `directory`: with an archive in it already.
+    init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
+        viewers = try Viewers(directory: directory)
+        looks = FleetLooks(
+            directory: directory,
+            enrolments: enrolments,
+            fleet: fleet,
+            spectrograms: try Spectrograms(directory: directory)
+        )
+        openPages = try LivePages()
+        try openPages.start(
+            changes: { fleet.changes },
+            mayLook: { [viewers] session in
+                _ = try? viewers.refresh(waits: true)
+                return viewers.isLoggedIn(session, at: Date())
+            },
+            make: { [gate, looks] page in
+                gate.wait()
+                defer { gate.signal() }
+                return try looks.html(page, at: SystemClock().wall().milliseconds).bytes
+            }
+        )
+    }
+
+    func finish() { openPages.finish() }
+
+    // MARK: By the header
+
+    /// Nil for a path that is none of the page's.
+    func plan(_ head: RequestHead) throws -> RequestPlan? {
+        switch head.path {
+        case "/style.css", "/icon.svg", "/live.js":
+            try head.expect("GET")
+            return Self.files[head.path].map { .answer($0) }
+        case "/login" where head.method == "POST", "/logout":
+            try head.expect("POST")
+            return .body(limit: Self.formLimit)
+        case "/login":
+            try head.expect("GET")
+            try expectViewers()
+            return .answer(HTTPAnswer(page: .logIn()))
+        default:
+            if head.path.hasPrefix(Self.live + "/") { return try stream(head) }
+            guard head.path == "/" || head.path.hasPrefix("/device/") else { return nil }
+            try head.expect("GET")
+            try expectViewers()
+            guard viewer(head) != nil else { return .answer(HTTPAnswer(seeOther: "/login")) }
+            return .body(limit: 0)
+        }
+    }
+
+    /// A page as it changes, under its own path behind `/live`.
+    private func stream(_ head: RequestHead) throws -> RequestPlan {
+        try head.expect("GET")
+        try expectViewers()
+        guard let session = viewer(head) else { throw Refusal(status: 401, reason: "log in") }
+        let path = String(head.path.dropFirst(Self.live.utf8.count))
+        guard let page = LivePage(path: path) else { throw FleetLooks.nothing }
+        // To HEAD, too, libmicrohttpd 0.9.75 sends what has no length.
+        guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
+        return .stream(try openPages.open(page, session))
+    }
+
+    private static let files = [
+        "/style.css": file("text/css; charset=utf-8", Style.sheet),
+        "/icon.svg": file("image/svg+xml", Style.icon),
+        "/live.js": file("text/javascript; charset=utf-8", LiveScript.text),
+    ]
+
+    private static func file(_ type: String, _ text: StaticString) -> HTTPAnswer {
+        var answer = HTTPAnswer(200, type: type, text.withUTF8Buffer { Array($0) })
+        answer.headers.append(("Cache-Control", "max-age=300"))
+        return answer
+    }
+
+    private func expectViewers() throws {
+        _ = try viewers.refresh(waits: false)
+        guard viewers.isEmpty else { return }
+        throw Refusal(
+            status: 404,
+            reason: "the page has no viewer: waypost-receiver viewers add NAME"
+        )
+    }
+
+    /// The session of who is logged in.
+    private func viewer(_ head: RequestHead) -> GivenSecret? {
+        session(head).flatMap { viewers.isLoggedIn($0, at: Date()) ? $0 : nil }
+    }
+
+    private func session(_ head: RequestHead) -> GivenSecret? {
+        let pairs = (head.fields[.cookie] ?? "").split(separator: ";").map { trimmed($0) }
+        return pairs.first { $0.hasPrefix("\(Self.cookie)=") }.map {
+            GivenSecret(text: String($0.dropFirst(Self.cookie.utf8.count + 1)))
+        }
+    }
+
+    // MARK: On a worker's thread
+
+    /// `client`: whom a wrong token is counted for.
+    func answer(_ head: RequestHead, _ body: Spool, client: String) throws -> HTTPAnswer {
+        _ = try viewers.refresh(waits: true)
+        switch head.path {
+        case "/login": return try logIn(head, body, client)
+        case "/logout": return try logOut(head)
+        default: break
+        }
+        guard viewer(head) != nil else { return HTTPAnswer(seeOther: "/login") }
+        let isFree = lookers.withLock { lookers in
+            guard lookers < Self.mostLooks else { return false }
+            lookers += 1
+            return true
+        }
+        guard isFree else {
+            throw Refusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
+        }
+        defer { lookers.withLock { $0 -= 1 } }
+        gate.wait()
+        defer { gate.signal() }
+        return try looks.answer(head, at: SystemClock().wall().milliseconds)
+    }
+
+    private func logIn(_ head: RequestHead, _ body: Spool, _ client: String) throws -> HTTPAnswer {
+        let clock = ContinuousClock()
+        if let seconds = attempts.withLock({ $0.wait(client, at: clock.now) }) {
+            let wait = "Too many wrong tokens: try again in \(seconds) s."
+            var answer = HTTPAnswer(429, page: .logIn(wrong: wait))
+            answer.headers.append(("Retry-After", "\(seconds)"))
+            return answer
+        }
+        // Counted beforehand: attempts at the same time are attempts, too.
+        attempts.withLock { $0.failed(client, at: clock.now) }
+        let token = try body.withView { FormField.read("token", $0) } ?? ""
+        let given = GivenSecret(text: trimmed(token))
+        guard let session = try viewers.logIn(given, at: Date()) else {
+            return HTTPAnswer(403, page: .logIn(wrong: "This token is not known."))
+        }
+        attempts.withLock { $0.succeeded(client) }
+        return cookieAnswer(head, session.text, age: Viewers.sessionDays * 86_400, to: "/")
+    }
+
+    private func logOut(_ head: RequestHead) throws -> HTTPAnswer {
+        if let session = session(head) { try viewers.logOut(session) }
+        return cookieAnswer(head, "", age: 0, to: "/login")
+    }
+
+    private func cookieAnswer(_ head: RequestHead, _ value: String, age: Int, to path: String)
+        -> HTTPAnswer
+    {
+        let isSecure = head.fields[.forwardedProto]?.lowercased() == "https"
+        let cookie =
+            "\(Self.cookie)=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Strict"
+            + (isSecure ? "; Secure" : "")
+        var answer = HTTPAnswer(seeOther: path)
+        answer.headers.append(("Set-Cookie", cookie))
+        return answer
+    }
+}
+
+extension RequestHead {
+    /// Throws a Refusal for any other method; where GET is taken, HEAD is, too.
+    func expect(_ wanted: String) throws {
+        guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
+        throw Refusal(status: 405, reason: "use \(wanted)", allow: wanted)
+    }
+}

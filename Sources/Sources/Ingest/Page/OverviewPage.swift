@@ -1,0 +1,187 @@
+// The page of all devices, who needs a person first.
+
+struct OverviewPage {
+    /// Names stand beside the dots of a map as long as they are so few.
+    private static let mostNames = 25
+
+    let devices: [DeviceView]
+    let now: Int64
+    /// What is wrong with what is shown; nil: nothing.
+    let note: String?
+
+    func html() -> HTML {
+        .page(title, now: now, isLive: true) { html in
+            html.element("h1", "Devices")
+            html.note(note)
+            guard !devices.isEmpty else {
+                html.element("p", "No device has sent anything or enrolled yet.")
+                return
+            }
+            counts(&html)
+            table(&html)
+            map(&html)
+        }
+    }
+
+    private var title: String {
+        let urgent = devices.filter { $0.level >= .critical }.count
+        return (urgent > 0 ? "(\(urgent)) " : "") + "Waypost fleet"
+    }
+
+    private func counts(_ html: inout HTML) {
+        html.element("ul", [("class", "count")]) { html in
+            for level in DeviceLevel.allCases.reversed() {
+                let count = devices.filter { $0.level == level }.count
+                guard count > 0 else { continue }
+                html.raw("<li>")
+                html.state(level, "\(count) \(level.name)")
+                html.raw("</li>")
+            }
+        }
+    }
+
+    // MARK: The table
+
+    private func table(_ html: inout HTML) {
+        html.raw(
+            """
+            <div class="wide"><table class="fold"><thead><tr><th scope="col">Device</th><th scope="col">State</th>
+            <th scope="col">Last heard</th><th scope="col">Last place</th><th scope="col">Supply</th>
+            <th scope="col">Storage</th><th scope="col">Waiting</th><th scope="col" class="number">Lost, 24 h</th>
+            <th scope="col">Version</th></tr></thead><tbody>
+            """
+        )
+        for device in devices { row(device, &html) }
+        html.raw("</tbody></table></div>")
+    }
+
+    private func row(_ device: DeviceView, _ html: inout HTML) {
+        html.element("tr") { html in
+            html.element("th", [("scope", "row")]) { html in
+                html.element("a", [("href", "/device/\(device.id)")], device.id)
+            }
+            html.element("td") { $0.stateAndReasons(of: device) }
+            cell(&html, "Last heard", device.lastSeen) { html, last in
+                html.time(last)
+                html.ago(last, now: now)
+            }
+            cell(&html, "Last place", device.vitals.place) { $0.place($1, now: now) }
+            cell(&html, "Supply", device.vitals.supply) { $0.reading($1, now: now) }
+            cell(&html, "Storage", device.freeStorage) { $0.reading($1, now: now) }
+            cell(&html, "Waiting", device.waiting) { $0.text($1) }
+            let lost: [HTML.Attribute] = [("class", "number"), ("data-label", "Lost, 24 h")]
+            html.element("td", lost, device.facts.lost > 0 ? Words.count(device.facts.lost) : "")
+            cell(&html, "Version", device.contact?.version) { $0.text($1) }
+        }
+    }
+
+    /// A cell that is empty where nothing is known.
+    private func cell<Value>(
+        _ html: inout HTML,
+        _ label: String,
+        _ value: Value?,
+        _ body: (inout HTML, Value) -> Void
+    ) {
+        html.element("td", [("data-label", label)]) { html in
+            if let value { body(&html, value) }
+        }
+    }
+
+    // MARK: The map
+
+    private func map(_ html: inout HTML) {
+        let placed = devices.compactMap { device in device.vitals.place.map { (device, $0) } }
+        let points = placed.map {
+            PlaceMap.Point(latitude: $0.1.latitude, longitude: $0.1.longitude)
+        }
+        guard let map = PlaceMap(points) else { return }
+        html.raw("<h2>Last places</h2>")
+        let count = Words.count(Int64(placed.count), "device", "devices")
+        map.draw(&html, label: "The last places of \(count)") { html in
+            // Who needs a person lies on top.
+            for (device, place) in placed.reversed() {
+                dot(device, (map.x(place.longitude), map.y(place.latitude)), &html)
+            }
+        }
+    }
+
+    private func dot(_ device: DeviceView, _ at: (x: Double, y: Double), _ html: inout HTML) {
+        let link: [HTML.Attribute] = [
+            ("href", "/device/\(device.id)"), ("class", device.level.name),
+            ("aria-label", "\(device.id), \(device.level.name)"),
+        ]
+        html.element("a", link) { html in
+            let (x, y) = (PlaceMap.text(at.x), PlaceMap.text(at.y))
+            html.element("circle", [("cx", x), ("cy", y), ("r", "6")]) {
+                $0.element("title", "\(device.id), \(device.level.name)")
+            }
+            guard devices.count <= Self.mostNames else { return }
+            // On the side where there is room.
+            let isRight = at.x > 400
+            let attributes: [HTML.Attribute] = [
+                ("class", "name"), ("x", PlaceMap.text(at.x + (isRight ? -10 : 10))), ("y", y),
+                ("dominant-baseline", "middle"), ("text-anchor", isRight ? "end" : "start"),
+            ]
+            html.element("text", attributes, String(device.id.prefix(24)))
+        }
+    }
+}
+
+extension DeviceLevel {
+    /// As people read it, and its class in the style sheet.
+    var name: String { "\(self)" }
+}
+
+extension DeviceView {
+    /// Pending records, as a stream of its own says, or how old the newest was when it was last heard.
+    var waiting: String? {
+        if let pending = vitals.pending { return pending.text == "0" ? nil : pending.text }
+        guard let behind, behind > 2 * interval + 60 else { return nil }
+        return "\(Words.span(seconds: behind)) behind"
+    }
+}
+
+extension HTML {
+    mutating func state(_ level: DeviceLevel, _ words: String) {
+        element("span", [("class", "state \(level.name)")], words)
+    }
+
+    mutating func stateAndReasons(of device: DeviceView) {
+        state(device.level, device.level.name)
+        guard !device.reasons.isEmpty else { return }
+        element("ul", [("class", "reasons")]) { html in
+            for reason in device.reasons { html.element("li", reason) }
+        }
+    }
+
+    /// Where it was, with a way to a map of the world that a person may take.
+    mutating func place(_ place: Vitals.Place, now: Int64) {
+        let (latitude, longitude) =
+            (Words.decimal(place.latitude, 5), Words.decimal(place.longitude, 5))
+        let address =
+            "https://www.openstreetmap.org/?mlat=\(latitude)&mlon=\(longitude)#map=16/\(latitude)/\(longitude)"
+        let link: [Attribute] = [
+            ("class", "place"), ("href", address), ("rel", "noreferrer noopener"),
+            ("title", "On OpenStreetMap"),
+        ]
+        element("a", link, "\(latitude), \(longitude)")
+        age(place.time, now: now)
+    }
+
+    /// What a device said of itself.
+    mutating func reading(_ reading: Vitals.Reading, now: Int64) {
+        text(reading.text)
+        age(reading.time, now: now)
+    }
+
+    /// How old something is, where that is worth a word.
+    mutating func age(_ time: Int64, now: Int64) {
+        if now - time > 3_600_000 { ago(time, now: now) }
+    }
+
+    mutating func ago(_ time: Int64, now: Int64) {
+        raw(#" <br><span class="soft">"#)
+        text("\(Words.span(seconds: (now - time) / 1000)) ago")
+        raw("</span>")
+    }
+}

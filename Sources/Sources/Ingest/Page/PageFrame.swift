@@ -1,0 +1,143 @@
+// What all pages have in common: head, headers, ways in and out.
+import Host
+
+extension HTTPAnswer {
+    /// A page; nothing in it is asked for anywhere else, and nothing of it is kept by a cache.
+    init(_ status: Int = 200, page: HTML) {
+        self.init(status, type: "text/html; charset=utf-8", page.bytes)
+        headers += [
+            ("Content-Security-Policy", Self.policy), ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
+    }
+
+    private static let policy =
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+    /// Bytes of a type, which no browser is to take for another.
+    init(_ status: Int, type: String, _ bytes: [UInt8]) {
+        self.init(status, body: bytes)
+        headers = [("Content-Type", type), ("X-Content-Type-Options", "nosniff")]
+    }
+
+    /// See `path` instead.
+    init(seeOther path: String) {
+        self.init(303, body: [])
+        headers = [("Location", path), ("Cache-Control", "no-store")]
+    }
+}
+
+extension HTTPAnswer {
+    /// Files that are larger are sent in the parts that are asked for.
+    private static let largestFile = 32 << 20
+    /// A part has so many bytes at most; who wants more asks again.
+    private static let largestPart = 4 << 20
+
+    /// A file of sound, or the part of it that is asked for.
+    init(soundFile path: String, _ range: String?) throws {
+        guard let file = try LineFile.open(path) else {
+            throw Refusal(status: 404, reason: "this sound is not here any more")
+        }
+        let count = Int(try file.size())
+        let type = SoundChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
+        let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
+        guard let part = ByteRange.read(range, count: count) else {
+            guard count <= Self.largestFile else {
+                throw Refusal(status: 413, reason: "too large to be sent at once: ask for ranges")
+            }
+            self.init(200, type: type, try file.read(count, at: 0))
+            headers += fields
+            return
+        }
+        guard !part.isEmpty else {
+            self.init(416, body: [])
+            headers = [("Content-Range", "bytes */\(count)")]
+            return
+        }
+        let bytes = try file.read(min(part.count, Self.largestPart), at: Int64(part.lowerBound))
+        self.init(206, type: type, bytes)
+        let last = part.lowerBound + bytes.count - 1
+        headers += fields + [("Content-Range", "bytes \(part.lowerBound)-\(last)/\(count)")]
+    }
+}
+
+extension HTML {
+    /// A whole page.
+    ///
+    /// `now`: milliseconds since 1970, nil where nobody is logged in; `isLive`: it is kept up to date by a script.
+    static func page(
+        _ title: String,
+        now: Int64?,
+        isLive: Bool = false,
+        _ body: (inout HTML) -> Void
+    ) -> HTML {
+        var html = HTML()
+        html.raw(
+            """
+            <!doctype html><html lang="en"><head><meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <link rel="stylesheet" href="/style.css"><link rel="icon" href="/icon.svg">
+            """
+        )
+        html.element("title", title)
+        if isLive { html.raw(#"<script src="/live.js" defer></script>"#) }
+        html.raw("</head><body>")
+        if let now {
+            html.raw(
+                """
+                <a class="skip" href="#main">To the content</a><header><a class="home" href="/">Waypost fleet</a>
+                """
+            )
+            html.element("span", [("class", "time")], "\(Words.second(now)) UTC")
+            if isLive { html.raw(#"<span id="live" role="status"></span>"#) }
+            html.raw(
+                """
+                <form method="post" action="/logout"><button>Log out</button></form></header>
+                """
+            )
+        }
+        html.element("main", [("id", "main")], body)
+        html.raw("</body></html>")
+        return html
+    }
+
+    /// What is wrong with what is shown; nil: nothing.
+    mutating func note(_ note: String?) {
+        if let note { element("p", [("class", "wrong"), ("role", "status")], note) }
+    }
+
+    /// A device's day as the heading, or a part of the day: each with the way back to what it is of.
+    mutating func heading(_ device: String, _ day: Day, _ part: String? = nil) {
+        element("h1") { html in
+            html.element("a", [("href", "/device/\(device)")], device)
+            html.text(", ")
+            guard let part else { return html.text(day.name) }
+            html.element("a", [("href", "/device/\(device)/\(day.name)")], day.name)
+            html.text(", \(part)")
+        }
+    }
+
+    /// A moment: the date for machines, and as people read it.
+    mutating func time(_ milliseconds: Int64, seconds: Bool = false) {
+        let machine = WallTime(milliseconds: milliseconds).rfc3339
+        let words = seconds ? Words.second(milliseconds) : Words.minute(milliseconds)
+        element("time", [("datetime", machine)], words)
+    }
+
+    /// The form that asks for a viewer's token.
+    static func logIn(wrong: String? = nil) -> HTML {
+        page("Log in – Waypost fleet", now: nil) { html in
+            html.raw(#"<form class="login" method="post" action="/login"><h1>Waypost fleet</h1>"#)
+            if let wrong { html.element("p", [("class", "wrong"), ("role", "alert")], wrong) }
+            html.raw(
+                """
+                <input name="username" autocomplete="username" value="viewer" hidden><label for="token">Your viewer’s token</label>
+                <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+                <button>Log in</button></form>
+                """
+            )
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// Units, as names of members carry them.
+
+enum Quantities {
+    /// By the end of the name; the longest end counts.
+    private static let units: [(end: String, unit: String)] = [
+        ("_ug_m3", "µg/m³"), ("_m_s2", "m/s²"), ("_percent", "%"), ("_bytes", "B"), ("_m_s", "m/s"),
+        ("_lux", "lx"), ("_ppm", "ppm"), ("_kwh", "kWh"), ("_hpa", "hPa"), ("_dbm", "dBm"),
+        ("_pa", "Pa"), ("_mv", "mV"), ("_mg", "mg"), ("_db", "dB"), ("_kg", "kg"), ("_hz", "Hz"),
+        ("_mm", "mm"), ("_ms", "ms"), ("_c", "°C"), ("_v", "V"), ("_a", "A"), ("_w", "W"),
+        ("_l", "l"), ("_m", "m"), ("_s", "s"),
+    ]
+
+    /// `temperature_c` as `temperature` and `°C`.
+    static func split(_ name: String) -> (words: String, unit: String) {
+        let found = units.first { name.hasSuffix($0.end) && name.utf8.count > $0.end.utf8.count }
+        let words = name.dropLast(found?.end.count ?? 0).map { $0 == "_" ? " " : $0 }
+        return (String(words), found?.unit ?? "")
+    }
+
+    /// With its unit, in as many digits as tell the numbers of a range apart.
+    static func text(_ number: Double, _ unit: String, in range: ClosedRange<Double>) -> String {
+        if unit == "B" { return Words.bytes(number) }
+        let width = range.upperBound - range.lowerBound
+        let digits = width >= 100 ? 0 : width >= 10 ? 1 : width >= 0.1 ? 2 : 4
+        var text = Words.decimal(number, digits)
+        if width == 0, text.contains(".") {
+            text = String(text.reversed().drop { $0 == "0" }.drop { $0 == "." }.reversed())
+        }
+        return unit.isEmpty ? text : "\(text) \(unit)"
+    }
+}

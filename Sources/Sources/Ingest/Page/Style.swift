@@ -1,0 +1,138 @@
+// The page's style sheet: one file, no font and no picture of anybody's.
+
+enum Style {
+    /// A way and a place on it.
+    static let icon: StaticString = """
+        <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1e6b3a"/>
+        <path d="M5 25c6-1 5-9 11-9s5-8 11-9" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/>
+        <circle cx="16" cy="16" r="4" fill="#fff"/></svg>
+        """
+
+    static let sheet: StaticString = """
+        :root {
+          color-scheme: light dark;
+          --paper: #fbfaf7; --card: #fff; --ink: #1b1f24; --soft: #5b6470; --line: #d9d6cf; --link: #0b5cad;
+          --late: #b3261e; --act: #a84300; --look: #7a5b00; --fine: #1e6b3a; --off: #5b6470;
+        }
+        @media (prefers-color-scheme: dark) {
+          :root {
+            --paper: #14171a; --card: #1c2024; --ink: #e6e4df; --soft: #a0a8b2; --line: #343a41; --link: #7db8f5;
+            --late: #ff8f85; --act: #ffab70; --look: #e3c158; --fine: #7ccf97; --off: #a0a8b2;
+          }
+        }
+        * { box-sizing: border-box; }
+        body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.45 system-ui, sans-serif; }
+        header, main, footer { max-width: 1280px; margin: 0 auto; padding: 0 1rem; }
+        header { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; align-items: center; padding-top: .75rem; padding-bottom: .75rem;
+          border-bottom: 1px solid var(--line); }
+        header .home { font-weight: 650; color: var(--ink); text-decoration: none; font-size: 1.1rem; }
+        header .time { color: var(--soft); }
+        header form { margin-left: auto; }
+        footer { color: var(--soft); font-size: .85rem; padding-top: 1.5rem; padding-bottom: 2rem; }
+        h1 { font-size: 1.5rem; line-height: 1.2; margin: 1.25rem 0 .5rem; overflow-wrap: anywhere; }
+        h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+        p { margin: .4rem 0; max-width: 70ch; }
+        a { color: var(--link); }
+        a:focus-visible, button:focus-visible, input:focus-visible, [tabindex]:focus-visible {
+          outline: 3px solid var(--link); outline-offset: 2px; border-radius: 3px; }
+        .skip { position: absolute; left: -999rem; }
+        .skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .5rem; z-index: 1; }
+        button { font: inherit; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 6px;
+          padding: .5rem .9rem; min-height: 44px; cursor: pointer; }
+        button:hover { border-color: var(--soft); }
+        .soft { color: var(--soft); }
+        .count { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; padding: 0; margin: .75rem 0; }
+        .state { display: inline-block; font-weight: 650; white-space: nowrap; border: 1.5px solid currentColor;
+          border-radius: 999px; padding: .05rem .6rem; font-size: .9rem; }
+        .late { color: var(--late); } .critical { color: var(--act); } .degraded { color: var(--look); }
+        .healthy { color: var(--fine); } .revoked { color: var(--off); }
+        .reasons { list-style: none; margin: .2rem 0 0; padding: 0; font-size: .95rem; }
+        .wide { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
+        table { border-collapse: collapse; width: 100%; }
+        th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line); }
+        tbody tr:last-child > * { border-bottom: 0; }
+        thead th { font-size: .85rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
+        tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
+        td { overflow-wrap: anywhere; }
+        td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+        time, .place { white-space: nowrap; font-variant-numeric: tabular-nums; }
+        .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .75rem 1.5rem; margin: 1rem 0;
+          background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem; }
+        .facts > div { min-width: 0; }
+        dt { color: var(--soft); font-size: .85rem; }
+        dd { margin: 0; overflow-wrap: anywhere; }
+        .detail { margin: 0; padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: 0 1rem; }
+        .detail span { color: var(--soft); }
+        .map { display: block; width: 100%; max-width: 900px; height: auto; background: var(--card); border: 1px solid var(--line);
+          border-radius: 8px; }
+        .map text { font-size: 9px; fill: var(--soft); }
+        .map .name { font-size: 10px; fill: var(--ink); }
+        .map .grid { stroke: var(--line); stroke-width: 1; }
+        .map .scale { stroke: var(--ink); stroke-width: 1.5; }
+        .map circle { fill: currentColor; stroke: var(--card); stroke-width: 1.5; }
+        .map a:focus-visible { outline: none; }
+        .map a:focus-visible circle { stroke: var(--link); stroke-width: 4; }
+        .map .track { fill: none; stroke: var(--link); stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+        .map .hole { stroke: var(--late); stroke-width: 1.5; stroke-dasharray: 4 4; }
+        .map circle.start, .map circle.end { fill: var(--link); }
+        .ways, .days { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; list-style: none; padding: 0; margin: .5rem 0; }
+        .timeline th { font-weight: 400; border: 0; padding: .2rem .75rem .2rem 0; width: 1%; white-space: nowrap; }
+        .timeline td, .timeline thead th:last-child { border: 0; padding: .2rem 0; width: 99%; }
+        .timeline thead th { font-size: .85rem; }
+        .hours { display: flex; justify-content: space-between; }
+        .strip { display: block; width: 100%; height: 1.3rem; background: var(--card); border: 1px solid var(--line); }
+        .strip.high { height: 4rem; }
+        .strip .level { fill: var(--link); }
+        .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem 1.5rem; }
+        figure { margin: 0; min-width: 0; }
+        figcaption { overflow-wrap: anywhere; }
+        figcaption span { display: block; font-size: .9rem; }
+        .strip.plot { height: 2.6rem; }
+        .plot .level { stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+        .beacon { margin: 1rem 0; padding-top: .25rem; border-top: 1px solid var(--line); break-inside: avoid; }
+        h3 { font-size: 1rem; margin: .5rem 0 0; overflow-wrap: anywhere; }
+        .pause td { color: var(--late); text-align: center; }
+        audio { vertical-align: middle; max-width: 100%; }
+        details img { max-width: 100%; height: auto; background: #000; }
+        summary { cursor: pointer; min-height: 44px; line-height: 44px; }
+        .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+        .strip .cover { fill: var(--fine); }
+        .strip .loss { fill: var(--late); }
+        .strip .later { fill: var(--line); }
+        .login { max-width: 26rem; margin: 12vh auto 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+          padding: 1.5rem; }
+        .login h1 { margin-top: 0; }
+        .login label { display: block; margin: .75rem 0 .25rem; }
+        .login input { font: inherit; width: 100%; min-height: 44px; padding: .4rem .6rem; color: var(--ink);
+          background: var(--paper); border: 1px solid var(--soft); border-radius: 6px; }
+        .login button { margin-top: 1rem; width: 100%; }
+        .wrong { color: var(--late); font-weight: 600; }
+        @media (max-width: 760px) {
+          .fold thead { position: absolute; left: -999rem; }
+          .fold, .fold tbody, .fold tr { display: block; }
+          .fold tr { padding: .75rem; border-bottom: 1px solid var(--line); }
+          .fold tr:last-child { border-bottom: 0; }
+          .fold th, .fold td { display: block; border: 0; padding: .1rem 0; text-align: left; }
+          .fold tbody th { font-size: 1.05rem; }
+          .fold td.number { text-align: left; }
+          .fold td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
+          .fold td:empty { display: none; }
+          .fold br { display: none; }
+          .timeline, .timeline thead, .timeline tbody, .timeline tr { display: block; }
+          .timeline th, .timeline td { display: block; width: auto; white-space: normal; }
+          .timeline thead th:first-child { position: absolute; left: -999rem; }
+          .map circle { r: 9px; }
+          .map text { font-size: 17px; }
+          .map .name { font-size: 19px; }
+        }
+        @media print {
+          :root { color-scheme: light; --paper: #fff; --card: #fff; --ink: #000; --soft: #333; --line: #999; --link: #000;
+            --late: #000; --act: #000; --look: #000; --fine: #000; --off: #000; }
+          header form, .skip, .screen, #live { display: none; }
+          body { font-size: 11pt; }
+          tr, .map, .facts { break-inside: avoid; }
+          thead { display: table-header-group; }
+          .wide { overflow: visible; border: 0; }
+        }
+        """
+}

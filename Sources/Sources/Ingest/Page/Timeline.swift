@@ -1,0 +1,145 @@
+// What came on a day and what did not: a strip for each stream, and one for each kind of loss.
+import Host
+
+/// A span in which something was lost or a source was away.
+struct LossSpan {
+    /// What was lost: a stream, a source.
+    var label: String
+    var words: String
+    /// Milliseconds since 1970.
+    var from: Int64
+    var to: Int64
+
+    /// The spans that events tell of; `now`: what is lost and not back is lost until then.
+    static func spans(_ events: [EventRow], now: Int64) -> [LossSpan] {
+        events.compactMap { event in
+            let detail = FlatRecord(event.detail)
+            func time(_ name: String) -> Int64? {
+                detail.text(name).flatMap { WallTime(rfc3339: $0) }?.milliseconds
+            }
+            switch event.kind {
+            case "gap", "evicted":
+                guard let from = time("from"), let to = time("to"), from <= to else { return nil }
+                let count = detail.number("records").map { "\(Words.decimal($0, 0)) " } ?? ""
+                let kind = detail.text("kind") ?? event.kind
+                let label = detail.text("stream") ?? event.source
+                return LossSpan(label: label, words: "\(count)lost (\(kind))", from: from, to: to)
+            case "source_recovered":
+                guard let from = time("since"), let to = time("until") else { return nil }
+                return LossSpan(label: event.source, words: "source lost", from: from, to: to)
+            case "source_lost":
+                // Ended by whatever comes first: its return (which has a span of its own), a new start, now.
+                let end = events.filter {
+                    $0.time >= event.time
+                        && ($0.kind == "started"
+                            || $0.kind == "source_recovered" && $0.source == event.source)
+                }.map(\.time).min()
+                let from = time("since") ?? event.time
+                return LossSpan(
+                    label: event.source,
+                    words: "source lost",
+                    from: from,
+                    to: max(from, end ?? now)
+                )
+            default: return nil
+            }
+        }
+    }
+}
+
+struct Timeline {
+    private static let slots = Day.milliseconds / IndexedPart.slot
+
+    let day: Day
+    /// For each stream its slots since 1970 and the records in each.
+    let streams: [String: [Int64: Int64]]
+    let losses: [LossSpan]
+    let now: Int64
+
+    func draw(_ html: inout HTML) {
+        let first = day.start / IndexedPart.slot
+        html.raw(
+            """
+            <table class="timeline"><thead><tr><th scope="col">Stream</th><th scope="col"><span class="hours">
+            <span>0 h</span><span>6 h</span><span>12 h</span><span>18 h</span><span>24 h</span></span></th></tr>
+            </thead><tbody>
+            """
+        )
+        for (stream, slots) in streams.sorted(by: { $0.key < $1.key }) {
+            let filled = (0..<Self.slots).filter { slots[first + $0] != nil }
+            let hours = Words.decimal(Double(filled.count) / 6, 1)
+            let records = filled.reduce(0) { $0 + (slots[first + $1] ?? 0) }
+            let count = Words.count(records, "record", "records")
+            row(&html, stream, "\(count) in \(hours) h of 24 h") { html in
+                for run in Self.runs(filled) {
+                    rect(&html, "cover", Double(run.lowerBound), Double(run.upperBound))
+                }
+            }
+        }
+        let inDay = losses.filter { $0.to >= day.start && $0.from < day.end }
+        for (label, spans) in Dictionary(grouping: inDay, by: \.label).sorted(by: {
+            $0.key < $1.key
+        }) {
+            let words = spans.map {
+                "\($0.words) from \(Words.second($0.from)) to \(Words.second($0.to))"
+            }
+            row(&html, "Lost: \(label)", words.prefix(20).joined(separator: "; ")) { html in
+                for span in spans {
+                    rect(
+                        &html,
+                        "loss",
+                        place(span.from),
+                        max(place(span.from) + 0.5, place(span.to))
+                    )
+                }
+            }
+        }
+        html.raw("</tbody></table>")
+    }
+
+    /// Slots since the day's start, within it.
+    private func place(_ time: Int64) -> Double {
+        let inDay = min(max(time - day.start, 0), Day.milliseconds)
+        return Double(inDay) / Double(IndexedPart.slot)
+    }
+
+    private func row(
+        _ html: inout HTML,
+        _ label: String,
+        _ words: String,
+        _ body: (inout HTML) -> Void
+    ) {
+        html.element("tr") { html in
+            html.element("th", [("scope", "row")], label)
+            html.element("td") { html in
+                html.strip("strip", Int(Self.slots), 10, label: words) { html in
+                    html.element("title", words)
+                    body(&html)
+                    // What has not happened yet is no gap.
+                    if now < day.end { rect(&html, "later", place(now), Double(Self.slots)) }
+                }
+            }
+        }
+    }
+
+    private func rect(_ html: inout HTML, _ kind: String, _ from: Double, _ to: Double) {
+        let attributes: [HTML.Attribute] = [
+            ("class", kind), ("x", Words.decimal(from, 2)), ("width", Words.decimal(to - from, 2)),
+            ("height", "10"),
+        ]
+        html.element("rect", attributes, "")
+    }
+
+    /// Neighbours together.
+    static func runs(_ slots: [Int64]) -> [Range<Int64>] {
+        var runs: [Range<Int64>] = []
+        for slot in slots {
+            if let last = runs.last, last.upperBound == slot {
+                runs[runs.count - 1] = last.lowerBound..<slot + 1
+            } else {
+                runs.append(slot..<slot + 1)
+            }
+        }
+        return runs
+    }
+}

@@ -1,0 +1,110 @@
+// The track of a device on a day, from its file of places.
+import Host
+
+/// Fixes in the order of time, in parts: what lies in a hole between two is not known.
+struct Track {
+    struct Fix {
+        /// Milliseconds since 1970.
+        var time: Int64
+        var latitude: Double
+        var longitude: Double
+        /// Metres above mean sea level.
+        var altitude: Double?
+    }
+
+    /// Of a file so many bytes are read: a day of fixes each second has fewer.
+    private static let mostBytes = 32 << 20
+    /// Fixes that are farther apart than so many usual steps, and than two minutes, are not joined.
+    private static let mostSteps: Int64 = 5
+
+    private(set) var parts: [[Fix]] = []
+    /// There is more in the file than was read.
+    private(set) var isCut = false
+
+    var fixes: Int { parts.reduce(0) { $0 + $1.count } }
+
+    var last: Fix? { parts.last?.last }
+
+    /// Reads one stream's file of a day; without fixes where it is not there or has none.
+    init(_ path: String) throws {
+        guard let file = try LineFile.open(path) else { return }
+        let size = try file.size()
+        var fixes: [Fix] = []
+        let end = try file.forEachLine(from: 0, to: size, budget: Self.mostBytes) { line in
+            if let fix = line.flatMap(Self.fix) { fixes.append(fix) }
+        }
+        isCut = end < size
+        fixes.sort { $0.time < $1.time }
+        parts = Self.split(fixes)
+    }
+
+    private static func fix(_ line: ByteView) -> Fix? {
+        var (time, latitude, longitude, altitude): (Int64?, Double?, Double?, Double?)
+        var text = JSONText(line)
+        func number(_ value: Range<Int>) -> Double? {
+            value.count > 40 ? nil : Double(String(decoding: line[value], as: UTF8.self))
+        }
+        try? text.object { text, name in
+            let value = try text.value()
+            switch JSONString.read(line, name) {
+            case "timestamp" where line[value.lowerBound] == UInt8(ascii: "\""):
+                time = WallTime(rfc3339: JSONString.read(line, value) ?? "")?.milliseconds
+            case "latitude": latitude = number(value)
+            case "longitude": longitude = number(value)
+            case "altitude": altitude = number(value)
+            default: break
+            }
+        }
+        guard let time, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180
+        else { return nil }
+        return Fix(time: time, latitude: latitude, longitude: longitude, altitude: altitude)
+    }
+
+    private static func split(_ fixes: [Fix]) -> [[Fix]] {
+        let steps = zip(fixes, fixes.dropFirst()).map { $1.time - $0.time }.sorted()
+        let usual = steps.isEmpty ? 0 : steps[steps.count / 2]
+        let limit = max(120_000, mostSteps * usual)
+        var parts: [[Fix]] = []
+        for fix in fixes {
+            if let last = parts.last?.last, fix.time - last.time <= limit {
+                parts[parts.count - 1].append(fix)
+            } else {
+                parts.append([fix])
+            }
+        }
+        return parts
+    }
+
+    // MARK: GPX
+
+    /// GPX 1.1 (topografix.com/gpx/1/1), a segment for each part.
+    func gpx(name: String) -> [UInt8] {
+        var xml = HTML()
+        xml.raw(
+            """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <gpx version="1.1" creator="Waypost" xmlns="http://www.topografix.com/GPX/1/1"><trk>
+            """
+        )
+        xml.element("name", name)
+        for part in parts {
+            xml.raw("<trkseg>\n")
+            for fix in part {
+                let place: [HTML.Attribute] = [
+                    ("lat", Words.decimal(fix.latitude, 7)),
+                    ("lon", Words.decimal(fix.longitude, 7)),
+                ]
+                xml.element("trkpt", place) { xml in
+                    if let altitude = fix.altitude {
+                        xml.element("ele", Words.decimal(altitude, 1))
+                    }
+                    xml.element("time", WallTime(milliseconds: fix.time).rfc3339)
+                }
+                xml.raw("\n")
+            }
+            xml.raw("</trkseg>")
+        }
+        xml.raw("</trk></gpx>\n")
+        return xml.bytes
+    }
+}

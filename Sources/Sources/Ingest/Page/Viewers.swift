@@ -1,0 +1,155 @@
+// Who may look at the page: tokens that are given out once, and the sessions of browsers.
+package import FoundationEssentials
+import SQLite
+
+/// A viewer as `viewers list` shows it.
+package struct ViewerEntry: Sendable {
+    package var name: String
+    package var created: Date
+    /// Browsers that are logged in.
+    package var sessions: Int
+}
+
+/// Tokens and sessions are kept as SHA-256; a receiver that runs sees what a command changes at the next request.
+package final class Viewers: Sendable {
+    private struct Known: Sendable {
+        var tokens = KnownTokens()
+        /// Sessions with the second that each ends in, as text.
+        var sessions = KnownTokens()
+        var ends: [String: Int64] = [:]
+        var isEmpty = true
+    }
+
+    /// A browser asks for the token again after so many days.
+    static let sessionDays = 30
+    /// Sessions of one viewer; the oldest gives way.
+    private static let mostSessions = 20
+
+    private let database: WatchedDatabase<Known>
+
+    private static let tables = """
+        PRAGMA foreign_keys=ON;
+        CREATE TABLE IF NOT EXISTS viewers(name TEXT PRIMARY KEY, digest BLOB NOT NULL UNIQUE,
+        created INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS sessions(id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE,
+        viewer TEXT NOT NULL REFERENCES viewers ON DELETE CASCADE, ends INTEGER NOT NULL);
+        """
+
+    /// Opens the database of a data directory, which the receiver may have open at the same time.
+    package init(directory: String) throws {
+        let path = "\(directory)/.receiver-viewers.sqlite"
+        database = try WatchedDatabase(path, in: directory, tables: Self.tables, read: Self.read)
+    }
+
+    @Sendable private static func read(_ database: borrowing Connection) throws -> Known {
+        var known = Known()
+        let viewer = try database.prepare("SELECT digest, name FROM viewers")
+        while try viewer.step() {
+            known.tokens.add(digest: viewer.data(0), device: viewer.text(1))
+            known.isEmpty = false
+        }
+        let session = try database.prepare("SELECT digest, id, ends FROM sessions")
+        while try session.step() {
+            known.sessions.add(digest: session.data(0), device: session.text(1))
+            known.ends[session.text(1)] = session.required(2)
+        }
+        return known
+    }
+
+    /// See `WatchedDatabase`.
+    func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
+
+    /// Nobody may look: there is no page.
+    var isEmpty: Bool { database.known.isEmpty }
+
+    // MARK: Commands
+
+    /// A new viewer's token, shown once; nil where the name is taken.
+    package func add(_ name: String, at now: Date) throws -> GivenSecret? {
+        let token = GivenSecret.newToken()
+        return try database.change { database in
+            let row = try database.prepare("INSERT OR IGNORE INTO viewers VALUES (?,?,?)")
+            try row.bind(name, at: 1)
+            try row.bind(token.digest, at: 2)
+            try row.bind(Self.seconds(now), at: 3)
+            try row.run()
+            return database.changes == 1 ? token : nil
+        }
+    }
+
+    package func list(at now: Date) throws -> [ViewerEntry] {
+        try database.ask { database in
+            let row = try database.prepare(
+                """
+                SELECT name, created, (SELECT count(*) FROM sessions WHERE viewer=name AND ends > ?)
+                FROM viewers ORDER BY name
+                """
+            )
+            try row.bind(Self.seconds(now), at: 1)
+            var entries: [ViewerEntry] = []
+            while try row.step() {
+                let created = Date(timeIntervalSince1970: TimeInterval(row.required(1)))
+                let sessions = Int(row.required(2))
+                entries.append(
+                    ViewerEntry(name: row.text(0), created: created, sessions: sessions)
+                )
+            }
+            return entries
+        }
+    }
+
+    /// Ends a viewer's token and sessions; false where there is none.
+    package func drop(_ name: String) throws -> Bool {
+        try database.change { database in
+            let row = try database.prepare("DELETE FROM viewers WHERE name=?")
+            try row.bind(name, at: 1)
+            try row.run()
+            return database.changes == 1
+        }
+    }
+
+    // MARK: Browsers
+
+    /// A new session for a viewer's token; nil for one that nobody has.
+    func logIn(_ token: GivenSecret, at now: Date) throws -> GivenSecret? {
+        guard let viewer = database.known.tokens.device(of: token) else { return nil }
+        let session = GivenSecret.newToken()
+        try database.change { database in
+            try database.run("DELETE FROM sessions WHERE ends <= ?", Self.seconds(now))
+            let row = try database.prepare(
+                "INSERT INTO sessions(digest, viewer, ends) VALUES (?,?,?)"
+            )
+            try row.bind(session.digest, at: 1)
+            try row.bind(viewer, at: 2)
+            try row.bind(Self.seconds(now) + Int64(Self.sessionDays) * 86_400, at: 3)
+            try row.run()
+            let rest = try database.prepare(
+                """
+                DELETE FROM sessions WHERE viewer=?1 AND id NOT IN
+                (SELECT id FROM sessions WHERE viewer=?1 ORDER BY id DESC LIMIT \(Self.mostSessions))
+                """
+            )
+            try rest.bind(viewer, at: 1)
+            try rest.run()
+        }
+        return session
+    }
+
+    func isLoggedIn(_ session: GivenSecret, at now: Date) -> Bool {
+        let known = database.known
+        guard let id = known.sessions.device(of: session), let end = known.ends[id] else {
+            return false
+        }
+        return end > Self.seconds(now)
+    }
+
+    func logOut(_ session: GivenSecret) throws {
+        try database.change { database in
+            let row = try database.prepare("DELETE FROM sessions WHERE digest=?")
+            try row.bind(session.digest, at: 1)
+            try row.run()
+        }
+    }
+
+    private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }
+}

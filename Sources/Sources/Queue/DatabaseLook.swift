@@ -1,0 +1,26 @@
+// A look at a database from outside: does it open, and is it sound, as far as that shows in a given time.
+internal import SQLite
+internal import Streams
+
+/// What a look at a database found.
+package enum DatabaseLook: Sendable, Equatable {
+    case sound
+    case damaged(String)
+    /// Nothing wrong in the part that there was time for.
+    case unfinished
+    case unreadable(String)
+
+    /// Checks for at most `limit`; never writes.
+    package init(_ path: String, limit: Duration) {
+        do {
+            let connection = try Connection(path: path, access: .readOnly)
+            switch connection.quickCheck(limit: limit, journal: path + "-wal") {
+            case .sound: self = .sound
+            case .damaged(let message): self = .damaged(message)
+            case .unfinished: self = .unfinished
+            }
+        } catch {
+            self = .unreadable("\(error)")
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// What other parts of the gateway want to know after a restart, kept beside the records.
+internal import SQLite
+internal import Synchronization
+
+/// Texts by name: the newest of each, and which of them the database does not have yet.
+///
+/// A memo costs no commit of its own: it goes with the next one, whatever that is for, and at the end.
+final class Memos: Sendable {
+    private struct Content {
+        var values: [String: String] = [:]
+        var unwritten: Set<String> = []
+    }
+
+    private let content = Mutex(Content())
+
+    subscript(name: String) -> String? { content.withLock { $0.values[name] } }
+
+    func set(_ name: String, _ value: String) {
+        content.withLock { content in
+            guard content.values[name] != value else { return }
+            content.values[name] = value
+            content.unwritten.insert(name)
+        }
+    }
+
+    /// What is to be written with a commit; `written` says that it is.
+    var unwritten: [String: String] {
+        content.withLock { content in content.values.filter { content.unwritten.contains($0.key) } }
+    }
+
+    func written(_ values: [String: String]) {
+        content.withLock { content in
+            for (name, value) in values where content.values[name] == value {
+                content.unwritten.remove(name)
+            }
+        }
+    }
+
+    /// Another database was opened: what it knows counts where nothing newer is known, and it gets the rest.
+    func opened(_ stored: [String: String]) {
+        content.withLock { content in
+            content.values.merge(stored) { newer, _ in newer }
+            content.unwritten = Set(
+                content.values.filter { stored[$0.key] != $0.value }.map(\.key)
+            )
+        }
+    }
+}
+
+extension Writer {
+    func memos() throws -> [String: String] {
+        let rows = try connection.prepare("SELECT name, value FROM memos")
+        var memos: [String: String] = [:]
+        while try rows.step() { memos[rows.text(0)] = rows.text(1) }
+        return memos
+    }
+
+    func note(memos: [String: String]) throws {
+        for (name, value) in memos {
+            try begin()
+            let insert = try connection.prepare("INSERT OR REPLACE INTO memos VALUES (?,?)")
+            try insert.bind(name, at: 1)
+            try insert.bind(value, at: 2)
+            try insert.run()
+        }
+    }
+}

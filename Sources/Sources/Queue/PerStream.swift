@@ -1,0 +1,26 @@
+// What is kept for each stream, found without hashing: it is looked up for every record.
+internal import Streams
+
+/// A value for each live stream.
+struct PerStream<Value> {
+    private var values: [Value?] = []
+
+    subscript(stream: Stream) -> Value? {
+        get {
+            let place = Self.place(stream)
+            return place < values.count ? values[place] : nil
+        }
+        _modify {
+            let place = Self.place(stream)
+            while values.count <= place { values.append(nil) }
+            yield &values[place]
+        }
+    }
+
+    /// Streams of the user follow those that are built in.
+    private static func place(_ stream: Stream) -> Int {
+        stream.number < Stream.firstOfUser ? stream.number : stream.number - Stream.firstOfUser + 16
+    }
+}
+
+extension PerStream: Sendable where Value: Sendable {}

@@ -1,0 +1,135 @@
+// Ids for records and batches: unique for ever, the same at each retry.
+internal import SQLite
+internal import Streams
+
+/// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
+///
+/// 72 random bits name the start of the program that accepted the record, 10 bits the stream, 40 bits the row. A
+/// copied, restored or rolled-back database goes on with the same rows, and never with the same start. Records of
+/// databases before version 5 keep the ids that they had: 78 random bits of the database, 4 of the stream.
+package struct RecordIDs: Sendable {
+    /// From which row on ids are made of which random number.
+    struct Seed: Sendable, Equatable {
+        enum Layout: Int64, Sendable {
+            /// Which random number it was is not known any more.
+            case lost = 0
+            case database = 1
+            case start = 2
+        }
+
+        var first: Int64
+        /// 16 random bytes.
+        var seed: [UInt8]
+        var layout: Layout
+        /// The row that `first` had where its id was first made.
+        var oldFirst: Int64
+
+        fileprivate func id(_ stream: Stream, _ sequence: Int64) -> String {
+            let bytes = (seed + [UInt8](repeating: 0, count: 16)).prefix(16)
+            let words = bytes.reduce(into: (UInt64(0), UInt64(0))) { words, byte in
+                words = (words.0 << 8 | words.1 >> 56, words.1 << 8 | UInt64(byte))
+            }
+            let kept: UInt64 =
+                layout == .start ? 0x3FFC_0000_0000_0000 : 0x3FFF_F000_0000_0000
+            let low = words.1 & kept | 0x8000_0000_0000_0000
+            let row = UInt64(bitPattern: oldFirst &+ sequence &- first) & 0xFF_FFFF_FFFF
+            return UUIDText.format(
+                words.0 & ~0xF000 | 0x8000,
+                low | UInt64(stream.number) << 40 | row
+            )
+        }
+    }
+
+    private let stream: Stream
+    /// By ascending `first`.
+    private let seeds: [Seed]
+
+    /// The seeds of one stream, in order.
+    init(_ stream: Stream, _ seeds: [Seed]) {
+        self.stream = stream
+        self.seeds = seeds
+    }
+
+    /// Reads the seeds that the rows of a range need.
+    init(
+        _ connection: borrowing Connection,
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>
+    ) throws {
+        let rows = try connection.prepare(
+            """
+            SELECT first, seed, layout, old_first FROM id_seeds WHERE stream=?1 AND first<=?3 AND
+            first>=ifnull((SELECT max(first) FROM id_seeds WHERE stream=?1 AND first<=?2), 0)
+            ORDER BY first
+            """
+        )
+        try rows.bind(Int64(stream.number), at: 1)
+        try rows.bind(range.lowerBound, at: 2)
+        try rows.bind(range.upperBound, at: 3)
+        var seeds: [Seed] = []
+        while try rows.step() {
+            guard let layout = Seed.Layout(rawValue: rows.required(2)) else { continue }
+            seeds.append(
+                Seed(
+                    first: rows.required(0),
+                    seed: rows.data(1),
+                    layout: layout,
+                    oldFirst: rows.required(3)
+                )
+            )
+        }
+        self.init(stream, seeds)
+    }
+
+    /// For a database that was set aside, where the newest random number may be gone, or be older than the records.
+    ///
+    /// `seeded`: from where on it should hold; `next`: the first record that its books do not know.
+    func trusted(from seeded: Int64, before next: Int64) -> Self {
+        var kept = seeds.filter { $0.first < next }
+        if !kept.contains(where: { $0.first >= seeded }) {
+            kept.append(Seed(first: seeded, seed: [], layout: .lost, oldFirst: seeded))
+        }
+        kept.append(Seed(first: next, seed: [], layout: .lost, oldFirst: next))
+        return Self(stream, kept)
+    }
+
+    /// The 36 characters of the id of one record.
+    ///
+    /// Throws for a row that no seed is known for, which is damage.
+    package func id(_ sequence: Int64) throws -> String {
+        let after = seeds.firstPlace { $0.first > sequence }
+        guard after > 0, seeds[after - 1].layout != .lost else {
+            throw SQLiteError(
+                code: 11,
+                message: "no id for record \(sequence) of \(stream)",
+                statement: ""
+            )
+        }
+        return seeds[after - 1].id(stream, sequence)
+    }
+}
+
+/// UUIDs as text, without Foundation.
+package enum UUIDText {
+    /// A UUID of version 4 made of 128 random bits.
+    package static func random(_ first: UInt64, _ second: UInt64) -> String {
+        format((first & ~0xF000) | 0x4000, (second & ~(0xC0 << 56)) | 0x80 << 56)
+    }
+
+    static func format(_ high: UInt64, _ low: UInt64) -> String {
+        String(unsafeUninitializedCapacity: 36) { buffer in
+            var at = 0
+            for nibble in 0..<32 {
+                if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+                    buffer[at] = UInt8(ascii: "-")
+                    at += 1
+                }
+                let word = nibble < 16 ? high : low
+                let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - nibble % 16 * 4)) & 15
+                buffer[at] = value < 10 ? 48 + value : 87 + value
+                at += 1
+            }
+            return 36
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// Whether the tables still are what they were made.
+internal import SQLite
+
+/// Compares the tables of a database with those of a new one.
+///
+/// Changed bytes can hit the text that a table was declared with. SQLite's own check passes over that: the rows are
+/// sound, and a column has another name. What names it then fails at each try, for ever.
+enum SchemaCheck {
+    /// Tables and indexes of a new database: their declarations, and their columns.
+    private static let expected: (declarations: Set<String>, shape: Set<String>) = {
+        guard let fresh = try? Connection(path: ":memory:", access: .readWrite),
+            (try? Schema.migrate(fresh)) != nil
+        else { return ([], []) }
+        return ((try? declarations(of: fresh)) ?? [], (try? shape(of: fresh)) ?? [])
+    }()
+
+    /// Throws damage where one is missing or has other columns.
+    static func check(_ connection: borrowing Connection) throws {
+        // The same text is the same table; one that came from an older version may say it otherwise.
+        if try declarations(of: connection).isSuperset(of: expected.declarations) { return }
+        let missing = expected.shape.subtracting(try shape(of: connection))
+        guard let first = missing.min() else { return }
+        throw SQLiteError(code: 11, message: "not as it was made: \(first)", statement: "")
+    }
+
+    /// The version that the tables are of, whatever the header says; 0 for other tables.
+    static func version(of connection: borrowing Connection) throws -> Int64 {
+        let columns = try texts(
+            """
+            SELECT m.name || '.' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+            WHERE m.type='table'
+            """,
+            connection
+        )
+        return Int64((Schema.marks.lastIndex(where: columns.contains) ?? -1) + 1)
+    }
+
+    /// Whether the tables are those of the newest version, but for the user's streams.
+    static func isOurs(_ connection: borrowing Connection) throws -> Bool {
+        try shape(of: connection).filter { !$0.hasPrefix("table user_") } == expected.shape
+    }
+
+    private static func declarations(of connection: borrowing Connection) throws -> Set<String> {
+        try texts(
+            """
+            SELECT type || ' ' || name || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema
+            """,
+            connection
+        )
+    }
+
+    private static func shape(of connection: borrowing Connection) throws -> Set<String> {
+        try texts(
+            """
+            SELECT m.type || ' ' || m.name || '(' || ifnull((SELECT group_concat(
+                c.name || ' ' || c.type || ' ' || c."notnull" || c.pk, ', ')
+                FROM pragma_table_info(m.name) c), '')
+            || ifnull((SELECT group_concat(i.name, ', ') FROM pragma_index_info(m.name) i), '') || ')'
+            FROM sqlite_schema m WHERE m.type IN ('table', 'index')
+            """,
+            connection
+        )
+    }
+
+    private static func texts(
+        _ sql: String,
+        _ connection: borrowing Connection
+    ) throws -> Set<String> {
+        let rows = try connection.prepare(sql)
+        var texts: Set<String> = []
+        while try rows.step() { texts.insert(rows.text(0)) }
+        return texts
+    }
+}

@@ -1,0 +1,77 @@
+// Events: what a reader of the data must know about how it was collected.
+package import Host
+
+/// The kinds of event of the contract (section 3).
+package enum EventKind: String, Sendable, CaseIterable {
+    case started
+    case stopped
+    case clockStep = "clock_step"
+    case clockSynced = "clock_synced"
+    case sourceLost = "source_lost"
+    case sourceRecovered = "source_recovered"
+    case gap
+    case evicted
+    case quarantined
+    case databaseSalvaged = "database_salvaged"
+    case storageLow = "storage_low"
+    case unexpectedDuplicates = "unexpected_duplicates"
+}
+
+/// A value in an event's `detail`.
+package enum EventValue: Sendable, Equatable {
+    case text(String)
+    case integer(Int64)
+    case number(Double)
+    case time(WallTime)
+    /// As the clock that the event sees tells it, right or wrong: it is put right with the event.
+    case seen(WallTime)
+    /// Of an earlier boot: right as far as can be known, whatever clock the event sees.
+    case known(WallTime)
+}
+
+/// One event; `detail` keeps its order.
+package struct Event: Sendable, Equatable {
+    package var kind: EventKind
+    /// The part of the gateway that it is about: `beacons`, `location`, `audio`, `clock`, `storage`, `gateway`.
+    package var source: String
+    package var detail: [(key: String, value: EventValue)]
+    package var stamp: Stamp
+    /// Records that were never made, if it tells of such a loss; they are entered in the ledger of losses.
+    package var loss: Loss?
+
+    package init(
+        _ kind: EventKind,
+        source: String,
+        detail: [(key: String, value: EventValue)] = [],
+        stamp: Stamp,
+        loss: Loss? = nil
+    ) {
+        self.kind = kind
+        self.source = source
+        self.detail = detail
+        self.stamp = stamp
+        self.loss = loss
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.kind == right.kind && left.source == right.source && left.stamp == right.stamp
+            && left.loss == right.loss
+            && left.detail.elementsEqual(right.detail, by: ==)
+    }
+}
+
+extension Stream {
+    package static let events = Stream(4, "events")
+}
+
+extension Event: PlainRecord {
+    package static let kind = StreamKind(
+        .events,
+        wire: "waypost_events",
+        columns: [.text("kind"), .text("source"), .json("detail")]
+    )
+
+    package var values: [ColumnValue] {
+        [.text(kind.rawValue), .text(source), .text(EventDetail.encode(detail))]
+    }
+}

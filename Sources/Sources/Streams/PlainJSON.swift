@@ -1,0 +1,69 @@
+// Plain records as JSON: their columns in order.
+package import Host
+
+/// When a record was captured, and how far that can be trusted.
+package typealias Moment = (wall: WallTime, quality: ClockQuality)
+
+extension RecordJSON {
+    /// Writes one record; `values` as they are stored, one for each column.
+    ///
+    /// `seen`: the wall clock when it was captured. `resolve` dates a moment of a boot.
+    package static func write(
+        _ columns: [Column],
+        _ values: [ColumnValue],
+        id: String,
+        at moment: Moment,
+        seen: WallTime,
+        to json: inout JSONText,
+        resolve: (_ boot: Int64?, Stamp) -> WallTime
+    ) {
+        let wall = givenTime(columns, values) ?? moment.wall
+        json.object {
+            $0.field("id", id)
+            $0.field("timestamp", wall)
+            for (column, value) in zip(columns, values) {
+                guard let key = column.key else { continue }
+                if column.form == .timestamp {
+                    $0.field(key, wall)
+                } else if case .moment(let boot, let stamp) = value {
+                    $0.field(key, resolve(boot, stamp))
+                } else if case .text(let text) = value, column.form == .json {
+                    $0.key(key)
+                    $0.raw(EventDetail.dated(text, seen: seen, right: moment.wall))
+                } else {
+                    write(value, as: column.form, key, to: &$0)
+                }
+            }
+            $0.field("clock", moment.quality.rawValue)
+        }
+    }
+
+    /// The time that the record's own program gave for it.
+    package static func givenTime(_ columns: [Column], _ values: [ColumnValue]) -> WallTime? {
+        for (column, value) in zip(columns, values) where column.form == .given {
+            if case .integer(let time) = value { return WallTime(milliseconds: time) }
+        }
+        return nil
+    }
+
+    private static func write(
+        _ value: ColumnValue,
+        as form: Column.Form,
+        _ key: String,
+        to json: inout JSONText
+    ) {
+        switch (form, value) {
+        case (.scaled(let decimals), .integer(let integer)):
+            json.field(key, scaled: integer, decimals: decimals)
+        case (.choice(let words), .integer(let code)):
+            json.field(key, words[code] ?? "\(code)")
+        case (.integer, .integer(let integer)): json.field(key, integer)
+        case (.members, .text(let object)):
+            // Without the braces of the object: the other members follow.
+            if object.utf8.count > 2 { json.raw(String(object.dropFirst().dropLast())) }
+        case (.members, .bytes(let bytes)): if !bytes.isEmpty { json.raw(bytes) }
+        case (_, .text(let text)): json.field(key, text)
+        default: break
+        }
+    }
+}

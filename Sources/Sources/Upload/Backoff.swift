@@ -1,0 +1,45 @@
+// When to try again after a failure.
+package import Host
+
+/// Waits of 30, 60, 120, 240, 300 s with full jitter (contract, section 3): a fleet that lost its server
+/// together must not come back together.
+package struct Backoff: Sendable {
+    private static let steps = [30.0, 60, 120, 240, 300]
+
+    /// Failures in a row.
+    package private(set) var failures = 0
+    /// No request before this moment; nil when nothing holds.
+    package private(set) var until: BootInstant?
+    /// The wait is one that the server asked for (`Retry-After`).
+    package private(set) var isOrdered = false
+    /// The server has asked for a wait of 30 s or more since the last success.
+    package private(set) var wasHeldOff = false
+
+    package init() {}
+
+    /// After a failure; `after` is what the server asked for, `random` a number in 0..<1.
+    ///
+    /// Waits as long as the server asked for, and then a random time more (up to as long again, between one and five
+    /// minutes): the server may have told all gateways the same moment.
+    package mutating func failed(at now: BootInstant, after: Duration?, random: Double) {
+        let limit = Self.steps[min(failures, Self.steps.count - 1)]
+        failures += 1
+        isOrdered = after.map { $0 > .zero } ?? false
+        if let after, after.inSeconds >= Self.steps[0] { wasHeldOff = true }
+        let longest = Self.steps[Self.steps.count - 1]
+        let jitter = after.map { $0 > .zero ? min(max(60, $0.inSeconds * 2), longest) : 0 } ?? limit
+        until = now + (after ?? .zero) + .milliseconds(Int64(jitter * 1000 * random))
+    }
+
+    /// A sync has begun: the wait is over, but the failures before it still count.
+    package mutating func lift() {
+        until = nil
+        isOrdered = false
+    }
+
+    package mutating func succeeded() { self = Backoff() }
+
+    package func allows(_ now: BootInstant) -> Bool {
+        until.map { now >= $0 } ?? true
+    }
+}

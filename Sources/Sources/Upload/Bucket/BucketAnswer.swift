@@ -1,0 +1,23 @@
+// What an object store's answer means: it keeps bytes and judges no records.
+internal import Board
+package import Requests
+
+extension Verdict {
+    /// The verdict on storing one object.
+    package init(bucket answer: Answer) {
+        let store = StoreWords(answer)
+        let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
+        let failure = Failure(
+            store.advice(),
+            code: store.meaning == .keys ? .tokenRefused : .server
+        )
+        switch store.meaning {
+        case .stored: self = .accepted
+        case .stranger: self = .retry(failure, after: nil)
+        case .clock, .other: self = .retry(failure, after: after)
+        case .size: self = .tooLarge(message: store.text)
+        case .address: self = .endpointWrong(failure)
+        case .keys: self = .tokenRefused(failure)
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// Batches to an object store: one object a batch, written as often as it takes, always the same.
+internal import Board
+internal import Host
+internal import Queue
+internal import Requests
+internal import Streams
+
+/// Stores batches; lives on the sync's thread.
+final class BucketDestination: Destination {
+    private let settings: DestinationSettings
+    private let region: String
+    /// nil where nothing of a queue is sent.
+    private let names: ObjectNames?
+    private let line: Line
+    /// `ID:SECRET`.
+    private var keys = ""
+    /// What need not go twice.
+    private let stored: StoredSound
+
+    init(
+        _ settings: DestinationSettings,
+        _ bucket: BucketSettings,
+        _ queue: Queue? = nil
+    ) throws {
+        self.settings = settings
+        names = try queue.map { try ObjectNames(settings, $0) }
+        stored = StoredSound(settings.transport.endpoint, queue)
+        region = bucket.region
+        line = try Line(settings.transport)
+    }
+
+    func begin() throws { keys = try settings.token() }
+
+    func networkChanged() { line.networkChanged() }
+
+    /// A batch ends at midnight, too: its object lies under one date.
+    func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
+        let source = try RecordSource(reader: reader, clockMap: range.clockMap)
+        var size = Envelope.room
+        var last = range.first
+        var day: RecordDay?
+        try source.forEachLength(range.stream, range.first...range.last) { sequence, json, length in
+            size += length + 1
+            let ownDay = RecordDay(json)
+            if sequence == range.first { day = ownDay }
+            guard sequence == range.first || size <= limit && ownDay == day else { return false }
+            last = sequence
+            return true
+        }
+        return last
+    }
+
+    /// Stores the sound of a batch, then its records: the object of a batch is there only with all its sound.
+    ///
+    /// The verdict is that of the last request: the first object that was not stored ends the batch.
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery {
+        let source = try RecordSource(reader: reader, clockMap: batch.clockMap, sound: .named)
+        let date = try source.time(batch.stream, batch.first) ?? batch.sentAt
+        let names = names?.of(batch)
+        let folder = BucketFolder(
+            stream: names?.streams["\(batch.stream)"] ?? settings.name(of: batch.stream),
+            date: date,
+            device: names?.device ?? settings.deviceID
+        )
+        var delivery = Delivery()
+        for chunk in try soundToStore(batch, source) {
+            let object = try Self.object(chunk, of: source, in: folder)
+            put(object, &delivery, mayCost, until: stop)
+            guard delivery.verdict == .accepted, !delivery.isHeld else { return delivery }
+            stored.note(batch, through: chunk.sequence)
+        }
+        put(try object(of: batch, source, in: folder), &delivery, mayCost, until: stop)
+        return delivery
+    }
+
+    private func soundToStore(_ batch: Batch, _ source: RecordSource) throws -> [Stored<Chunk>] {
+        guard batch.stream == .audio else { return [] }
+        let first = stored.through(batch).map { max(batch.first, $0 + 1) } ?? batch.first
+        return first > batch.last ? [] : try source.chunks(first...batch.last)
+    }
+
+    private static func object(
+        _ chunk: Stored<Chunk>,
+        of source: RecordSource,
+        in folder: BucketFolder
+    ) throws -> BucketObject {
+        try BucketObject(
+            key: folder.key(sound: try source.fileName(of: chunk)),
+            type: chunk.record.codec.mediaType
+        ) {
+            // Opening reads the database, so it waits for the first piece, which may throw.
+            var file: (any SoundFile)?
+            return {
+                let open = try file ?? source.soundFile(of: chunk)
+                file = open
+                return try open.next()
+            }
+        }
+    }
+
+    private func object(
+        of batch: Batch,
+        _ source: RecordSource,
+        in folder: BucketFolder
+    ) throws -> BucketObject {
+        let name = names?.of(batch).compression
+        let compression = name.flatMap { Compression(rawValue: $0) } ?? settings.compression
+        return try BucketObject(
+            key: folder.key(batch.key, compression),
+            type: compression.objectType
+        ) {
+            let lines = RecordLines(batch, of: source, compression)
+            return { try lines.next() }
+        }
+    }
+
+    private func put(
+        _ object: BucketObject,
+        _ delivery: inout Delivery,
+        _ mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) {
+        let headers = ["Content-Type: \(object.type)"]
+        let cost = Line.cost(object.body, headers: headers)
+        delivery.isHeld = !mayCost(cost, delivery.traffic)
+        if delivery.isHeld { return }
+        let exchange = line.put(
+            object.body,
+            headers: headers,
+            to: BucketURL.object(object.key, in: settings.transport.endpoint),
+            signing: RequestSigning(region: region, keys: keys, digest: object.digest),
+            until: stop
+        )
+        delivery.bytes += object.body.length
+        delivery.traffic = delivery.traffic + line.takeTraffic()
+        delivery.take(exchange) { Verdict(bucket: $0) }
+    }
+
+    /// Stores a small object that names the device, which shows that address and keys are right.
+    ///
+    /// Throws a Failure with what the store or the network said.
+    func verify(until stop: StopSignal, onTraffic: (Traffic) -> Void) throws {
+        var json = JSONText()
+        json.object { $0.field("device_id", settings.deviceID) }
+        // Engines pass over names that begin with `_`.
+        let key = "_waypost/device=\(settings.deviceID).json"
+        let bytes = json.bytes
+        let object = try BucketObject(key: key, type: "application/json") {
+            var rest: [[UInt8]] = [bytes]
+            return { rest.popLast() }
+        }
+        var delivery = Delivery()
+        put(object, &delivery, { _, _ in true }, until: stop)
+        onTraffic(delivery.traffic)
+        switch delivery.verdict {
+        case nil: throw Failure("enrolment was interrupted")
+        case .accepted: return
+        case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
+            .endpointWrong(let failure):
+            throw failure
+        case .tooLarge(let message), .refused(let message):
+            throw Failure("the store refused the enrolment: \(message)", code: .server)
+        }
+    }
+}

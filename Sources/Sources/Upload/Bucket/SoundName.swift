@@ -1,0 +1,20 @@
+// What the files of sound are called, and their media types.
+internal import Host
+internal import Streams
+
+/// The name of a chunk's file: when it begins, and which record it is.
+func soundName(_ start: WallTime, id: String, codec: AudioCodec) -> String {
+    "\(start.rfc3339.filter { $0.isNumber || $0.isLetter })_\(id).\(codec.format)"
+}
+
+extension AudioCodec {
+    /// The media type of its files.
+    var mediaType: String {
+        switch self {
+        case .opus: "audio/ogg"
+        case .wav: "audio/wav"
+        case .flac: "audio/flac"
+        case .aac: "audio/aac"
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// The destinations there are.
+package import Host
+package import Queue
+internal import Streams
+
+extension DestinationSettings {
+    /// For the batches of a queue.
+    ///
+    /// Throws if libcurl cannot be used, or what the queue's disk says.
+    package func open(_ queue: Queue) throws -> any Destination {
+        guard let bucket else { return try ServerDestination(self) }
+        return try BucketDestination(self, bucket, queue)
+    }
+
+    /// Asks the endpoint once whether it takes uploads of this device.
+    ///
+    /// Throws a Failure with what it or the network said.
+    package func verify(
+        until stop: StopSignal,
+        onTraffic: (Traffic) -> Void = { _ in }
+    ) throws -> Enrolment.Outcome {
+        guard let bucket else {
+            return try Enrolment.verify(
+                transport,
+                token: token(),
+                until: stop,
+                onTraffic: onTraffic
+            )
+        }
+        let destination = try BucketDestination(self, bucket)
+        try destination.begin()
+        try destination.verify(until: stop, onTraffic: onTraffic)
+        return .accepted
+    }
+}

@@ -1,0 +1,83 @@
+// A connection to the server and nothing more: can it be reached, and until when is its certificate good.
+internal import Board
+internal import CCurl
+internal import Glibc
+package import Host
+package import Requests
+
+/// Tries name, connection and TLS, each with words of its own; sends no request.
+package enum ServerProbe {
+    /// The addresses of a host, as text.
+    ///
+    /// Throws a Failure with the resolver's message.
+    package static func addresses(of host: String) throws -> [String] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, nil, &hints, &list)
+        guard code == 0 else {
+            throw Failure("\(host): \(String(cString: gai_strerror(code)))", code: .network)
+        }
+        defer { freeaddrinfo(list) }
+        var found: [String] = []
+        var entry = list
+        while let address = entry?.pointee {
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let size = socklen_t(text.count)
+            if getnameinfo(address.ai_addr, address.ai_addrlen, &text, size, nil, 0, NI_NUMERICHOST)
+                == 0
+            {
+                found.append(
+                    String(
+                        decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)),
+                        as: UTF8.self
+                    )
+                )
+            }
+            entry = address.ai_next
+        }
+        return found
+    }
+
+    /// Connects, with TLS where the URL asks for it; the end of the certificate's life, nil without TLS.
+    ///
+    /// Throws a Failure with libcurl's message. `isVerified` false looks at a certificate that is refused.
+    package static func connect(
+        _ settings: TransportSettings,
+        isVerified: Bool = true
+    ) throws -> WallTime? {
+        guard Transport.isInitialised, let easy = curl_easy_init() else {
+            throw Failure("libcurl cannot be used")
+        }
+        defer { curl_easy_cleanup(easy) }
+        var message = [CChar](repeating: 0, count: Int(CURL_ERROR_SIZE))
+        waypost_curl_set_string(easy, CURLOPT_URL, settings.endpoint)
+        waypost_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
+        waypost_curl_set_long(easy, CURLOPT_CERTINFO, 1)
+        waypost_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(settings.timeout.milliseconds))
+        waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        // Nothing is sent over the connection: what is not verified learns nothing.
+        waypost_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, isVerified ? 1 : 0)
+        if let file = settings.certificateFile {
+            waypost_curl_set_string(easy, CURLOPT_CAINFO, file)
+        }
+        if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
+        let code = message.withUnsafeMutableBufferPointer { message in
+            waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message.baseAddress)
+            return curl_easy_perform(easy)
+        }
+        guard code == CURLE_OK else {
+            let own = String(
+                decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)),
+                as: UTF8.self
+            )
+            let reason = own.isEmpty ? String(cString: curl_easy_strerror(code)) : own
+            throw Failure(reason, code: .network)
+        }
+        return waypost_curl_certificate(easy, "Expire date:").flatMap { text in
+            let seconds = curl_getdate(text, nil)
+            return seconds < 0 ? nil : WallTime(milliseconds: Int64(seconds) * 1000)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// Asking a server whether it knows this device, before anything is collected for it.
+internal import Board
+package import Host
+internal import Queue
+package import Requests
+internal import Streams
+
+/// Checks URL, TLS and token against the server in one request; or has it give a token for a code.
+package enum Enrolment {
+    /// What an endpoint says of a device.
+    package enum Outcome: Sendable {
+        case accepted
+        /// The server has no such address (404): the first batch that it accepts shows that it knows the device.
+        case cannotBeAsked
+    }
+
+    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (contract, section 7).
+    package static func url(ingest: String, _ action: String = "verify") -> String {
+        let suffix = "/ingest"
+        let base = ingest.hasSuffix(suffix) ? String(ingest.dropLast(suffix.count)) : ingest
+        return base + "/device/\(action)"
+    }
+
+    static func headers(token: String) -> [String] {
+        ["X-Device-Token: \(token)", "Accept: application/json"]
+    }
+
+    /// Throws a Failure with what the server or the network said.
+    package static func verify(
+        _ settings: TransportSettings,
+        token: String,
+        until stop: StopSignal,
+        onTraffic: (Traffic) -> Void = { _ in }
+    ) throws -> Outcome {
+        let transport = try Transport(settings)
+        let exchange = transport.post(
+            MemoryBody([]),
+            headers: headers(token: token),
+            to: url(ingest: settings.endpoint),
+            isOnlyTry: true,
+            until: stop
+        )
+        onTraffic(transport.meter.traffic)
+        let answer = try answer(exchange)
+        if answer.status == 404 { return .cannotBeAsked }
+        switch Verdict(answer) {
+        case .accepted: return .accepted
+        case .tokenRefused where answer.isPage: throw stranger(answer)
+        case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
+            .endpointWrong(let failure):
+            throw failure
+        case .tooLarge(let message), .refused(let message):
+            throw Failure("the server refused the enrolment: \(message)", code: .server)
+        }
+    }
+
+    /// The token that a server gives for a code, which is used up by it.
+    ///
+    /// `wanted`: what a server of ours makes this device's token, and gives again for the same code; others may give one of
+    /// their own.
+    ///
+    /// Throws a Failure with what the server or the network said.
+    package static func exchange(
+        code: String,
+        deviceID: String,
+        wanted: String,
+        _ settings: TransportSettings,
+        until stop: StopSignal
+    ) throws -> String {
+        var json = JSONText()
+        json.object {
+            $0.field("code", code)
+            $0.field("device_id", deviceID)
+            $0.field("token", wanted)
+        }
+        let exchange = try Transport(settings).post(
+            MemoryBody(json.bytes),
+            headers: ["Content-Type: application/json", "Accept: application/json"],
+            to: url(ingest: settings.endpoint, "enroll"),
+            isOnlyTry: true,
+            until: stop
+        )
+        let answer = try answer(exchange)
+        switch answer.status {
+        case 200...499 where answer.isPage, 300...399: throw stranger(answer)
+        case 200...299:
+            guard let given = try? JSONInput.decode(Given.self, from: answer.body) else {
+                throw Failure("the server gave no token: \(answer.message)", code: .server)
+            }
+            return given.token
+        case 404, 405:
+            throw Failure(
+                "this server gives no tokens for codes (\(answer.message)); use --token-file",
+                code: .server
+            )
+        case 408, 425, 429:
+            throw Failure("the server asks to wait: \(answer.message)", code: .server)
+        case 400...499:
+            guard answer.isObject else { throw stranger(answer) }
+            throw Failure(
+                "the server does not take this code (\(answer.message)); each is good once, for some days",
+                code: .tokenRefused
+            )
+        default: throw Failure("server error: \(answer.message)", code: .server)
+        }
+    }
+
+    /// Nobody knows who said no: a refusal that counts is one of the server itself.
+    private static func stranger(_ answer: Answer) -> Failure {
+        Failure(
+            "this is no answer of a Waypost server, which says no in JSON (\(answer.message)): "
+                + "a captive portal or a proxy stands in the way, or another server at upload.endpoint",
+            code: .server
+        )
+    }
+
+    private struct Given: Decodable {
+        var token: String
+    }
+
+    private static func answer(_ exchange: Exchange) throws -> Answer {
+        switch exchange {
+        case .stopped: throw Failure("enrolment was interrupted")
+        case .failed(let failure): throw failure
+        case .answered(let answer): return answer
+        }
+    }
+}

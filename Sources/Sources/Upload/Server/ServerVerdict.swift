@@ -1,0 +1,76 @@
+// What a server's answer means (contract, section 3).
+internal import Board
+internal import Host
+package import Requests
+
+extension Verdict {
+    /// The table of the contract, row by row.
+    ///
+    /// `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
+    package init(_ answer: Answer, ofKnownServer isKnown: Bool = false) {
+        let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
+        switch answer.status {
+        case 200...299:
+            self = Self.success(answer)
+        case 401 where isKnown && answer.isPage, 403 where isKnown && answer.isPage:
+            self = .stranger(answer)
+        case 401, 403:
+            self = .tokenRefused(Self.tokenRefusal(answer))
+        case 404, 405, 300...399:
+            self = .endpointWrong(
+                Failure(
+                    "no ingest server answers at the endpoint (\(answer.message)); check upload.endpoint",
+                    code: .server
+                )
+            )
+        case 413:
+            self = .tooLarge(message: answer.message)
+        case 409:
+            self = .retry(
+                Failure("the server is still working on this batch", code: .server),
+                after: after
+            )
+        case 408, 425, 429, 500...599:
+            self = .retry(Failure("server error: \(answer.message)", code: .server), after: after)
+        case 400, 422:
+            self = .refused(message: answer.message)
+        default:
+            // Codes that the contract does not name judge nothing, so nothing may be lost to them.
+            self = .retry(
+                Failure("unexpected answer: \(answer.message)", code: .server),
+                after: after
+            )
+        }
+    }
+
+    private static func tokenRefusal(_ answer: Answer) -> Failure {
+        let doubt = answer.isPage ? ", or this is the page of a captive portal" : ""
+        return Failure(
+            "the server refused the device token\(doubt) (\(answer.message)); put a valid one into the token file",
+            code: .tokenRefused
+        )
+    }
+
+    /// 2xx counts only with a body that an ingest server would send: a captive portal says 200 too.
+    private static func success(_ answer: Answer) -> Self {
+        switch answer.reply.form {
+        case .other:
+            let type = answer.contentType.plainWords(atMost: 80)
+            return later("the answer is not from an ingest server (\(type), a captive portal?)")
+        case _ where answer.cutAt != nil:
+            let length = answer.cutAt ?? 0
+            return later(
+                "the answer goes on behind \(length) bytes (HTTP \(answer.status)), so it was not "
+                    + "believed; check the server at upload.endpoint"
+            )
+        case .unfinished:
+            return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")
+        case .blank, .json:
+            return answer.reply.rejected > 0 ? .refused(message: answer.message) : .accepted
+        }
+    }
+
+    private static func later(_ message: String) -> Self {
+        .retry(Failure(message, code: .server), after: nil)
+    }
+}

@@ -1,0 +1,86 @@
+// The uploader's report, kept up to date and published.
+internal import Board
+internal import Host
+internal import Queue
+internal import Streams
+
+/// Writes the report; used by the sync's thread.
+final class SyncReportBook {
+    private let board: Publisher<UploadReport>
+    private let clock: any HostClock
+    private var report: UploadReport
+    /// What kept every stream from being sent; nil once that is over.
+    private var common: TimedFailure?
+
+    init(_ board: Publisher<UploadReport>, _ clock: any HostClock, streams: [Stream]) {
+        self.board = board
+        self.clock = clock
+        report = (board.state.value ?? UploadReport()).resumed()
+        for stream in streams where report.streams[stream] == nil {
+            report.streams[stream] = StreamUpload()
+        }
+    }
+
+    var phase: UploadReport.Phase { report.phase }
+    var bytesSent: Int64 { report.bytesSent }
+
+    func enter(
+        _ phase: UploadReport.Phase,
+        notBefore: BootInstant? = nil,
+        atTheLatest: BootInstant? = nil,
+        held: Set<Stream> = []
+    ) {
+        report.phase = phase
+        report.notBefore = notBefore
+        report.atTheLatest = atTheLatest
+        report.held = held
+        publish()
+    }
+
+    func sending(_ batch: Batch) {
+        let now = clock.stamp()
+        report.lastAttemptAt = now
+        report.streams[batch.stream, default: StreamUpload()].lastAttemptAt = now
+        report.streams[batch.stream, default: StreamUpload()].inFlight = batch.records
+        publish()
+    }
+
+    /// The request is over; what came of it is told, and published, next.
+    func sent(_ batch: Batch, bytes: Int) {
+        report.streams[batch.stream]?.inFlight = 0
+        report.bytesSent += Int64(bytes)
+    }
+
+    func accepted(_ batch: Batch) {
+        let now = clock.stamp()
+        report.lastSuccessAt = now
+        report.streams[batch.stream]?.lastSuccessAt = now
+        report.streams[batch.stream]?.lastError = nil
+        report.streams[batch.stream]?.uploaded += batch.records
+        publish()
+    }
+
+    func failed(_ failure: Failure, _ streams: [Stream]) {
+        let error = TimedFailure(failure: failure, at: clock.stamp())
+        for stream in streams { report.streams[stream, default: StreamUpload()].lastError = error }
+        publish()
+    }
+
+    /// Nothing of any stream could be sent.
+    func failed(_ failure: Failure, all streams: [Stream]) {
+        failed(failure, streams)
+        common = streams.first.flatMap { report.streams[$0]?.lastError }
+    }
+
+    /// What kept all streams from being sent is over, of those too that have nothing to send.
+    func recovered() {
+        guard let common else { return }
+        self.common = nil
+        for stream in report.streams.keys where report.streams[stream]?.lastError == common {
+            report.streams[stream]?.lastError = nil
+        }
+        publish()
+    }
+
+    private func publish() { board.loaded(report) }
+}

@@ -1,0 +1,76 @@
+// `waypost-receiver codes`: gives out codes that a device can enrol with, once each.
+import ArgumentParser
+import FoundationEssentials
+import Ingest
+
+struct Codes: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Codes that devices enrol with, once each.",
+        discussion:
+            "The receiver may run meanwhile; from the first code on it takes no token that it does not know.",
+        subcommands: [Add.self, List.self, Drop.self]
+    )
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
+
+        @OptionGroup var place: Place
+        @Option(help: "It is good for so long.") var days = 7
+
+        mutating func validate() throws {
+            guard (1...366).contains(days) else {
+                throw ValidationError("--days takes a whole number from 1 to 366")
+            }
+        }
+
+        mutating func run() throws {
+            let end = Date(timeIntervalSinceNow: TimeInterval(days) * 86_400)
+            let (id, code) = try place.perform { try $0.add(until: end) }
+            print(code.grouped)
+            tell(
+                "code \(id), good once until \(day(end)); kept as a hash: it cannot be shown again"
+            )
+            place.warnIfNoReceiver()
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the codes by their numbers."
+        )
+
+        @OptionGroup var place: Place
+
+        mutating func run() throws {
+            try place.expectThere()
+            let entries = try place.perform { try $0.list(at: Date()) }
+            for entry in entries {
+                switch entry.state {
+                case .open: print("\(entry.id)  open until \(day(entry.expires))")
+                case .expired: print("\(entry.id)  expired on \(day(entry.expires))")
+                case .used(let device): print("\(entry.id)  used by \(device)")
+                }
+            }
+        }
+    }
+
+    struct Drop: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End a code; a device that has used it keeps its token."
+        )
+
+        @OptionGroup var place: Place
+        @Argument(help: "Its number in the list.") var id: Int64
+
+        mutating func run() throws {
+            try place.expectThere()
+            let id = id
+            guard try place.perform({ try $0.drop(id) }) else {
+                throw place.failure("there is no code \(id)")
+            }
+        }
+    }
+}
+
+/// `2026-11-29`, in UTC.
+func day(_ date: Date) -> String { String(date.formatted(.iso8601).prefix(10)) }

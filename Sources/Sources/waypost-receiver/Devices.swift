@@ -1,0 +1,116 @@
+// `waypost-receiver devices`: who sends, and the end of a token.
+import ArgumentParser
+import FoundationEssentials
+import Host
+import Ingest
+
+struct Devices: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "The devices that have sent or enrolled, and the end of their tokens.",
+        subcommands: [List.self, Revoke.self],
+        defaultSubcommand: List.self
+    )
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the devices by their ids.")
+
+        @OptionGroup var place: Place
+        @Flag(help: "One JSON object.") var json = false
+
+        func run() throws {
+            try place.expectThere()
+            let tokens = try place.perform { try $0.devices() }
+            let contacts = try place.orFail { try Contacts.read(directory: place.data) }
+            let all = Set(tokens.keys).union(contacts.keys).sorted()
+            let devices = all.map { DeviceLine($0, contacts[$0], tokens[$0]) }
+            print(try json ? DeviceLine.json(devices) : DeviceLine.table(devices))
+        }
+    }
+
+    struct Revoke: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End a device's token at once; a new code makes it good again.",
+            discussion:
+                "A receiver that runs refuses the device from its next request on, whatever token it has."
+        )
+
+        @OptionGroup var place: Place
+        @Argument(help: "The device's id in the list.") var id: String
+
+        func run() throws {
+            try place.expectThere()
+            let isKnown = try place.orFail { try Contacts.read(directory: place.data)[id] != nil }
+            let isThere = try place.perform { try $0.revoke(id, isKnown: isKnown, at: Date()) }
+            guard isThere else {
+                throw place.failure("there is no device \(printable(id, limit: 80))")
+            }
+        }
+    }
+}
+
+/// A device in the list; in snake case its members are those of the JSON object.
+private struct DeviceLine: Encodable {
+    struct Stream: Encodable {
+        var records: Int64
+        var batches: Int64
+        var lastSeen: String?
+    }
+
+    var deviceId: String
+    var firstSeen: String?
+    var lastSeen: String?
+    var enrolledAt: String?
+    var revokedAt: String?
+    /// `valid` (got for a code), `revoked`, or `none` (it sends by a list's, or the receiver is open).
+    var token: String
+    var version: String?
+    var streams: [String: Stream]
+
+    init(_ device: String, _ contact: Contact?, _ known: DeviceToken?) {
+        func time(_ seconds: Int64?) -> String? {
+            seconds.map { WallTime(milliseconds: $0 * 1000).rfc3339 }
+        }
+        deviceId = device
+        firstSeen = contact?.firstSeen?.rfc3339
+        lastSeen = contact?.lastSeen?.rfc3339
+        enrolledAt = time(known?.enrolled)
+        revokedAt = time(known?.revoked)
+        token = known?.revoked != nil ? "revoked" : known?.isHeld == true ? "valid" : "none"
+        version = contact.flatMap { $0.version.isEmpty ? nil : $0.version }
+        streams = (contact?.streams ?? [:]).mapValues {
+            Stream(records: $0.records, batches: $0.batches, lastSeen: $0.lastSeen?.rfc3339)
+        }
+    }
+
+    static func json(_ devices: [Self]) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(["devices": devices]), as: UTF8.self)
+    }
+
+    /// A line a device, columns beneath each other.
+    static func table(_ devices: [Self]) -> String {
+        guard !devices.isEmpty else { return "no device has sent or enrolled yet" }
+        let heads = [
+            "DEVICE", "TOKEN", "ENROLLED", "FIRST SEEN", "LAST SEEN", "RECORDS", "STREAMS",
+        ]
+        let rows = [heads] + devices.map(\.cells)
+        let widths = heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            return trimmed(cells.joined(separator: "  "))
+        }.joined(separator: "\n")
+    }
+
+    private var cells: [String] {
+        func short(_ time: String?) -> String {
+            time.map { $0.prefix(10) + " " + $0.dropFirst(11).prefix(5) + "Z" } ?? "-"
+        }
+        let records = streams.values.reduce(0) { $0 + $1.records }
+        return [
+            deviceId, token, short(enrolledAt), short(firstSeen), short(lastSeen), "\(records)",
+            streams.keys.sorted().joined(separator: " "),
+        ]
+    }
+}

@@ -1,0 +1,62 @@
+// Where the receiver listens.
+import Glibc
+import Ingest
+
+/// An address of IPv4 and a port.
+struct ListenAddress {
+    /// Connections that may wait while all are taken.
+    private static let backlog: Int32 = 256
+
+    private var address = sockaddr_in()
+    private let written: String
+
+    init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":"),
+            let port = UInt16(text[text.index(after: colon)...])
+        else { return nil }
+        let host = text[..<colon] == "localhost" ? "127.0.0.1" : String(text[..<colon])
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        written = text
+        guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }
+    }
+
+    /// A socket that listens there.
+    func listen() throws -> Int32 {
+        let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+        let number = socket(AF_INET, Int32(kind), 0)
+        guard number >= 0 else { throw Trouble("socket", written) }
+        var yes: Int32 = 1
+        setsockopt(
+            number,
+            SOL_SOCKET,
+            SO_REUSEADDR,
+            &yes,
+            socklen_t(MemoryLayout.size(ofValue: yes))
+        )
+        let isBound = withUnsafePointer(to: address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isBound, Glibc.listen(number, Self.backlog) == 0 else {
+            defer { close(number) }
+            throw Trouble("cannot listen on \(written): \(String(cString: strerror(errno)))")
+        }
+        return number
+    }
+
+    /// Where a socket listens, as `127.0.0.1:8080`.
+    static func text(of socket: Int32) throws -> String {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
+        }
+        guard code == 0 else { throw Trouble("getsockname", "the listening socket") }
+        var text = [CChar](repeating: 0, count: Int(INET_ADDRSTRLEN))
+        inet_ntop(AF_INET, &address.sin_addr, &text, socklen_t(text.count))
+        let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+        return "\(host):\(UInt16(bigEndian: address.sin_port))"
+    }
+}

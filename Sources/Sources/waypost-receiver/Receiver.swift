@@ -1,0 +1,23 @@
+// `waypost-receiver`: a reference ingest server.
+import ArgumentParser
+
+@main
+struct Receiver: ParsableCommand {
+    static let currentVersion = "0.1.0"
+
+    static let configuration = CommandConfiguration(
+        commandName: "waypost-receiver",
+        abstract: "Receive batches from gateways and keep each record once, as files.",
+        discussion:
+            "Without a subcommand it serves; `waypost-receiver serve --help` has the options of that.",
+        version: currentVersion,
+        subcommands: [Serve.self, Codes.self, Devices.self, Index.self, ViewerCommands.self],
+        // Its options may follow the program's name.
+        defaultSubcommand: Serve.self
+    )
+
+    static func main() {
+        main(nil)
+        expectPrinted()
+    }
+}

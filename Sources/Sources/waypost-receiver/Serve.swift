@@ -1,0 +1,193 @@
+// `waypost-receiver serve`: receives until it is told to stop.
+import ArgumentParser
+import Foundation
+import Glibc
+import Host
+import Ingest
+
+struct Serve: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Receive until SIGTERM or SIGINT.",
+        discussion: """
+            Files: DIR/stream=NAME/date=YYYY-MM-DD/device=ID/records.ndjson, sound beside it. DuckDB reads \
+            them with read_json_auto('DIR/stream=NAME/**/*.ndjson', hive_partitioning=1).
+            """
+    )
+
+    @Option(help: "Address and port; port 0 chooses one.") var listen = "127.0.0.1:8080"
+    @Option(
+        help: "Where records go: a folder, or s3://BUCKET/PREFIX; then nothing is kept here."
+    )
+    var data = "./waypost-data"
+    @OptionGroup(title: "Options of a bucket") var bucket: BucketOptions
+    @Option(help: "A file of device tokens, one a line; without it and without codes any is taken.")
+    var tokens: String?
+    @Option(help: "Largest body on the wire; units kB, MB, GB, KiB, MiB, GiB.")
+    var maxBody = ByteSize(bytes: 16 << 20)
+    @Flag(
+        help: ArgumentHelp(
+            "All connections come from a proxy: count clients by its X-Forwarded-For.",
+            discussion: "The limit of connections an address is the proxy's to keep then."
+        )
+    )
+    var behindProxy = false
+    @Option(help: "A program that is run for each device that is late, back, losing or critical.")
+    var alertCommand: String?
+    @Option(
+        name: .customLong("alert-url"),
+        help: "An address that gets the same as JSON, by POST."
+    )
+    var alertURL: String?
+    @Option(
+        help: ArgumentHelp(
+            "An InfluxDB that gets readings, fixes and streams of your own.",
+            discussion: "http://HOST:8086/write?db=NAME or …/api/v2/write?org=NAME&bucket=NAME.",
+            valueName: "url"
+        )
+    )
+    var influx: String?
+    @Option(
+        help: ArgumentHelp(
+            "A file with what opens it: USER:PASSWORD, or a token for version 2.",
+            discussion: "Without it the environment's \(InfluxTarget.variable).",
+            valueName: "file"
+        )
+    )
+    var influxTokenFile: String?
+    @Flag(help: "No line a batch.") var quiet = false
+    @Flag(help: "Print what the directory holds, and end.") var summary = false
+    @Flag(help: "With --summary: one JSON object.") var json = false
+
+    mutating func validate() throws {
+        guard ListenAddress(listen) != nil else {
+            throw ValidationError(
+                "--listen takes IPV4-ADDRESS:PORT, such as 127.0.0.1:8080; not \(listen)"
+            )
+        }
+        try bucket.check(data)
+        let needsFolder = summary || alertCommand ?? alertURL ?? influx != nil
+        guard !BucketOptions.isBucket(data) || !needsFolder else {
+            throw ValidationError(
+                "--alert-command, --alert-url, --influx and --summary need what is kept in a folder; "
+                    + "with --data s3://… nothing is kept"
+            )
+        }
+        guard maxBody.bytes <= 1 << 30 else {
+            throw ValidationError("--max-body takes 1GiB at most")
+        }
+        if let program = alertCommand, !Self.canRun(program) {
+            throw ValidationError(
+                "--alert-command takes the path of a program, without arguments; not \(program)"
+            )
+        }
+        if let address = alertURL, !Self.isWeb(address) {
+            throw ValidationError("--alert-url takes http://… or https://…; not \(address)")
+        }
+        do {
+            _ = try influxTarget()
+        } catch {
+            throw ValidationError("--influx takes \(error)")
+        }
+    }
+
+    private static func canRun(_ path: String) -> Bool {
+        var isFolder = ObjCBool(false)
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+            && !isFolder.boolValue && access(path, X_OK) == 0
+    }
+
+    private static func isWeb(_ address: String) -> Bool {
+        guard let url = URL(string: address), let scheme = url.scheme?.lowercased() else {
+            return false
+        }
+        return ["http", "https"].contains(scheme) && url.host?.isEmpty == false
+    }
+
+    private func influxTarget() throws -> InfluxTarget? {
+        try influx.map { try InfluxTarget(url: $0, tokenFile: influxTokenFile) }
+    }
+
+    private var alerts: AlertSettings {
+        var settings = AlertSettings()
+        settings.command = alertCommand
+        settings.url = alertURL
+        settings.userAgent = "waypost-receiver/\(Receiver.currentVersion)"
+        return settings
+    }
+
+    func run() throws {
+        if summary {
+            try Place.expectThere(data)
+            return print(try Summary(directory: data).text(json: json))
+        }
+        // Its threads work until the process is gone: exit(3) would clear up libcrypto under them.
+        _exit(status())
+    }
+
+    /// Serves; the exit status.
+    private func status() -> Int32 {
+        do {
+            try serve()
+            return 0
+        } catch {
+            complain("\(error)")
+            return error is StartFailure ? 78 : 1
+        }
+    }
+
+    private func serve() throws {
+        guard let address = ListenAddress(listen) else { return }
+        // Before any thread: those that come inherit that the signals are taken.
+        let signals = StopSignals()
+        Heap.share()
+        let list = try TokenList(file: tokens)
+        if let note = list.note { complain(note) }
+        let application = try application(list)
+        let socket = try address.listen()
+        var bounds = HTTPBounds()
+        if behindProxy { bounds.perAddress = 0 }
+        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: application)
+        try application.begin()
+        try announce(socket, isOpen: application.isOpen())
+        signals.wait()
+        // Whatever a disk does: all that was answered is stored, and the rest will be sent again.
+        exitAfter(seconds: 4)
+        application.windDown()
+        daemon.windDown()
+        application.finish()
+    }
+
+    private func application(_ list: TokenList) throws -> any ReceiverApplication {
+        let log = ServerLog(isQuiet: quiet)
+        if let place = try bucket.place(data) {
+            return try BucketServer(
+                place,
+                // Not /tmp, which may be memory.
+                spoolFolder: ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp",
+                tokens: list,
+                maxBody: maxBody.bytes,
+                version: Receiver.currentVersion,
+                log: log
+            )
+        }
+        return try IngestServer(
+            directory: data,
+            tokens: list,
+            maxBody: maxBody.bytes,
+            version: Receiver.currentVersion,
+            isBehindProxy: behindProxy,
+            alerts: alerts,
+            influx: try influxTarget(),
+            log: log
+        )
+    }
+
+    private func announce(_ socket: Int32, isOpen: Bool) throws {
+        let path = BucketOptions.isBucket(data) ? data : URL(fileURLWithPath: data).path
+        let place = try ListenAddress.text(of: socket)
+        FileHandle.standardOutput.write(
+            Data("waypost-receiver listening on http://\(place), data in \(path)\n".utf8)
+        )
+        if isOpen { complain("no --tokens: any device token is taken") }
+    }
+}

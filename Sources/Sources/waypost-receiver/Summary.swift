@@ -1,0 +1,81 @@
+// What a data directory holds, for people.
+import Foundation
+
+/// Counts of each stream in the files.
+struct Summary {
+    struct Stream {
+        var records = 0
+        var ids: Set<String> = []
+        var first: String?
+        var last: String?
+        var newestAudio: String?
+    }
+
+    private var streams: [String: Stream] = [:]
+
+    init(directory: String) throws {
+        guard let names = FileManager.default.enumerator(atPath: directory) else { return }
+        for case let name as String in names where name.hasSuffix(".ndjson") {
+            guard let folder = name.split(separator: "/").first, folder.hasPrefix("stream=") else {
+                continue
+            }
+            let path = URL(fileURLWithPath: directory).appendingPathComponent(name)
+            add(
+                try Data(contentsOf: path),
+                to: String(folder.dropFirst(7)),
+                folder: path.deletingLastPathComponent()
+            )
+        }
+    }
+
+    private mutating func add(_ data: Data, to name: String, folder: URL) {
+        var stream = streams[name] ?? Stream()
+        for line in data.split(separator: 10) {
+            guard let record = try? JSONSerialization.jsonObject(with: line) as? [String: Any]
+            else {
+                continue
+            }
+            stream.records += 1
+            stream.ids.insert(record["id"] as? String ?? "")
+            guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String else {
+                continue
+            }
+            stream.first = min(stream.first ?? time, time)
+            if time >= stream.last ?? time {
+                stream.last = time
+                if let audio = record["audio_file"] as? String {
+                    stream.newestAudio = folder.appendingPathComponent(audio).path
+                }
+            }
+        }
+        streams[name] = stream
+    }
+
+    func text(json: Bool) -> String {
+        let sorted = streams.sorted { $0.key < $1.key }
+        guard json else {
+            return sorted.map { name, stream in
+                let audio = stream.newestAudio.map { "\n  newest sound: \($0)" } ?? ""
+                return
+                    "\(name): \(stream.records) records, \(stream.ids.count) distinct ids, \(stream.first ?? "-") to \(stream.last ?? "-")\(audio)"
+            }.joined(separator: "\n")
+        }
+        let object = Dictionary(
+            uniqueKeysWithValues: sorted.map { name, stream in
+                (
+                    name,
+                    [
+                        "records": stream.records, "distinct_ids": stream.ids.count,
+                        "first": stream.first ?? "", "last": stream.last ?? "",
+                        "newest_audio": stream.newestAudio ?? "",
+                    ] as [String: Any]
+                )
+            }
+        )
+        let data = try? JSONSerialization.data(
+            withJSONObject: object,
+            options: [.sortedKeys, .withoutEscapingSlashes]
+        )
+        return String(decoding: data ?? Data(), as: UTF8.self)
+    }
+}

@@ -1,0 +1,142 @@
+// `waypost decode`: advertising data to JSON.
+import ArgumentParser
+import Beacons
+import Gateway
+import Host
+import Queue
+import Streams
+import Upload
+
+struct Decode: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Decode advertising data.",
+        discussion: """
+            Takes AD structures in hex, spaces allowed, and prints one JSON object a beacon with the \
+            fields of a beacon record. Bare Ruuvi payloads are taken too. `-` reads standard input, a \
+            payload a line.
+            """
+    )
+
+    @Argument(help: "Hex digits, or - for standard input.") var hex: [String]
+    @Option(
+        name: .long,
+        help: "The sender's address: encrypted BTHome is read with its key in beacons.bindkeys."
+    )
+    var address: String?
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func run() throws {
+        var decoder = PayloadDecoder(sender: try sender())
+        if let sender = decoder.sender {
+            decoder.load = { [options] in
+                try options.values(warns: false).beacons.bindkeys[sender]
+            }
+        }
+        guard hex == ["-"] else {
+            do {
+                for line in try decoder.lines(hex.joined()) { Output.write(line) }
+            } catch let failure as PayloadFailure {
+                Output.error("decode: \(failure.why)")
+                throw ExitCode(failure.status)
+            }
+            guard decoder.isComplete else { throw ExitCode(1) }
+            return
+        }
+        try decodeInput(&decoder)
+    }
+
+    private func sender() throws -> BluetoothAddress? {
+        guard let address else { return nil }
+        guard let sender = BluetoothAddress(address) else {
+            Output.error("decode: --address \(address): is no address like C0:FF:EE:00:00:01")
+            throw ExitCode(64)
+        }
+        return sender
+    }
+
+    /// A line that cannot be decoded gives an object that says why, so that output goes with input.
+    private func decodeInput(_ decoder: inout PayloadDecoder) throws {
+        var isAllDecoded = true
+        while let line = readLine() {
+            do {
+                for object in try decoder.lines(line) { Output.write(object) }
+            } catch let failure as PayloadFailure {
+                isAllDecoded = false
+                var json = JSONText()
+                json.object { $0.field("error", failure.why) }
+                Output.write(json.bytes + [10])
+            }
+        }
+        guard isAllDecoded else { throw ExitCode(2) }
+        guard decoder.isComplete else { throw ExitCode(1) }
+    }
+}
+
+/// Why a payload gives nothing, and the exit status for it.
+private struct PayloadFailure: Error {
+    var why: String
+    var status: Int32
+}
+
+/// Payloads in hex to lines of JSON.
+private struct PayloadDecoder {
+    var sender: BluetoothAddress?
+    /// The sender's key, looked up when something is encrypted.
+    var load: () throws -> [UInt8]? = { nil }
+    private var key: [UInt8]??
+    /// False once something encrypted stayed unread.
+    private(set) var isComplete = true
+
+    init(sender: BluetoothAddress?) {
+        self.sender = sender
+    }
+
+    /// A line for each beacon; throws a `PayloadFailure`, or what is wrong with the configuration.
+    mutating func lines(_ text: String) throws -> [[UInt8]] {
+        guard let bytes = Self.bytes(text) else {
+            let why = "not hex: an even number of the digits 0-9 and a-f is wanted"
+            throw PayloadFailure(why: why, status: 64)
+        }
+        let beacons = Advertisement.decodeLeniently(bytes)
+        guard !beacons.isEmpty else {
+            throw PayloadFailure(why: "no beacon in these \(bytes.count) bytes", status: 2)
+        }
+        return try beacons.map { beacon in
+            var beacon = beacon
+            if beacon.sealed != nil { try unseal(&beacon) }
+            return json(beacon) + [10]
+        }
+    }
+
+    private mutating func unseal(_ beacon: inout DecodedBeacon) throws {
+        let key = try self.key ?? load()
+        self.key = .some(key)
+        if let sender, let key {
+            let unread = BTHomeKeys([beacon.device ?? sender: key]).read(&beacon, from: sender)
+            guard let unread else { return }
+            Output.error("decode: \(unread.text(of: beacon.device ?? sender))")
+        } else if let sender {
+            Output.error("decode: \(sender): encrypted, and beacons.bindkeys has no key for it")
+        } else {
+            Output.error("decode: encrypted: --address is needed, and its key in beacons.bindkeys")
+        }
+        isComplete = false
+    }
+
+    private func json(_ beacon: DecodedBeacon) -> [UInt8] {
+        var json = JSONText()
+        json.object {
+            $0.field("kind", beacon.kind.name)
+            if let id = beacon.beaconID ?? sender?.description { $0.field("beacon_id", id) }
+            if let sender { $0.field("address", sender.description) }
+            RecordJSON.write(beacon.txPower, beacon.telemetry, beacon.data, to: &$0)
+        }
+        return json.bytes
+    }
+
+    /// nil for anything but pairs of hex digits, with blanks, colons and dashes between them.
+    private static func bytes(_ text: String) -> [UInt8]? {
+        let digits = text.filter { !$0.isWhitespace && $0 != ":" && $0 != "-" }
+        return digits.isEmpty ? nil : Host.bytes(hex: digits)
+    }
+}

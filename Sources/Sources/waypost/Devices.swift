@@ -1,0 +1,38 @@
+// `waypost devices`: adapters, capture devices and receivers that are here now.
+import ArgumentParser
+import Gateway
+
+struct Devices: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List Bluetooth adapters, capture devices and gpsd's receivers that are here now."
+    )
+
+    @Flag(help: "One JSON object.") var json = false
+    @Option(help: ArgumentHelp("Give what is plugged into a USB port to gpsd.", valueName: "port"))
+    var writeRule: String?
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func run() throws {
+        if let writeRule { return try reporting("devices") { try write(writeRule) } }
+        let devices = DeviceList(try options.values())
+        if json {
+            Output.write(devices.json + [10])
+        } else {
+            Output.write(devices.text)
+        }
+    }
+
+    /// Writes the rule, and has udev and systemd act by it at once.
+    private func write(_ port: String) throws {
+        let (lines, device) = try GNSSRule.write(port)
+        for line in lines { Output.write("\(line)\n") }
+        ServiceCommand.run("/usr/bin/udevadm", ["control", "--reload"])
+        guard let name = device?.split(separator: "/").last else { return }
+        ServiceCommand.run("/usr/bin/udevadm", ["trigger", "--settle", "/sys/class/tty/\(name)"])
+        // systemd knows the port already, and wants nothing new of a device that is there (systemd#33073).
+        ServiceCommand.run(
+            "/usr/bin/systemctl",
+            ["--no-block", "start", "gpsdctl@\(name).service"]
+        )
+    }
+}

@@ -1,0 +1,51 @@
+// `waypost doctor`: looks at each part a field device needs and says what to do.
+import ArgumentParser
+import Gateway
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Check every part, and say what to do about each that fails.",
+        discussion: """
+            Looks at the service, the disk, the card and its files, supply, temperature, the clock, Bluetooth, gpsd, a second of sound and the server, for at \
+            most 8 s; works with the gateway running or not.
+
+            Exit status: 0 all is well, 1 something to look at, 2 something failed.
+            """
+    )
+
+    @Flag(help: "One JSON object.") var json = false
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func run() throws {
+        let configuration = try options.values()
+        let input = DoctorInput(
+            configuration,
+            environment: Environment.all,
+            version: currentVersion
+        )
+        let isLive = Output.isTerminal && !json
+        let examination = try Doctor(input) { if isLive { LevelMeter.show($0) } }
+            .examine()
+        if isLive { Output.write("\r\u{1B}[K") }
+        if json {
+            Output.write(examination.json + [10])
+        } else {
+            Output.write(examination.text(isColoured: Output.isColoured))
+        }
+        throw ExitCode(examination.state.exitStatus)
+    }
+}
+
+/// A bar that follows the level of sound.
+enum LevelMeter {
+    /// From -60 dBFS to full scale.
+    private static let width = 40
+
+    static func show(_ level: Double) {
+        let filled = min(width, max(0, Int((level + 60) / 60 * Double(width))))
+        let bar =
+            String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
+        Output.write("\rsound [\(bar)] \(Int(level.rounded())) dBFS\u{1B}[K")
+    }
+}

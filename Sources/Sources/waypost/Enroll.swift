@@ -1,0 +1,47 @@
+// `waypost enroll`: makes this device known to its server.
+import ArgumentParser
+import Configuration
+import Gateway
+
+struct Enroll: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Enrol this device at its server.",
+        discussion: """
+            Checks address, TLS and token at the server, or exchanges a code for a token; stores the token for the \
+            service alone, and writes upload.endpoint and upload.token_file into the configuration. A gateway that \
+            runs takes it over.
+
+            Exit status: 0 done, 2 failed, 78 the configuration is wrong.
+            """
+    )
+
+    @Option(help: "Where to upload to: https://HOST/api/ingest.") var endpoint: String
+    @Option(help: "A file that holds the device token.") var tokenFile: String?
+    @Option(help: "A code that is good for one device, once.") var code: String?
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func validate() throws {
+        guard (tokenFile == nil) != (code == nil) else {
+            throw ValidationError("give one of --token-file FILE and --code CODE")
+        }
+    }
+
+    mutating func run() throws {
+        let onboarding = Onboarding(
+            configuration: options.config,
+            environment: Environment.all,
+            version: currentVersion
+        )
+        let proof: Onboarding.Proof = code.map { .code($0) } ?? .tokenFile(tokenFile ?? "")
+        do {
+            let lines = try onboarding.enrol(at: endpoint, with: proof)
+            for line in lines { Output.write("\(line)\n") }
+        } catch let errors as ConfigurationErrors {
+            Output.error("\(errors)")
+            throw ExitCode(78)
+        } catch {
+            Output.error("enroll: \(error)")
+            throw ExitCode(2)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// `waypost import`: what a card or a stick holds for this device; run by systemd, at each boot and for each stick.
+import ArgumentParser
+import Gateway
+import Host
+
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Take over the configuration from a folder of a card or a stick.",
+        discussion: """
+            Exit status: 0 nothing is wrong, 1 something on the card is, 2 failed or no card is there yet; with --online \
+            1 to try again, 2 where the server refuses this device.
+            """,
+        shouldDisplay: false
+    )
+
+    @Argument(
+        help: "The folder with waypost.toml and the secrets; of a stick, where it is mounted."
+    )
+    var folder: String
+    @Flag(help: "It is a stick, with a folder waypost on it.") var stick = false
+    @Flag(help: "Exchange an imported code, and ask the server for this device.")
+    var online = false
+    @Flag(help: "Restart the service after a change.") var restart = false
+    @Option(help: .hidden) var credentials = "/etc/credstore"
+    @Option(help: .hidden) var runtime = "/run/waypost"
+    @Option(help: .hidden) var systemctl = "/usr/bin/systemctl"
+    @OptionGroup var options: ConfigurationOptions
+
+    private var places: ImportPlaces {
+        ImportPlaces(configuration: options.config, credentials: credentials, runtime: runtime)
+    }
+
+    mutating func run() throws {
+        let status = try reporting("import") { online ? try ask() : try takeOver() }
+        throw ExitCode(status)
+    }
+
+    private func takeOver() throws -> Int32 {
+        let outcome = try CardImport(folder, on: stick ? .stick : .card, into: places).run()
+        for name in outcome.imported { Output.write("\(name): in force\n") }
+        for problem in outcome.problems { Output.error("\(problem)") }
+        if !outcome.imported.isEmpty || places.isServiceBehind { restartService() }
+        if outcome.isLater { return 2 }
+        return outcome.problems.isEmpty ? 0 : 1
+    }
+
+    private func ask() throws -> Int32 {
+        let enrolment = CardEnrolment(places, version: currentVersion)
+        let outcome: CardEnrolment.Outcome
+        do {
+            outcome = try enrolment.run(on: folder)
+        } catch let error as SystemError {
+            // A disk that is full, or read-only, may be so for now.
+            Output.error("import: \(error)")
+            return 1
+        }
+        if outcome.hasNewToken || places.isServiceBehind { restartService() }
+        guard let problem = outcome.problem else { return 0 }
+        Output.error("\(problem)")
+        return outcome.isLater ? 1 : 2
+    }
+
+    /// Credentials are given to a service when it starts.
+    ///
+    /// One that ended because its configuration was wrong has failed, and nothing else would start it; one that a person has
+    /// stopped stays so.
+    private func restartService() {
+        guard restart else { return }
+        let hasFailed = tellSystem("--quiet", "is-failed", "waypost.service")
+        tellSystem("--no-block", hasFailed ? "start" : "try-restart", "waypost.service")
+        if !online { tellSystem("--no-block", "restart", "waypost-enroll.service") }
+        places.noteServiceRestarted()
+    }
+
+    @discardableResult
+    private func tellSystem(_ words: String...) -> Bool { ServiceCommand.run(systemctl, words) }
+}

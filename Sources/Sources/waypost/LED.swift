@@ -1,0 +1,20 @@
+// `waypost led`: shows on the board's LED what the gateway says; run by systemd as root, when that changes.
+import ArgumentParser
+import Gateway
+
+struct LED: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show the gateway's state on the board's LED.",
+        shouldDisplay: false
+    )
+
+    @Flag(help: "Only say that the gateway has ended, for the next call.") var stopped = false
+    @Option(help: .hidden) var runtime = "/run/waypost"
+    @Option(help: .hidden) var root = ""
+
+    mutating func run() throws {
+        let file = LEDFile(runtimeDirectory: runtime)
+        guard !stopped else { return file.stopped() }
+        try reporting("led") { try file.show(root: root) }
+    }
+}

@@ -1,0 +1,66 @@
+// `waypost quarantine`: records that the server refused.
+import ArgumentParser
+import Gateway
+
+struct Quarantine: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Look at records the server refused, send them again, or drop them.",
+        discussion: "The list is shown with the daemon dead, too. Exit status: 0 done, 2 failed.",
+        subcommands: [List.self, Requeue.self, Drop.self]
+    )
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show the batches in quarantine, with the server's message."
+        )
+
+        @Flag(help: "One JSON object.") var json = false
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let batches = try reporting("quarantine") { try queue.quarantine() }
+            if json { return Output.write(QuarantineList(batches).json + [10]) }
+            Output.write(QuarantineList(batches).text)
+        }
+    }
+
+    struct Requeue: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Put the records of a batch back, to be uploaded as a fresh one."
+        )
+
+        @Argument(help: "The batch's number or key, or all.") var id: String
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let request = ControlRequest(.requeue, id)
+            let changed = try reporting("quarantine") { try queue.change(request).changed }
+            Output.write(
+                "requeued: \(changed?.records ?? 0) records in \(changed?.batches ?? 0) batches; "
+                    + "`waypost sync` sends them now\n"
+            )
+        }
+    }
+
+    struct Drop: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete the records of a batch for good; they are counted as lost."
+        )
+
+        @Argument(help: "The batch's number or key.") var id: String
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func validate() throws {
+            if id == "all" { throw ValidationError("drop takes one batch at a time") }
+        }
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let request = ControlRequest(.drop, id)
+            let changed = try reporting("quarantine") { try queue.change(request).changed }
+            Output.write("dropped: \(changed?.records ?? 0) records\n")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// `waypost run`: the gateway in the foreground.
+import ArgumentParser
+import Board
+import CLinux
+import Configuration
+import Gateway
+import Host
+
+struct Run: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run the gateway in the foreground.",
+        discussion: "SIGTERM and SIGINT stop it within 5 s; SIGHUP reads the configuration again."
+    )
+
+    @OptionGroup var options: ConfigurationOptions
+
+    /// Seconds that a thread may hang before it is told; for tests.
+    @Option(help: .hidden) var patience = 30
+
+    mutating func run() throws {
+        // Before any thread is started, so that all of them leave the signals to this one.
+        let signals = waypost_take_signals()
+        Heap.share()
+        let loaded = try options.load(warns: false)
+        let configuration = loaded.values
+        let log = Log(level: configuration.logLevel)
+        for warning in loaded.warnings { log.warning("configuration", ["why": "\(warning)"]) }
+        do {
+            var settings = GatewaySettings(
+                configuration: configuration,
+                environment: Environment.all,
+                version: currentVersion,
+                log: log
+            )
+            settings.patience = .seconds(max(1, patience))
+            let gateway = try GatewayRun(settings)
+            let path = options.config
+            let hasEnded = try gateway.run(signals: signals) {
+                try Configuration.load(path: path, environment: Environment.all).values
+            }
+            // What runs at the end of a process would pull the libraries from under threads that hang in them.
+            if !hasEnded { _exit(0) }
+        } catch {
+            Output.error("waypost: \(error)")
+            // The same: a start that failed late has threads already.
+            _exit(2)
+        }
+    }
+}

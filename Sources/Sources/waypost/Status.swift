@@ -1,0 +1,69 @@
+// `waypost status`: how the gateway is, on one screen or as JSON.
+import ArgumentParser
+import Board
+import Gateway
+import Host
+
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show how the gateway is.",
+        discussion: "Exit status: 0 healthy, 1 degraded, 2 critical or not running."
+    )
+
+    @Flag(help: "One JSON object.") var json = false
+    @Flag(help: "Go on as the daemon tells of changes.") var watch = false
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func run() throws {
+        let configuration = try options.loadToAsk()
+        do {
+            let client = try ControlClient(configuration)
+            let reply = try client.ask(.init(watch ? .watch : .status))
+            guard let report = reply.status else { throw client.lost }
+            show(report)
+            guard watch else { throw ExitCode(report.state.exitStatus) }
+            while let reply = client.next(timeout: nil) { reply.status.map { show($0) } }
+            throw client.lost
+        } catch let refusal as ControlRefusal {
+            throw showLast(configuration, refusal, why: "\(refusal)")
+        } catch let failure as Failure {
+            // It has no room for another program.
+            let refusal = ControlRefusal.silent(path: configuration.socketPath, pid: 0)
+            throw showLast(configuration, refusal, why: failure.message)
+        }
+    }
+
+    /// What the daemon left behind, where it cannot be asked.
+    private func showLast(
+        _ configuration: Configuration,
+        _ refusal: ControlRefusal,
+        why: String
+    ) -> ExitCode {
+        let isThere = Snapshot.isThere(configuration)
+        // The screen of a dead daemon says so itself.
+        if refusal.isRunning != false || !isThere { Output.error(why) }
+        // A script gets its object all the same.
+        if isThere || json {
+            let version = currentVersion
+            show(Snapshot.report(configuration, refusal, version: version), isLive: false)
+        }
+        return ExitCode(StatusReport.Health.critical.exitStatus)
+    }
+
+    private func show(_ report: StatusReport, isLive: Bool = true) {
+        guard !json else { return Output.write(report.json + [10]) }
+        let screen = StatusScreen(
+            report,
+            isLive: isLive,
+            now: SystemClock().wall(),
+            isColoured: Output.isColoured
+        )
+        // Home, draw, clear what is left of the screen before: no flicker.
+        if watch, Output.isTerminal {
+            let lines = screen.text.split(separator: "\n", omittingEmptySubsequences: false)
+            Output.write("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")
+        } else {
+            Output.write(screen.text)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// `waypost survey`: collection sessions.
+import ArgumentParser
+import Gateway
+
+struct Survey: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract:
+            "Gather what is heard between a start and a stop by beacon, with where it was heard.",
+        discussion:
+            "A survey goes on across restarts; list and show work with the daemon dead, too. Exit status: 0 done, 2 failed.",
+        subcommands: [Start.self, Stop.self, List.self, Show.self]
+    )
+
+    struct Start: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Begin a survey.")
+
+        @Argument(help: "Its name: letters, digits, blanks, and . _ -") var name: String
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func validate() throws {
+            if let problem = SurveyName.problem(with: name) {
+                throw ValidationError(problem)
+            }
+        }
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let request = ControlRequest(.surveyStart, name)
+            _ = try reporting("survey") { try queue.change(request) }
+            Output.write("survey \"\(name)\" goes on until `waypost survey stop`\n")
+        }
+    }
+
+    struct Stop: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "End the survey and publish its record."
+        )
+
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let reply = try reporting("survey") { try queue.change(.init(.surveyStop)).survey }
+            let name = reply?.open ?? ""
+            Output.write(
+                "survey \"\(name)\" is over: \(reply?.sightings ?? 0) sightings; `waypost survey show \"\(name)\"`\n"
+            )
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show the survey that goes on and those that are over."
+        )
+
+        @Flag(help: "One JSON object.") var json = false
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let open = try reporting("survey") { try queue.survey() }
+            let records = try reporting("survey") { try queue.finishedSurveys() }
+            guard json else { return Output.write(SurveyScreen.list(open, records)) }
+            Output.write(SurveyList.json(open, records) + [10])
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show what a survey found: the newest of that name."
+        )
+
+        @Argument(help: "Its name.") var name: String
+        @Flag(help: "Its record as one JSON object.") var json = false
+        @OptionGroup var options: ConfigurationOptions
+
+        mutating func run() throws {
+            let queue = QueueQuestions(try options.loadOrAsk().values)
+            let records = try reporting("survey") { try queue.finishedSurveys() }
+            guard let record = records.last(where: { $0.name == name }) else {
+                Output.error(
+                    "survey: no survey \"\(name)\" that is over; `waypost survey list` shows them"
+                )
+                throw ExitCode(2)
+            }
+            guard json else { return Output.write(SurveyScreen.show(record)) }
+            Output.write(record.json + [10])
+        }
+    }
+}
