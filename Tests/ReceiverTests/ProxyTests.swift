@@ -168,4 +168,32 @@ import Testing
         #expect(Set(answers) == ["403", "429"])
         #expect(try guess("127.0.0.6", "127.0.0.5") == "403")
     }
+
+    /// Over one connection or sixty, one address holds no more than its part of the receiver's.
+    @Test(arguments: installed)
+    func slowUploadsOfOneAddress_leaveRoomForOthers(proxy: Proxy) throws {
+        let site = try Site(proxy)
+        let fields = [
+            "X-Device-Token: t", "Content-Type: application/json", "Idempotency-Key: \"k\"",
+        ]
+        let headers = fields.flatMap { ["--header", $0] }
+        let large = site.folder.path + "/large"
+        try Data(count: 1 << 20).write(to: URL(fileURLWithPath: large))
+        let slow = [
+            "--parallel", "--parallel-immediate", "--parallel-max", "60", "--interface",
+            "127.0.0.5", "--limit-rate", "1000", "--data-binary", "@" + large,
+        ]
+        let curl = try site.open("/api/ingest?[1-60]", headers + slow, file: "slow-#1")
+        defer {
+            kill(curl.processIdentifier, SIGKILL)
+            curl.waitUntilExit()
+            _ = site.port
+        }
+        try waitUntil("an answer to those that are too many") {
+            (1...60).contains { (try? site.folder.read("slow-\($0)"))?.isEmpty == false }
+        }
+        let body = String(decoding: RawRequest.batch(["a"]), as: UTF8.self)
+        let other = ["--interface", "127.0.0.6", "--data-binary", body]
+        #expect(try site.curl("/api/ingest", headers + other).hasSuffix("200"))
+    }
 }

@@ -26,6 +26,7 @@ enum IngestTargets {
                 try batch.forEachRecord(of: view) { record in
                     check(record, Data(view[record.extent]))
                     try record.audio.map { try Base64Text(view, $0.data).decode { _ in } }
+                    try checkLine(of: record, view)
                     count += 1
                 }
                 precondition(count == batch.count)
@@ -34,6 +35,18 @@ enum IngestTargets {
             precondition((400..<500).contains(refusal.status) && refusal.reason.utf8.count < 300)
         } catch {
             preconditionFailure("\(error)")
+        }
+    }
+
+    /// The line that is stored is one line, and fit to be stored again.
+    private static func checkLine(of record: IncomingRecord, _ view: ByteView) throws {
+        var line: [UInt8] = []
+        try record.writeLine(of: view) { line += $0 }
+        precondition(!line.contains(10) && !line.contains(13))
+        try line.withUnsafeBytes {
+            var text = JSONText(ByteView($0, isMapped: false))
+            try text.record { _ = try $0.value() }
+            try text.end()
         }
     }
 
