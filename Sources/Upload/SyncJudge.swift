@@ -42,6 +42,7 @@ final class SyncJudge {
 
     func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
+        if due.isResend, let next = try judgeResend(delivery, batch) { return next }
         switch delivery.verdict {
         case nil: return .syncEnds
         case .accepted:
@@ -70,6 +71,19 @@ final class SyncJudge {
         case .refused(let message):
             return try refused(batch, message, attempts: maxAttempts, "the server refused records")
         }
+    }
+
+    /// A batch that was sent again stays uploaded whatever the server says; nil where it said nothing of its records.
+    private func judgeResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
+        switch delivery.verdict {
+        case .accepted: try side.resent(batch)
+        case .tooLarge(let message), .refused(let message):
+            try side.resent(batch)
+            let what = "the server refuses records that it took before; they are not sent again"
+            book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
+        default: return nil
+        }
+        return .goOn
     }
 
     /// Nothing of any stream could be sent.
