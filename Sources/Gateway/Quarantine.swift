@@ -49,7 +49,7 @@ package struct QuarantinePage: Codable, Sendable, Equatable {
     }
 }
 
-/// What was requeued or dropped.
+/// What was requeued or dropped, or is to be sent again.
 package struct QuarantineChange: Codable, Sendable, Equatable {
     package var batches = 0
     package var records = 0

@@ -134,6 +134,14 @@ final class Books: Sendable {
         }
     }
 
+    /// The next uploaded batch, numbered above `number`, that is to be sent again.
+    func nextResend(after number: Int64) throws -> Batch? {
+        let (memory, streams, isOpen) = content.withLock { ($0.memory, $0.streams, $0.isOpen) }
+        guard isOpen else { return nil }
+        let next = "WHERE resend=1 AND id>\(number) AND state=1 AND database=0 ORDER BY id LIMIT 1"
+        return try ask { try $0.batches(next, streams, memory).first }
+    }
+
     func statistics(dated: Bool) -> [StreamStatistics] {
         let (memory, streams, isOpen) = content.withLock { ($0.memory, $0.streams, $0.isOpen) }
         guard isOpen else { return [] }

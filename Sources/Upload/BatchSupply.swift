@@ -9,6 +9,8 @@ struct DueBatch {
     var batch: Batch
     /// Frozen just now, of records that were in no batch before: no server can have seen them.
     var isFirstTry: Bool
+    /// It was uploaded before, and a person wants it sent again.
+    var isResend = false
 }
 
 /// Finds the batches of one sync.

@@ -103,6 +103,12 @@ final class QueueSide {
         try queue.nextRefused(stream, after: number, unreadable: unreadable)
     }
 
+    /// The next uploaded batch, numbered above `number`, that is to be sent again.
+    func nextResend(after number: Int64) throws -> Batch? {
+        guard queue.leavings == file else { throw DatabaseReplaced() }
+        return try queue.nextResend(after: number)
+    }
+
     func pending(_ stream: Stream, newest: Bool = false) -> PendingRange? {
         queue.pending(stream, newest: newest, unreadable: unreadable)
     }
@@ -254,6 +260,8 @@ final class QueueSide {
     func release(_ batch: Batch) throws { try queue.perform { try $0.release(batch) } }
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
+
+    func resent(_ batch: Batch) throws { try queue.perform { try $0.resent(batch) } }
 
     @discardableResult
     func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {

@@ -42,6 +42,8 @@ package final class Sync {
     private var requestsLeft: Int?
     /// The stream that the next sync begins with.
     private var firstStream: Stream?
+    /// The batch that was sent again last: one that fails must not hold up those behind it.
+    private var resendAfter: Int64 = 0
     /// Until when uploads wait for the clock's first synchronisation.
     private var clockDeadline: BootInstant?
     /// The keys of batches of which nothing was sent yet.
@@ -173,8 +175,34 @@ package final class Sync {
                 return try side.left(of: mark)
             }
         }
+        try resend()
         return try side.left(of: mark)
     }
+
+    /// Sends uploaded batches again that a person asked for, a portion per sync; pending records come first.
+    private func resend() throws {
+        let begin = clock.now()
+        let bytes = book.bytesSent + Int64(settings.maxBatchBytes)
+        for _ in 0..<Self.resends {
+            guard !stop.isRaised, requestsLeft != 0, !allowance.endsNow, !judge.failure.isThere,
+                book.bytesSent < bytes, clock.now() - begin < settings.liveInterval
+            else { return }
+            let next = try side.nextResend(after: resendAfter) ?? side.nextResend(after: 0)
+            resendAfter = next?.id ?? 0
+            guard let batch = next, allowance.room(for: batch.stream) != nil,
+                !allowance.isTooDear(batch)
+            else { return }
+            let due = DueBatch(batch: batch, isFirstTry: false, isResend: true)
+            do {
+                guard case .goOn = try send(due) else { return }
+            } catch let problem as RecordsUnreadable {
+                return judge.fail(Failure("\(problem.error); look at the disk"), [batch.stream])
+            }
+        }
+    }
+
+    /// Batches that one sync sends again at most.
+    private static let resends = 40
 
     /// Sends the batch of a step; nil when there is none.
     private func sendNext(
@@ -221,8 +249,8 @@ package final class Sync {
             try side.release(batch)
             return .goOn
         }
-        if allowance.isTooDear(batch) { return try held(batch) }
-        guard try due.isFirstTry || fits(batch) else {
+        if allowance.isTooDear(batch) { return try held(due) }
+        guard try due.isFirstTry || due.isResend || fits(batch) else {
             failing.split(batch, into: try side.split(batch))
             return .goOn
         }
@@ -232,7 +260,7 @@ package final class Sync {
             try side.reading(
                 batch.partition,
                 batch.first...batch.last,
-                lose: { try side.lose($0, of: batch) },
+                lose: { try due.isResend ? side.resent(batch) : side.lose($0, of: batch) },
                 {
                     try destination.send(
                         batch,
@@ -250,7 +278,7 @@ package final class Sync {
         if delivery?.isHeld != true { requestsLeft = requestsLeft.map { max(0, $0 - 1) } }
         note(atOnce: false)
         guard let judged = try outcome.get() else { return .goOn }
-        return judged.isHeld ? try held(batch) : try judge.judge(judged, due)
+        return judged.isHeld ? try held(due) : try judge.judge(judged, due)
     }
 
     /// Whether a batch that was frozen before may be as long as it is: the limit may have been lowered.
@@ -267,9 +295,9 @@ package final class Sync {
     }
 
     /// The budget has no room for a batch; its halves may fit into a day that the whole never does.
-    private func held(_ batch: Batch) throws -> AfterBatch {
-        guard allowance.neverFits(batch) else { return .streamRests }
-        try side.split(batch)
+    private func held(_ due: DueBatch) throws -> AfterBatch {
+        guard !due.isResend, allowance.neverFits(due.batch) else { return .streamRests }
+        try side.split(due.batch)
         return .goOn
     }
 

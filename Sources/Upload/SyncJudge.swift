@@ -54,6 +54,7 @@ final class SyncJudge {
 
     func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
+        if due.isResend, let next = try judgeResend(delivery, batch) { return next }
         switch delivery.verdict {
         case nil: return .syncEnds
         case .accepted:
@@ -121,6 +122,25 @@ final class SyncJudge {
         }
         failing.split(batch, into: try side.split(batch))
         return "\(what), and is sent in parts"
+    }
+
+    /// A batch that was sent again stays uploaded and whole whatever the server says; nil where the device is refused.
+    private func judgeResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
+        switch delivery.verdict {
+        case .accepted: try side.resent(batch)
+        case .tooLarge(let message), .refused(let message):
+            try side.resent(batch)
+            let what = "the server refuses records that it took before; they are not sent again"
+            book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
+        case .unreachable(let failure):
+            fail(failure, [batch.stream])
+            return .syncEnds
+        case .retry(let failure, let after):
+            fail(failure, [batch.stream], after: after)
+            return .syncEnds
+        case nil, .tokenRefused, .endpointWrong: return nil
+        }
+        return .goOn
     }
 
     /// Nothing of any stream could be sent.

@@ -22,6 +22,7 @@ final class SyncReportBook {
     }
 
     var phase: UploadReport.Phase { report.phase }
+    var bytesSent: Int64 { report.bytesSent }
 
     func enter(
         _ phase: UploadReport.Phase,

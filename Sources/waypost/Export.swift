@@ -68,7 +68,7 @@ struct ExportCommand: ParsableCommand {
     }
 
     /// A moment, a day's begin in UTC, or a span before now.
-    private static func time(_ text: String) -> WallTime? {
+    static func time(_ text: String) -> WallTime? {
         if let time = WallTime(rfc3339: text) ?? WallTime(rfc3339: text + "T00:00:00Z") {
             return time
         }

@@ -9,7 +9,7 @@ struct Waypost: ParsableCommand {
         version: currentVersion,
         subcommands: [
             Run.self, Status.self, Sync.self, DoctorCommand.self, Devices.self, Quarantine.self,
-            Survey.self, Restart.self, Put.self, ExportCommand.self, Enroll.self,
+            Resend.self, Survey.self, Restart.self, Put.self, ExportCommand.self, Enroll.self,
             Decode.self, Config.self, Import.self, LED.self, Hear.self,
         ]
     )

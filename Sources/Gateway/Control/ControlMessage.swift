@@ -19,6 +19,8 @@ package struct ControlRequest: Codable, Sendable, Equatable {
         case requeue = "quarantine requeue"
         /// `argument`: a batch's number or key.
         case drop = "quarantine drop"
+        /// `argument`: as `ResendRequest` writes it.
+        case resend
         /// `argument`: its name.
         case surveyStart = "survey start"
         case surveyStop = "survey stop"
@@ -56,7 +58,7 @@ package struct ControlReply: Codable, Sendable {
     /// What a `sync` has come to.
     package var sync: SyncResult?
     package var quarantine: QuarantinePage?
-    /// Records and batches that were requeued or dropped.
+    /// Records and batches that were requeued or dropped, or that are to be sent again.
     package var changed: QuarantineChange?
     package var survey: SurveyReply?
 

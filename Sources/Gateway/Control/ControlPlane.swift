@@ -45,7 +45,7 @@ final class ControlPlane: Sendable {
                 done(ControlReply(done: true))
             case .restart:
                 restarts.perform(done) { Self.restart(request.argument, actions) }
-            case .quarantineList, .requeue, .drop, .surveyStart, .surveyStop, .surveyList:
+            case .quarantineList, .requeue, .drop, .resend, .surveyStart, .surveyStop, .surveyList:
                 questions.perform(done) {
                     QueueDesk(queue: queue, configuration: actions.configuration())
                         .answer(request)

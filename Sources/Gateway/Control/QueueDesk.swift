@@ -19,6 +19,9 @@ struct QueueDesk: Sendable {
                 reply.quarantine = try QuarantinePage(try queue.reader(), after, configuration)
             case .requeue: reply.changed = try QuarantineDesk(queue: queue).requeue(argument)
             case .drop: reply.changed = try QuarantineDesk(queue: queue).drop(argument)
+            case .resend:
+                let handler = ResendHandler(queue: queue, configuration: configuration)
+                reply.changed = try handler.resend(argument)
             case .surveyStart: reply.survey = try SurveyDesk(queue: queue).start(argument)
             case .surveyStop: reply.survey = try SurveyDesk(queue: queue).stop()
             case .surveyList: reply.survey = try SurveyReply(try queue.reader())

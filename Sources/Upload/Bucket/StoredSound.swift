@@ -18,6 +18,8 @@ final class StoredSound {
 
     /// The last chunk of a batch that is stored; nil for none.
     func through(_ batch: Batch) -> Int64? {
+        // One that is sent again is for a bucket that lost it.
+        guard batch.state != .uploaded else { return nil }
         let words = queue?.remembered(Self.memo)?.split(separator: " ") ?? []
         guard words.count == 3, words[0] == batch.key, words[2] == bucket else { return nil }
         return Int64(words[1])

@@ -15,6 +15,7 @@ extension World {
         case .health: try health(device, queue)
         case .maintain: _ = queue.turnMaintenance()
         case .requeue, .drop: judgeQuarantine(step, device, queue, &chance)
+        case .resend: resend(device, queue, &chance)
         case .limits:
             device.limits = Plan.limits(&chance)
             queue.limit(device.limits)
@@ -58,6 +59,17 @@ extension World {
                 _ = try writer.drop(batch)
             }
         }
+    }
+
+    /// All that is still there, or what one stream uploaded in the last hours.
+    private func resend(_ device: Device, _ queue: Queue, _ chance: inout Chance) {
+        let isAll = chance.isOne(in: 2)
+        let stream = isAll ? nil : chance.one(of: queue.streams.streams)
+        let hours = chance.number(0...3)
+        let since = isAll ? 0 : device.now.wall - Int64(hours) * 3_600_000
+        let range = ResendRange(stream, since: WallTime(milliseconds: since))
+        let marked = try? queue.perform { try $0.resend(range) }
+        log?("  resend \(marked?.records ?? 0) records of \(stream.map { "\($0)" } ?? "all")")
     }
 
     private func declare(_ device: Device, _ queue: Queue, _ chance: inout Chance) {

@@ -212,7 +212,7 @@ extension World {
             let rows = try $0.connection.prepare(
                 """
                 SELECT count(*) FROM batches WHERE state=1 AND database=0 AND done_boottime<?
-                AND done_boot=(SELECT id FROM boots WHERE boot_id=?)
+                AND resend=0 AND done_boot=(SELECT id FROM boots WHERE boot_id=?)
                 AND NOT EXISTS (SELECT 1 FROM open_survey WHERE stream=3)
                 """
             )

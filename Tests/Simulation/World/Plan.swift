@@ -105,6 +105,19 @@ package struct Plan {
             let place = chance.number(0...steps.count)
             steps.insert(contentsOf: Self.table(&chance), at: place)
         }
+        if hasIslands, seed % 8 == 2 { addResends() }
+    }
+
+    /// Puts a person into the history who has records sent again, now and then; draws nothing that the rest depends on.
+    private mutating func addResends() {
+        var chance = Chance(seed ^ 0x5E5E4D)
+        for _ in 0..<chance.number(1...6) {
+            let place = chance.number(0...steps.count)
+            steps.insert(
+                Step(.resend, device: chance.number(0...2), draw: chance.next()),
+                at: place
+            )
+        }
     }
 
     /// The same history with a budget: what it has no room for goes days later.

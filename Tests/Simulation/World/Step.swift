@@ -12,6 +12,8 @@ package struct Step: Equatable, CustomStringConvertible {
         case surveyStart, surveyStop
         // The program.
         case sync, health, maintain, requeue, drop, limits, declare
+        // A person has uploaded records sent again.
+        case resend
         case stop, kill, reboot
         // The disk.
         case powerCut, powerOff, full, failWrites, failSyncs, failReads, failOlderReads, readOnly,

@@ -1,0 +1,64 @@
+// `waypost resend`: sends uploaded records again, to a server that lost them.
+import ArgumentParser
+import Gateway
+
+struct Resend: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Send uploaded records again that a server restored from a backup has lost.",
+        discussion: """
+            Records that are still on this device go out again under the ids they had, a portion with each sync, after \
+            what is pending; the server keeps those it lacks. A restart does not forget them. They are not counted \
+            as uploaded twice.
+
+            Exit status: 0 done, 1 nothing of that time is here, 2 failed.
+            """
+    )
+
+    @Argument(
+        help: "beacons, location, audio, events or a stream of your own; all streams without it."
+    )
+    var stream: String?
+    @Option(
+        help:
+            "Uploaded from this time on (UTC): 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago."
+    )
+    var since: String
+    @Option(help: "Uploaded before this time.") var until: String?
+    @OptionGroup var options: ConfigurationOptions
+
+    mutating func validate() throws { _ = try request() }
+
+    private func request() throws -> ResendRequest {
+        guard let from = ExportCommand.time(since) else { throw Self.notATime("--since", since) }
+        var request = ResendRequest(stream: stream, since: from)
+        guard let until else { return request }
+        guard let end = ExportCommand.time(until) else { throw Self.notATime("--until", until) }
+        guard from < end else {
+            throw ValidationError(
+                "--until \(until) is not after --since \(since): nothing is between"
+            )
+        }
+        request.until = end
+        return request
+    }
+
+    private static func notATime(_ option: String, _ text: String) -> ValidationError {
+        ValidationError(
+            "\(option): \"\(text)\" is not a valid time; use 2026-11-22, 2026-11-22T04:30:00Z, or 90m, 12h, 3d ago"
+        )
+    }
+
+    mutating func run() throws {
+        let queue = QueueQuestions(try options.loadOrAsk().values)
+        let request = try request().control
+        let changed = try reporting("resend") { try queue.change(request).changed }
+        guard let changed, changed.records > 0 else {
+            Output.error("resend: no record that was uploaded then is still on this device")
+            throw ExitCode(1)
+        }
+        Output.write(
+            "\(changed.records) records in \(changed.batches) batches are sent again after what is pending; "
+                + "`waypost sync` starts now\n"
+        )
+    }
+}

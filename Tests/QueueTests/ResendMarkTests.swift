@@ -1,0 +1,91 @@
+import Foundation
+import Host
+import SQLite
+import Support
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+/// Which uploaded batches are marked to be sent again, and what becomes of the mark.
+@Suite struct ResendMarkTests {
+    /// Uploads ten sightings each hour; returns when the first batch went.
+    private func upload(_ queue: Queue, _ clock: ManualClock, batches: Int) throws -> WallTime {
+        let start = clock.wall()
+        for number in 0..<batches * 10 { queue.accept(testSighting(number)) }
+        for _ in 0..<batches {
+            try queue.perform { writer in
+                let range = try #require(try writer.pending(.beacons))
+                let batch = try writer.freeze(range, through: range.first + 9)
+                try writer.uploaded(try #require(batch))
+            }
+            clock.advance(by: .seconds(3600))
+        }
+        return start
+    }
+
+    private func mark(_ queue: Queue, _ range: ResendRange) throws -> Int {
+        try queue.perform { try $0.resend(range) }.records
+    }
+
+    @Test func range_isThatOfTheUpload_byTheRightTime() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        // Nobody knows when these were uploaded: better sent than missed.
+        let start = try upload(queue, clock, batches: 3)
+        let late = ResendRange(.beacons, since: start + .seconds(86_400))
+        #expect(try mark(queue, late) == 30)
+
+        let now = clock.stamp()
+        try queue.perform { try $0.noteClock(now, synced: true) }
+        #expect(try mark(queue, late) == 0)
+        #expect(try mark(queue, ResendRange(.beacons, since: start + .seconds(3600))) == 20)
+        let second = ResendRange(nil, since: start + .seconds(3600), until: start + .seconds(7200))
+        #expect(try mark(queue, second) == 10)
+        #expect(try mark(queue, ResendRange(.location, since: start)) == 0)
+    }
+
+    @Test func mark_outlivesARestart_andTheRetention() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        var queue = try folder.queue(clock: clock)
+        let start = try upload(queue, clock, batches: 3)
+        let now = clock.stamp()
+        try queue.perform { try $0.noteClock(now, synced: true) }
+        let last = ResendRange(nil, since: start + .seconds(7200))
+        #expect(try mark(queue, last) == 10)
+        queue.close()
+
+        queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        clock.advance(by: .seconds(86_400))
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 20)
+        let batch = try #require(try queue.nextResend())
+        #expect(batch.first == 21)
+        #expect(batch.last == 30)
+        try checkSum(folder, queue)
+        try queue.perform { try $0.resent(batch) }
+        #expect(try queue.nextResend() == nil)
+        #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
+    }
+
+    /// The rest of a batch has a key of its own: a server that has the whole one must not mistake it for that.
+    @Test func batchThatLostItsFirstRecords_hasAnotherKey() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        _ = try upload(queue, clock, batches: 1)
+        _ = try mark(queue, ResendRange(nil, since: WallTime(milliseconds: 0)))
+        let whole = try #require(try queue.nextResend())
+        try queue.perform { writer in
+            writer.evictionBytes = 1
+            _ = try writer.evictUploaded()
+        }
+        let rest = try #require(try queue.nextResend())
+        #expect(rest.first == 2)
+        #expect(rest.key != whole.key)
+    }
+}
