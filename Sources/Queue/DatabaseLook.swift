@@ -19,7 +19,11 @@ package enum DatabaseLook: Sendable, Equatable {
             let connection = try Connection(path: path, access: .readOnly)
             connection.waitForOthers(milliseconds: Int32(limit.milliseconds / 2))
             // A check that is kept from its first page says nothing.
-            do { _ = try connection.integer("PRAGMA schema_version") } catch  where !error.isBusy {}
+            do throws(SQLiteError) {
+                _ = try connection.integer("PRAGMA schema_version")
+            } catch {
+                if error.isBusy { throw error }
+            }
             switch connection.quickCheck(limit: limit, journal: path + "-wal") {
             case .sound: self = .sound
             case .damaged(let message): self = .damaged(message)

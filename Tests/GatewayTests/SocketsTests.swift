@@ -1,8 +1,9 @@
 // The sockets of a running gateway: removed by somebody, or asked by very many at once.
-import CLinux
+import Board
 import Foundation
 import Glibc
 import Host
+import Queue
 import Streams
 import Support
 import Testing
@@ -35,48 +36,21 @@ import Upload
     /// None hears of an end before the sync that all of them wait for has one.
     @Test func syncsOfAHundredPrograms_allWait() throws {
         let folder = TemporaryFolder()
-        let token = try folder.write("token", to: "token")
-        // It takes a request and never answers.
-        let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(listener.number, $0, length)
-                _ = getsockname(listener.number, $0, &length)
-            }
+        let queue = try Queue(
+            settings: QueueSettings(path: folder.path + "/q", bootID: "b", appVersion: "t")
+        )
+        defer { queue.close() }
+        let (hangs, ended) = (StateBox(true), StateBox(0))
+        let uploader = Uploader(settings: UploadSettings(), queue: queue, board: Publisher()) {
+            while hangs.value { usleep(1000) }
+            throw Failure("there is nowhere to upload to")
         }
-        listen(listener.number, 8)
-        let port = UInt16(bigEndian: address.sin_port)
-        let bench = try GatewayBench(change: {
-            $0.upload.endpoint = "http://127.0.0.1:\(port)/api/ingest"
-            $0.upload.tokenFile = token
-        })
-        defer { bench.stop() }
-        try waitUntil("its start") { bench.readies.value > 0 }
-        let clients = try (0..<100).map { _ in try ControlClient(bench.configuration) }
-        var ends: [Int: ControlReply] = [:]
-        // Each is told of changes meanwhile; who does not read is closed.
-        func read() {
-            for (place, client) in clients.enumerated() where ends[place] == nil {
-                while ends[place] == nil, let reply = client.next(timeout: .zero) {
-                    if reply.done != nil { ends[place] = reply }
-                }
-            }
-        }
-        for (place, client) in clients.enumerated() {
-            let reply = try client.ask(.init(.sync), timeout: .seconds(60))
-            if reply.done != nil { ends[place] = reply }
-            read()
-        }
-        #expect(ends.isEmpty)
-        shutdown(listener.number, Int32(SHUT_RDWR))
-        try waitUntil("all ends") {
-            read()
-            return ends.count == clients.count
-        }
-        #expect(ends.values.allSatisfy { $0.sync?.left != nil })
+        let thread = try StoppableThread("upload") { uploader.run(until: $0) }
+        for _ in 0..<100 { uploader.sync { _ in ended.update { $0 += 1 } } }
+        #expect(ended.value == 0)
+        hangs.update { $0 = false }
+        try waitUntil("all ends") { ended.value == 100 }
+        uploader.stop()
+        thread.stop()
     }
 }

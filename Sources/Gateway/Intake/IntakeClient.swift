@@ -115,7 +115,11 @@ package final class IntakeClient {
         if entries[0].isReady { read(descriptor) }
         if entries[1].isReady { receive() }
         try sendLines()
-        if isIdle { moved() } else if socket != nil { try checkPatience(Self.silence) }
+        if isIdle {
+            (waitingSince, isNoticed) = (nil, false)
+        } else if socket != nil {
+            try checkPatience(Self.silence)
+        }
     }
 
     /// How long there may be nothing to do.
@@ -261,7 +265,7 @@ package final class IntakeClient {
         _ = wait(for: &none, timeout: Self.retryAfter)
     }
 
-    /// Something was taken, or there is nothing to take; what was long waited for is no reason to report the next wait.
+    /// The gateway took a line; where that was waited for for long, the next wait is no news.
     private func moved() {
         if waitingSince.map({ clock.now() - $0 < options.noticeAfter }) ?? true {
             isNoticed = false
