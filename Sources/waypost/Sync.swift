@@ -25,6 +25,9 @@ struct Sync: ParsableCommand {
     /// A year of seconds: a clock has no room for any number.
     private static let longest = 31_536_000
 
+    /// A gateway reports the status as soon as a sync begins; one that says nothing for so long hangs.
+    private static let firstWord = Duration.seconds(3)
+
     /// Until a gateway that salvages is asked again.
     private static let pause = Duration.milliseconds(500)
 
@@ -49,12 +52,11 @@ struct Sync: ParsableCommand {
     ) throws -> (ControlReply?, StatusReport?) {
         let client: ControlClient
         var reply: ControlReply?
-        do { client = try ControlClient.answering(configuration) } catch {
-            throw Self.failed("\(error)")
-        }
+        do { client = try ControlClient(configuration) } catch { throw Self.failed("\(error)") }
         do {
             let request = ControlRequest(.sync, overBudget ? ControlRequest.overBudget : nil)
-            reply = try client.ask(request, timeout: deadline - SystemClock().now())
+            let left = deadline - SystemClock().now()
+            reply = try client.ask(request, timeout: min(left, Self.firstWord))
         } catch let refusal as ControlRefusal {
             // It had the request, and may have begun.
             throw client.isClosed ? Self.lost(client) : Self.failed("\(refusal)")
