@@ -1,3 +1,0 @@
-// libogg: packets into pages.
-#pragma once
-#include <ogg/ogg.h>

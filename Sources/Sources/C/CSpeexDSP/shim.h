@@ -1,3 +1,0 @@
-// libspeexdsp: its resampler.
-#pragma once
-#include <speex/speex_resampler.h>

@@ -1,3 +1,0 @@
-// zstd.
-#pragma once
-#include <zstd.h>
