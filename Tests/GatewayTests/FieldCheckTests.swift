@@ -383,37 +383,6 @@ import Upload
         #expect(!isOverlayInMemory("/etc/waypost", ""))
     }
 
-    @Test(arguments: ["tmpfs", "ramfs"])
-    func stateOnAFileSystemInMemory_isReported(type: String) throws {
-        let board = Board()
-        let mounts = "/dev/sda1 / ext4 rw 0 0\nnone /var/lib \(type) rw 0 0\n"
-        #expect(memoryTrouble("/var/lib/waypost", mounts)?.contains("a \(type)") == true)
-        #expect(memoryTrouble("/var/lib", "/dev/sda1 / ext4 rw 0 0\n") == nil)
-        try board.put("/proc/self/mounts", "none / \(type) rw 0 0\n")
-        var configuration = Configuration()
-        configuration.stateDirectory = "/"
-        let input = DoctorInput(configuration, environment: [:], version: "1", root: board.root)
-        let told = DiskCheck(input: input).findings.filter { $0.what.contains("is in memory") }
-        #expect(told.map(\.state) == [.fail])
-        #expect(told.first?.next?.contains("mount a disk there") == true)
-    }
-
-    @Test(.enabled(if: TemporaryMount.isAllowed)) func smallFileSystem_isReported() throws {
-        let mount = try TemporaryMount("size=20m")
-        var configuration = Configuration()
-        configuration.stateDirectory = mount.path
-        let input = DoctorInput(configuration, environment: [:], version: "1")
-        let told = DiskCheck(input: input).findings.filter {
-            $0.what.contains("less than storage.critical_free (50MB)")
-        }
-        #expect(told.map(\.state) == [.fail])
-        let bench = try GatewayBench(change: { $0.stateDirectory = mount.path })
-        defer { bench.stop() }
-        let ending = "use a larger one, or lower storage.critical_free"
-        try waitUntil("the report") { bench.reasons.contains { $0.hasSuffix(ending) } }
-        #expect(bench.reasons.contains { $0.contains("is in memory, a tmpfs") })
-    }
-
     @Test func dataInMemory_isTold() throws {
         let board = Board()
         try board.put(

@@ -1,0 +1,28 @@
+// The event that tells of a salvage.
+import Foundation
+import Support
+import Testing
+
+@testable import Queue
+@testable import Streams
+
+@Suite struct SalvageEventTests {
+    /// The database that reported the salvage of one before it is damaged itself.
+    @Test func salvage_isReportedOnce_howeverManyDatabasesComeAfterIt() throws {
+        let folder = TemporaryFolder()
+        let queue = try folder.queue()
+        queue.accept(testSighting(0))
+        try queue.flushed()
+        for round in 1...3 {
+            try damage(queue)
+            var files: [String] = []
+            try queue.reader().events(1...100) { _, kind, _, detail in
+                guard kind == "database_salvaged" else { return }
+                let object = try JSONSerialization.jsonObject(with: Data(detail.utf8))
+                files.append((object as? [String: Any])?["database"] as? String ?? "")
+            }
+            #expect(files.count == 1, "round \(round): \(files)")
+        }
+        queue.close()
+    }
+}
