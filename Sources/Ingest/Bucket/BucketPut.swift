@@ -64,7 +64,7 @@ struct BucketPut {
         switch words.meaning {
         case .stored: return
         case .size: throw Refusal(status: 413, reason: "the bucket: \(words.text)")
-        case .clock, .address, .keys, .stranger, .other:
+        case .clock, .address, .keys, .full, .stranger, .other:
             let seconds = answer.retryAfter > 0 ? min(answer.retryAfter, 3600) : pause
             throw unavailable("the bucket: " + words.advice(BucketPlace.names), after: seconds)
         }
