@@ -37,9 +37,10 @@ struct Summary {
             }
             stream.records += 1
             stream.ids.insert(record["id"] as? String ?? "")
-            guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String else {
-                continue
-            }
+            // One that is dated ahead is not the last.
+            guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String,
+                record["clock"] as? String != "future"
+            else { continue }
             stream.first = min(stream.first ?? time, time)
             if time >= stream.last ?? time {
                 stream.last = time

@@ -18,9 +18,11 @@ import Testing
         let members = #","clock":"synced","a":{"clock":1}"#
         #expect(try receiver.send(ids: ["now"], padding: members, time: soon) == 200)
         #expect(try receiver.send(ids: ["ahead"], padding: members, time: late) == 200)
-        #expect(try receiver.send(ids: ["bare"], padding: #","b":2"#, time: Self.ahead) == 200)
+        #expect(try receiver.send(ids: ["bare"], padding: #","Clock":2"#, time: Self.ahead) == 200)
         let sound = #","audio_data":"AAAA","audio_format":"wav","clock":"corrected""#
         #expect(try receiver.send(ids: ["sound"], padding: sound, time: Self.ahead) == 200)
+        let summary = try receiver.command("--summary").output
+        #expect(summary.contains("4 records") && summary.contains("to \(soon)"), "\(summary)")
         let records = try receiver.records("places")
         let clocks = Dictionary(
             records.map { ($0["id"] as? String ?? "", $0["clock"] as? String ?? "") }
@@ -28,6 +30,7 @@ import Testing
         #expect(
             clocks == ["now": "synced", "ahead": "future", "bare": "future", "sound": "future"]
         )
+        #expect(records.allSatisfy { $0["Clock"] == nil })
         for record in records where record["id"] as? String == "ahead" {
             #expect(record["timestamp"] as? String == late)
             #expect((record["a"] as? [String: Any])?["clock"] as? Int == 1)

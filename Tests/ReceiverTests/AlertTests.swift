@@ -168,6 +168,22 @@ private let start: Int64 = 1_800_000_000_000
         #expect(try look(try desk { _ in devices.value }) == ["losing d1", "critical d1"])
     }
 
+    @Test func deviceThatCannotBeRead_isJudgedBySilenceAlone_andTheOthersByAll() throws {
+        let devices = Locked([state(heard: 0), state("d2", heard: 0)])
+        let desk = try self.desk { _ in devices.value }
+        _ = try look(desk)
+        devices.update {
+            $0[0].isWhole = false
+            $0[0].critical = ["audio is lost"]
+            $0[1].critical = ["audio is lost"]
+        }
+        #expect(try look(desk, times: 3) == ["critical d2"])
+        devices.update { $0[0].late = ["silent for 16 min"] }
+        #expect(try look(desk, times: 3) == ["late d1"])
+        devices.update { $0[0].isWhole = true }
+        #expect(try look(desk) == ["critical d1"])
+    }
+
     @Test func revokedDevice_isForgotten() throws {
         let now = Locked(state(heard: 0))
         let desk = try self.desk { _ in [now.value] }

@@ -14,7 +14,7 @@ struct RecordLine {
     static let stateKinds: Set<String> = [
         "source_lost", "source_recovered", "started", "stopped", "storage_low",
     ]
-    /// A name may be as long as a line.
+    /// Characters of a name that are kept: a page has many names.
     private static let longestName = 100
 
     private(set) var id = ""
