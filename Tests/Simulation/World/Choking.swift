@@ -9,10 +9,9 @@ extension World {
     /// Syncs until each batch with such a record has failed often enough, with a kill now and then.
     private static let rounds = 90
 
-    /// All other records arrive meanwhile: these wait behind their streams. A place comes in before each sync, or nothing
-    /// would show that the server takes others.
+    /// Checks that all other records arrive, while these wait behind their streams.
     ///
-    /// Faults of the disk are over.
+    /// A place comes in before each sync, or nothing would show that the server takes others. Faults of the disk are over.
     func passChoking() throws {
         guard plan.chokes else { return }
         server.choking = try chokingRecords()
