@@ -88,7 +88,9 @@ final class FailingBatches {
         judged(batch)
         for (key, count) in open {
             // Several failed: that may have been an outage, which ended between the last of them and this one.
-            set(key, failures(of: key) + (open.count == 1 ? count : 1))
+            let sum = failures(of: key) + (open.count == 1 ? count : 1)
+            // Only its own next failure makes it stuck.
+            set(key, min(sum, Self.limit - 1))
         }
         (open, vainSyncs, probeAt, row) = ([:], 0, Self.firstProbe, 0)
     }
@@ -126,7 +128,7 @@ final class FailingBatches {
 
     private func set(_ key: String, _ failures: Int) {
         entries.removeAll { $0.key == key }
-        if failures > 0 { entries.append(Entry(key: key, failures: min(failures, Self.limit))) }
+        if failures > 0 { entries.append(Entry(key: key, failures: failures)) }
         entries = entries.suffix(Self.kept)
         queue.remember(Self.memo, String(decoding: encodedJSON(entries), as: UTF8.self))
     }

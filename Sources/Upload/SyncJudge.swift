@@ -98,7 +98,9 @@ final class SyncJudge {
         _ failure: Failure,
         _ usual: AfterBatch
     ) throws -> AfterBatch {
-        let (isStuck, mayPassOver) = (failing.isLastChance(batch), failing.mayPassOver(batch))
+        let isStuck = failing.isLastChance(batch)
+        // Where the sync before failed, too, the server may be gone.
+        let mayPassOver = failing.mayPassOver(batch) && (isStuck || !endsAtFailure)
         failing.failed(batch)
         if !mayPassOver, failing.waitsBehind(batch) { return .streamRests }
         guard mayPassOver else {
