@@ -21,32 +21,45 @@ struct Holdings {
             "SELECT uuid, stream, last-first+1, state FROM batches WHERE state>0 AND database=0"
         )
         while try batches.step() {
+            let (key, stream, records) = (
+                batches.text(0), Int(batches.required(1)), batches.required(2)
+            )
             if batches.required(3) == 1 {
-                uploaded[batches.text(0)] = batches.required(2)
+                uploaded[key] = records
             } else {
-                quarantined[Int(batches.required(1)), default: 0] += batches.required(2)
+                quarantined[stream, default: 0] += records
             }
         }
         let ledger = try live.prepare("SELECT stream, records FROM losses WHERE kind='evicted'")
-        while try ledger.step() { evicted[Int(ledger.required(0))] = ledger.required(1) }
+        while try ledger.step() {
+            let (stream, records) = (Int(ledger.required(0)), ledger.required(1))
+            evicted[stream] = records
+        }
     }
 
     private mutating func readPending(
         _ kind: StreamKind,
         _ live: borrowing Connection
     ) throws {
-        var bytes = "length(CAST(\(Presence.column(kind.stream)) AS BLOB))"
-        if case .sound = kind.shape { bytes = "bytes" }
         let rows = try live.prepare(
             """
-            SELECT id, ifnull(\(bytes), 0) FROM \(kind.table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+            SELECT id, ifnull(\(Self.size(kind)), 0) FROM \(kind.table) r WHERE NOT EXISTS (SELECT 1 FROM batches
             WHERE database=0 AND stream=? AND r.id BETWEEN first AND last) ORDER BY id
             """
         )
         try rows.bind(Int64(kind.stream.number), at: 1)
+        // Not into the dictionaries at once: Swift 6.0.3 crashes over a statement that is used within their access.
+        var (ids, sum): ([Int64], Int64) = ([], 0)
         while try rows.step() {
-            pending[kind.stream.number, default: []].append(rows.required(0))
-            pendingBytes[kind.stream.number, default: 0] += rows.required(1) + 60
+            ids.append(rows.required(0))
+            sum += rows.required(1) + 60
         }
+        (pending[kind.stream.number], pendingBytes[kind.stream.number]) = (ids, sum)
+    }
+
+    /// SQL for the bytes that a record's row holds.
+    private static func size(_ kind: StreamKind) -> String {
+        if case .sound = kind.shape { return "bytes" }
+        return "length(CAST(\(Presence.column(kind.stream)) AS BLOB))"
     }
 }
