@@ -8,33 +8,48 @@ struct Holdings {
     var pending: [Int: [Int64]] = [:]
     /// Bytes of those records.
     var pendingBytes: [Int: Int64] = [:]
-    /// How many records of each uploaded batch are still here, by the batch's key.
+    /// How many records of each uploaded batch are still here, by its stream and last record: its first ones may go.
     var uploaded: [String: Int64] = [:]
     /// How many records are in quarantine, by the number of the stream.
     var quarantined: [Int: Int64] = [:]
     /// How many records the ledger says were evicted, by the number of the stream.
     var evicted: [Int: Int64] = [:]
 
-    init(_ live: borrowing Connection, _ streams: [StreamKind]) throws {
-        for kind in streams { try readPending(kind, live) }
-        let batches = try live.prepare(
-            "SELECT uuid, stream, last-first+1, state FROM batches WHERE state>0 AND database=0"
-        )
-        while try batches.step() {
-            let (key, stream, records) = (
-                batches.text(0), Int(batches.required(1)), batches.required(2)
-            )
-            if batches.required(3) == 1 {
-                uploaded[key] = records
+    init(_ live: OpenDatabase, _ streams: [StreamKind]) throws {
+        for kind in streams { try readPending(kind, live.connection) }
+        sort(try Self.batches(live.connection))
+        try readLedger(live.connection)
+    }
+
+    /// On its own: a default of a dictionary crashes Swift 6.0.3 in a function that borrows a connection.
+    private mutating func sort(_ batches: [Batch]) {
+        for batch in batches {
+            if batch.state == 1 {
+                uploaded["\(batch.stream) \(batch.last)"] = batch.records
             } else {
-                quarantined[stream, default: 0] += records
+                quarantined[Int(batch.stream), default: 0] += batch.records
             }
         }
-        let ledger = try live.prepare("SELECT stream, records FROM losses WHERE kind='evicted'")
-        while try ledger.step() {
-            let (stream, records) = (Int(ledger.required(0)), ledger.required(1))
-            evicted[stream] = records
+    }
+
+    private typealias Batch = (stream: Int64, last: Int64, records: Int64, state: Int64)
+
+    private static func batches(_ live: borrowing Connection) throws -> [Batch] {
+        let rows = try live.prepare(
+            "SELECT stream, last, last-first+1, state FROM batches WHERE state>0 AND database=0"
+        )
+        var batches: [Batch] = []
+        while try rows.step() {
+            batches.append(
+                (rows.required(0), rows.required(1), rows.required(2), rows.required(3))
+            )
         }
+        return batches
+    }
+
+    private mutating func readLedger(_ live: borrowing Connection) throws {
+        let rows = try live.prepare("SELECT stream, records FROM losses WHERE kind='evicted'")
+        while try rows.step() { evicted[Int(rows.required(0))] = rows.required(1) }
     }
 
     private mutating func readPending(
@@ -48,7 +63,6 @@ struct Holdings {
             """
         )
         try rows.bind(Int64(kind.stream.number), at: 1)
-        // Not into the dictionaries at once: Swift 6.0.3 crashes over a statement that is used within their access.
         var (ids, sum): ([Int64], Int64) = ([], 0)
         while try rows.step() {
             ids.append(rows.required(0))

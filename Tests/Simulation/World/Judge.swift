@@ -134,6 +134,10 @@ extension World {
                 "record \(serial) of device \(device.number): \(truth.records[serial])"
             )
         }
+        for segment in presence.quarantinedSegments
+        where !server.hasRefused(segment: segment, plan.maxAttempts) {
+            throw Violation("quarantined untried", "segment \(segment) of \(device.number)")
+        }
     }
 
     // MARK: Peace
@@ -225,6 +229,15 @@ extension World {
         }
     }
 
+    /// What a person asked for again was sent again.
+    private func checkResends(_ device: Device) throws {
+        let marked = try? view.look(at: device.disk) {
+            try $0.connection.integer("SELECT count(*) FROM batches WHERE resend=1") ?? 0
+        }
+        guard let marked, marked > 0, !device.account.isGarbled else { return }
+        throw Violation("not resent", "device \(device.number): \(marked) batches")
+    }
+
     private func checkPeace(_ device: Device) throws {
         guard let queue = device.queue, queue.isAllOnDisk else {
             throw Violation("no peace", "device \(device.number) does not come to rest")
@@ -236,6 +249,7 @@ extension World {
             throw Violation("not declared", "device \(device.number): \(declared.name)")
         }
         try audit(device)
+        try checkResends(device)
         if device.account.isDamaged { try checkSalvaged(device) }
         for figures in queue.statistics(dated: false) where figures.pending > 0 {
             let range = queue.pending(figures.stream)

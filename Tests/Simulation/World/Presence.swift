@@ -13,8 +13,9 @@ struct Presence {
     var givenUp = 0
     /// Records in batches that are frozen and not judged.
     var ready: Set<Int> = []
-    /// Records in quarantine.
+    /// Records in quarantine, and the last segments of chunks there.
     var quarantined: Set<Int> = []
+    var quarantinedSegments: Set<Int> = []
     /// A database that was set aside is there, and not done with.
     var hasOlder = false
     /// Names of databases that were set aside and whose books a newer one has taken over.
@@ -260,6 +261,20 @@ struct Presence {
         )
         while try rows.step() {
             if let serial = Serial.read(rows.data(0)) { segments.insert(serial) }
+        }
+        try readQuarantinedSound(connection)
+    }
+
+    private mutating func readQuarantinedSound(_ connection: borrowing Connection) throws {
+        let rows = try connection.prepare(
+            """
+            SELECT s.data FROM batches b JOIN chunks c ON c.id BETWEEN b.first AND b.last
+            JOIN segments s ON s.run=c.run AND s.id=c.first_segment+c.segments-1
+            WHERE b.state=2 AND b.database=0 AND b.stream=2
+            """
+        )
+        while try rows.step() {
+            if let serial = Serial.read(rows.data(0)) { quarantinedSegments.insert(serial) }
         }
     }
 }

@@ -37,8 +37,9 @@ final class Server {
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
     private var isGarbled = false
-    /// How often a record was refused alone, and which was too large alone.
+    /// How often a record was refused alone, by all devices together; a chunk by its last segment, negative.
     private var refusals: [Int: Int] = [:]
+    /// Which was too large alone.
     private var tooLarge: Set<Int> = []
     private var busy: Set<String> = []
     private(set) var requests = 0
@@ -56,6 +57,9 @@ final class Server {
     func hasRefused(_ serial: Int, _ attempts: Int) -> Bool {
         tooLarge.contains(serial) || refusals[serial] ?? 0 >= attempts
     }
+
+    /// The same of a chunk, by its last segment.
+    func hasRefused(segment: Int, _ attempts: Int) -> Bool { hasRefused(-1 - segment, attempts) }
 
     // MARK: Requests
 
@@ -128,7 +132,9 @@ final class Server {
 
     /// Notes who was refused alone; the others are judged when they are.
     private func refuse(_ records: [WireRecord], _ answer: Answer) -> Answer {
-        guard records.count == 1, let serial = records[0].serial else { return answer }
+        let first = records[0]
+        guard records.count == 1, let serial = first.serial ?? first.segments.last.map({ -1 - $0 })
+        else { return answer }
         if answer.status == 413 {
             tooLarge.insert(serial)
         } else {

@@ -12,7 +12,7 @@ struct StorageAudit {
     private var start = 0
     private var lookedAt: Int64 = 0
     private var hadRoom = false
-    /// No batch was uploaded earlier than this (ms since 1970), by its key.
+    /// No batch was uploaded earlier than this (ms since 1970); none for what was not seen before it was uploaded.
     private var earliest: [String: Int64] = [:]
 
     /// Steps in which no record arrives, none is uploaded, and no person deletes one.
@@ -35,16 +35,16 @@ struct StorageAudit {
         retention: Int64
     ) throws {
         let hasRoom = device.limits.maxSize >= 1 << 30 && device.disk.capacity == nil
-        if start != device.starts { earliest = [:] }
         if let before, start == device.starts {
             if hasRoom, hadRoom { try checkRetention(before, now, time, retention) }
             if step == number - 1, !Self.moving.contains(kind) {
                 try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
             }
         }
+        let isNew = before != nil && start == device.starts
         let known = earliest
         earliest = [:]
-        for key in now.uploaded.keys { earliest[key] = known[key] ?? lookedAt }
+        for key in now.uploaded.keys { earliest[key] = known[key] ?? (isNew ? lookedAt : nil) }
         (before, step, start, lookedAt, hadRoom) = (now, number, device.starts, time, hasRoom)
     }
 
@@ -124,7 +124,7 @@ extension World {
         guard
             let now = try? view.look(
                 at: device.disk,
-                { try Holdings($0.connection, queue.streams.kinds) }
+                { try Holdings($0, queue.streams.kinds) }
             )
         else { return device.storage.forget() }
         try device.storage.look(
