@@ -60,8 +60,17 @@ extension Writer {
     }
 
     /// A batch was sent again, or cannot be.
-    package func resent(_ batch: Batch) throws {
+    ///
+    /// False where it lost its first records meanwhile: the rest has another key, and stays marked.
+    @discardableResult
+    package func resent(_ batch: Batch) throws -> Bool {
         try begin()
-        try connection.run("UPDATE batches SET resend=0 WHERE id=? AND state=1", batch.id)
+        let update = try connection.prepare(
+            "UPDATE batches SET resend=0 WHERE id=? AND state=1 AND uuid=?"
+        )
+        try update.bind(batch.id, at: 1)
+        try update.bind(batch.key, at: 2)
+        try update.run()
+        return connection.changes > 0
     }
 }

@@ -105,6 +105,19 @@ final class FailingBatches {
         if failures(of: batch) >= Self.ofParts { row += 1 }
     }
 
+    /// An uploaded batch that is sent again failed while the server takes others; whether it did so often enough.
+    ///
+    /// In a full memo it is not counted: what is stuck must not be forgotten for it.
+    func resendFailed(_ batch: Batch) -> Bool {
+        let count = failures(of: batch) + 1
+        if count >= Self.limit {
+            set(batch.key, 0)
+        } else if count > 1 || entries.count < Self.kept {
+            set(batch.key, count)
+        }
+        return count >= Self.limit
+    }
+
     /// It cannot be split.
     func putBehind(_ batch: Batch) {
         open[batch.key] = nil

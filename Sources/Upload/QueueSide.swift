@@ -261,7 +261,16 @@ final class QueueSide {
 
     func uploaded(_ batch: Batch) throws { try queue.perform { try $0.uploaded(batch) } }
 
-    func resent(_ batch: Batch) throws { try queue.perform { try $0.resent(batch) } }
+    /// Whether a batch that was sent again, or cannot be, has lost its mark.
+    @discardableResult
+    func resent(_ batch: Batch) throws -> Bool {
+        let (queue, file) = (queue, file)
+        return try queue.perform { writer in
+            // In another file the number is that of another batch.
+            guard queue.leavings == file else { throw DatabaseReplaced() }
+            return try writer.resent(batch)
+        }
+    }
 
     @discardableResult
     func split(_ batch: Batch, message: String? = nil) throws -> [Batch] {

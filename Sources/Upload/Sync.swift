@@ -182,6 +182,7 @@ package final class Sync {
     /// Sends uploaded batches again that a person asked for, a portion per sync; pending records come first.
     private func resend() throws {
         let begin = clock.now()
+        guard judge.resendNotBefore.map({ begin >= $0 }) ?? true else { return }
         let bytes = book.bytesSent + Int64(settings.maxBatchBytes)
         for _ in 0..<Self.resends {
             guard !stop.isRaised, requestsLeft != 0, !allowance.endsNow, !judge.failure.isThere,
@@ -196,7 +197,10 @@ package final class Sync {
             do {
                 guard case .goOn = try send(due) else { return }
             } catch let problem as RecordsUnreadable {
-                return judge.fail(Failure("\(problem.error); look at the disk"), [batch.stream])
+                return try judge.resendFailed(
+                    batch,
+                    Failure("\(problem.error); look at the disk")
+                )
             }
         }
     }
@@ -260,7 +264,9 @@ package final class Sync {
             try side.reading(
                 batch.partition,
                 batch.first...batch.last,
-                lose: { try due.isResend ? side.resent(batch) : side.lose($0, of: batch) },
+                lose: {
+                    try due.isResend ? judge.resendLost($0, batch) : side.lose($0, of: batch)
+                },
                 {
                     try destination.send(
                         batch,

@@ -16,6 +16,10 @@ final class SyncJudge {
     private var endsAtFailure = false
     private(set) var refusals = Refusals()
     let failing: FailingBatches
+    /// A batch was accepted in this sync.
+    private var hasAccepted = false
+    /// The server wants nothing sent again before this; nil where it said nothing.
+    private(set) var resendNotBefore: BootInstant?
     /// The failure of this sync and how long the server wants to be left alone for it.
     private(set) var failure: (isThere: Bool, after: Duration?) = (false, nil)
     /// What this sync set aside, with the server's last message.
@@ -42,7 +46,7 @@ final class SyncJudge {
         self.endsAtFailure = endsAtFailure
         refusals.beginSync()
         failing.beginSync()
-        failure = (false, nil)
+        (failure, hasAccepted) = ((false, nil), false)
         setAside = [:]
         told.formIntersection([.events])
     }
@@ -54,6 +58,7 @@ final class SyncJudge {
 
     func judge(_ delivery: Delivery, _ due: DueBatch) throws -> AfterBatch {
         let (batch, stream) = (due.batch, due.batch.stream)
+        hasAccepted = hasAccepted || delivery.verdict == .accepted
         if due.isResend, let next = try judgeResend(delivery, batch) { return next }
         switch delivery.verdict {
         case nil: return .syncEnds
@@ -72,11 +77,13 @@ final class SyncJudge {
         case .retry(let failure, let after?):
             // Meant for the whole device.
             fail(failure, [stream], after: after)
-            _ = try failed(batch, failure, .syncEnds)
             return .syncEnds
         case .retry(let failure, nil):
             // It may concern this stream only.
             return try failed(batch, failure, endsAtFailure ? .syncEnds : .streamRests)
+        case .inProgress(let failure, let after):
+            fail(failure, [stream], after: after)
+            return after != nil || endsAtFailure ? .syncEnds : .streamRests
         case .tokenRefused(let failure):
             book.failed(failure, [stream])
             book.enter(.tokenRefused)
@@ -129,20 +136,54 @@ final class SyncJudge {
     /// A batch that was sent again stays uploaded and whole whatever the server says; nil where the device is refused.
     private func judgeResend(_ delivery: Delivery, _ batch: Batch) throws -> AfterBatch? {
         switch delivery.verdict {
-        case .accepted: try side.resent(batch)
+        case .accepted:
+            failing.judged(batch)
+            try side.resent(batch)
         case .tooLarge(let message), .refused(let message):
+            failing.judged(batch)
             try side.resent(batch)
             let what = "the server refuses records that it took before; they are not sent again"
             book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
-        case .unreachable(let failure):
-            fail(failure, [batch.stream])
+        case .unreachable(let failure) where delivery.isUnsent:
+            book.failed(failure, [batch.stream])
             return .syncEnds
-        case .retry(let failure, let after):
-            fail(failure, [batch.stream], after: after)
+        case .unreachable(let failure), .retry(let failure, nil):
+            try resendFailed(batch, failure)
+            return .syncEnds
+        case .retry(let failure, let after), .inProgress(let failure, let after):
+            resendNotBefore = after.map { clock.now() + $0 }
+            book.failed(failure, [batch.stream])
             return .syncEnds
         case nil, .tokenRefused, .endpointWrong: return nil
         }
         return .goOn
+    }
+
+    /// A batch that is sent again did not get through: no failure of the sync, for all that is pending was sent.
+    ///
+    /// It counts only where the server took another batch in the same sync; after the fifth one the mark goes.
+    func resendFailed(_ batch: Batch, _ failure: Failure) throws {
+        var words = failure
+        if hasAccepted, failing.resendFailed(batch), try side.resent(batch) {
+            words.message +=
+                "; batch \(batch.key) (\(batch.records) records) failed \(FailingBatches.limit) times while"
+                + " others were accepted, and is not sent again: look for it in the server's log, then use"
+                + " `waypost resend` once more (a lower upload.max_batch_bytes does not make it smaller)"
+        }
+        book.failed(words, [batch.stream])
+    }
+
+    /// A record of a batch that is sent again is not there, or not as it was: the batch cannot be sent as it went.
+    func resendLost(_ sequence: Int64, _ batch: Batch) throws {
+        guard try side.resent(batch) else { return }
+        failing.judged(batch)
+        book.failed(
+            Failure(
+                "record \(sequence) of batch \(batch.key) is missing or damaged, so the batch"
+                    + " (\(batch.records) records) is not sent again; look at the disk"
+            ),
+            [batch.stream]
+        )
     }
 
     /// Nothing of any stream could be sent.

@@ -9,6 +9,8 @@ package enum Verdict: Sendable, Equatable {
     case unreachable(Failure)
     /// Try the same batch again later; nobody has judged the data.
     case retry(Failure, after: Duration?)
+    /// The server still works on this batch, and may store it: the same one under the same key again later.
+    case inProgress(Failure, after: Duration?)
     /// The token is refused: uploads stop until it changes, but for one try an interval.
     case tokenRefused(Failure)
     /// The address is wrong: hold and say so.

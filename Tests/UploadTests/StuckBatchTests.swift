@@ -217,6 +217,38 @@ private struct Parts {
         #expect(Set(keys).count == 1)
     }
 
+    /// The server has judged nothing and may be storing the whole: no part of it may come under another key.
+    @Test(arguments: [
+        Behaviour.answer(status: 409, body: ""),
+        .answer(status: 409, body: "", headers: ["Retry-After: 5"]),
+        .answer(status: 429, body: "", headers: ["Retry-After: 5"]),
+        .answer(status: 503, body: "", headers: ["Retry-After: 5"]),
+    ])
+    func batchThatTheServerWantsLater_keepsItsKey(answer: Behaviour) throws {
+        let isFaulty = Locked(true)
+        let bench = try BudgetBench(Self.settings()) { request in
+            guard isFaulty.value, let parts = try? Parts(request), parts.first <= Self.poison,
+                parts.last >= Self.poison
+            else { return .ok }
+            return answer
+        }
+        defer { bench.finish() }
+        addFixes(500, to: bench.queue)
+        for _ in 0..<20 {
+            addBeacons(1, to: bench.queue)
+            sync(bench, 1)
+        }
+        isFaulty.update { $0 = false }
+        sync(bench, 2)
+        #expect(try bench.pending(.location) == 0)
+        #expect(try bench.pending(.beacons) == 0)
+        let tries = bench.server.requests.filter {
+            String(decoding: $0.body.prefix(60), as: UTF8.self).contains("places")
+        }
+        #expect(tries.count > 10)
+        #expect(Set(tries.map { $0.headers["idempotency-key"] }).count == 1)
+    }
+
     /// A store may have the object, and would not know its records in another one.
     @Test func batchToABucket_staysWhole_andWaitsBehindItsStream() throws {
         let isFaulty = Locked(true)

@@ -15,7 +15,7 @@ import Upload
         (400, "", "refused"), (422, "", "refused"), (413, "", "tooLarge"),
         (401, "", "tokenRefused"), (403, "", "tokenRefused"), (404, "", "endpointWrong"),
         (405, "", "endpointWrong"), (302, "", "endpointWrong"), (408, "", "retry"),
-        (409, "", "retry"), (425, "", "retry"), (429, "", "retry"), (500, "", "retry"),
+        (409, "", "inProgress"), (425, "", "retry"), (429, "", "retry"), (500, "", "retry"),
         (503, "", "retry"), (418, "", "retry"), (100, "", "retry"),
     ])
     func verdict_followsTheContractsTable(status: Int, body: String, expected: String) {
@@ -23,6 +23,7 @@ import Upload
             switch Verdict(Answer(status: status, body: Array(body.utf8))) {
             case .accepted: "accepted"
             case .retry: "retry"
+            case .inProgress: "inProgress"
             case .tokenRefused: "tokenRefused"
             case .endpointWrong: "endpointWrong"
             case .tooLarge: "tooLarge"

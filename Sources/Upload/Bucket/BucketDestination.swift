@@ -160,8 +160,8 @@ final class BucketDestination: Destination {
         switch delivery.verdict {
         case nil: throw Failure("enrolment was interrupted")
         case .accepted: return
-        case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
-            .endpointWrong(let failure):
+        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
+            .tokenRefused(let failure), .endpointWrong(let failure):
             throw failure
         case .tooLarge(let message), .refused(let message):
             throw Failure("the store refused the enrolment: \(message)", code: .server)

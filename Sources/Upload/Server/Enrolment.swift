@@ -46,8 +46,8 @@ package enum Enrolment {
         switch Verdict(answer) {
         case .accepted: return .accepted
         case .tokenRefused where answer.isPage: throw stranger(answer)
-        case .unreachable(let failure), .retry(let failure, _), .tokenRefused(let failure),
-            .endpointWrong(let failure):
+        case .unreachable(let failure), .retry(let failure, _), .inProgress(let failure, _),
+            .tokenRefused(let failure), .endpointWrong(let failure):
             throw failure
         case .tooLarge(let message), .refused(let message):
             throw Failure("the server refused the enrolment: \(message)", code: .server)

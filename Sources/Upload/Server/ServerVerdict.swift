@@ -26,7 +26,7 @@ extension Verdict {
         case 413:
             self = .tooLarge(message: answer.message)
         case 409:
-            self = .retry(
+            self = .inProgress(
                 Failure("the server is still working on this batch", code: .server),
                 after: after
             )

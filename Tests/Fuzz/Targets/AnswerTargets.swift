@@ -35,7 +35,7 @@ enum AnswerTargets {
     private static func check(_ verdict: Verdict) {
         switch verdict {
         case .accepted: return
-        case .retry(let failure, let after):
+        case .retry(let failure, let after), .inProgress(let failure, let after):
             precondition(failure.message.utf8.count < 2000)
             precondition(after ?? .zero <= .seconds(3600))
         case .unreachable(let failure), .tokenRefused(let failure), .endpointWrong(let failure):

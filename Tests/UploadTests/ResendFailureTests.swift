@@ -1,0 +1,218 @@
+// Batches that are sent again and do not get through, or cannot be read, cost what is pending nothing.
+import Board
+import Configuration
+import Foundation
+import Host
+import SQLite
+import Streams
+import Support
+import Testing
+
+@testable import Queue
+@testable import Upload
+
+/// The destination of a bench, with something that happens just before the records of a batch are read.
+private final class Interrupted: Destination {
+    private let destination: any Destination
+    var before: (Batch) throws -> Void = { _ in }
+
+    init(_ destination: any Destination) { self.destination = destination }
+
+    func begin() throws { try destination.begin() }
+    func networkChanged() { destination.networkChanged() }
+
+    func lastRecord(of range: PendingRange, limit: Int, from reader: Reader) throws -> Int64 {
+        try destination.lastRecord(of: range, limit: limit, from: reader)
+    }
+
+    func send(
+        _ batch: Batch,
+        from reader: Reader,
+        mayCost: (Int64, Traffic) -> Bool,
+        until stop: StopSignal
+    ) throws -> Delivery {
+        try before(batch)
+        return try destination.send(batch, from: reader, mayCost: mayCost, until: stop)
+    }
+}
+
+@Suite struct ResendFailureTests {
+    private static let settings = UploadSettings { $0.clockPatience = .zero }
+
+    /// Three fixes are uploaded and marked, and `answer` is what the server says to them then.
+    private func bench(_ answer: Behaviour) throws -> (BudgetBench, key: String) {
+        let isMarked = Locked(false)
+        let bench = try BudgetBench(Self.settings) { request in
+            isMarked.value && Self.isOfFixes(request) ? answer : .ok
+        }
+        addFixes(3, to: bench.queue)
+        #expect(bench.sync.perform(.tick).isDone)
+        isMarked.update { $0 = true }
+        try mark(bench)
+        return (bench, try #require(try bench.queue.nextResend()).key)
+    }
+
+    private static func isOfFixes(_ request: Request) -> Bool {
+        String(decoding: request.body.prefix(60), as: UTF8.self).contains("places")
+    }
+
+    private func mark(_ bench: BudgetBench) throws {
+        let range = ResendRange(.location, since: WallTime(milliseconds: 0))
+        try bench.queue.perform { _ = try $0.resend(range) }
+    }
+
+    /// Syncs with a sighting each, which the server takes; none of them may count as a failed one.
+    private func sync(_ bench: BudgetBench, _ times: Int, sightings: Int = 1) throws {
+        for _ in 0..<times {
+            addBeacons(sightings, to: bench.queue)
+            #expect(bench.sync.perform(.tick).isDone)
+            #expect(bench.sync.retryDelay == nil)
+            bench.clock.advance(by: .seconds(300))
+        }
+    }
+
+    private func resends(_ bench: BudgetBench) -> Int {
+        bench.server.requests.filter(Self.isOfFixes).count - 1
+    }
+
+    private func message(_ bench: BudgetBench) -> String {
+        bench.board.state.value?.streams[.location]?.lastError?.failure.message ?? ""
+    }
+
+    @Test(arguments: [Behaviour.answer(status: 500, body: "oops"), .hangUp])
+    func batchThatNeverGetsThrough_delaysNothing_andGoesNoMoreAfterFiveTimes(
+        answer: Behaviour
+    ) throws {
+        let (bench, key) = try bench(answer)
+        defer { bench.finish() }
+        try sync(bench, 3)
+        // A restart goes on counting.
+        try bench.restart()
+        try sync(bench, 1)
+        #expect(try bench.queue.nextResend()?.key == key)
+        #expect(!message(bench).isEmpty)
+        try sync(bench, 1)
+        #expect(try bench.queue.nextResend() == nil)
+        for words in [key, "3 records", "waypost resend", "upload.max_batch_bytes"] {
+            #expect(message(bench).contains(words))
+        }
+        let count = resends(bench)
+        try sync(bench, 2)
+        #expect(resends(bench) == count)
+        // Asked once more, it has five tries again.
+        try mark(bench)
+        try sync(bench, 4)
+        #expect(try bench.queue.nextResend()?.key == key)
+        try sync(bench, 1)
+        #expect(try bench.queue.nextResend() == nil)
+    }
+
+    /// The server took nothing else in these syncs: it may be down.
+    @Test(arguments: [Behaviour.answer(status: 500, body: "oops"), .hangUp])
+    func outage_takesNoMarkAway(answer: Behaviour) throws {
+        let (bench, key) = try bench(answer)
+        defer { bench.finish() }
+        try sync(bench, 12, sightings: 0)
+        #expect(resends(bench) >= 12)
+        #expect(try bench.queue.nextResend()?.key == key)
+    }
+
+    /// The server wants it later: it gets it then, and what is pending meanwhile.
+    @Test(arguments: [429, 503, 409])
+    func serverThatAsksForAWait_hasItFromResends_andTakesNoMarkAway(status: Int) throws {
+        let (bench, key) = try bench(
+            .answer(status: status, body: "", headers: ["Retry-After: 900"])
+        )
+        defer { bench.finish() }
+        try sync(bench, 30)
+        #expect(try bench.queue.nextResend()?.key == key)
+        #expect(resends(bench) == 10)
+    }
+
+    @Test func keyThatTheServerStillWorksOn_isCountedByNobody() throws {
+        let (bench, key) = try bench(.answer(status: 409, body: ""))
+        defer { bench.finish() }
+        try sync(bench, 12)
+        #expect(resends(bench) == 12)
+        #expect(try bench.queue.nextResend()?.key == key)
+    }
+
+    // MARK: Records that are not there
+
+    /// `before` happens once, as the batch that is sent again is about to be read.
+    private func interrupted(
+        _ bench: BudgetBench,
+        _ before: @escaping (Batch) throws -> Void
+    ) throws -> Upload.Sync {
+        let destination = Interrupted(try bench.destination.open(bench.queue))
+        destination.before = { [weak destination] batch in
+            guard batch.stream == .location else { return }
+            destination?.before = { _ in }
+            try before(batch)
+        }
+        return Upload.Sync(
+            settings: Self.settings,
+            queue: bench.queue,
+            destination: destination,
+            clock: bench.clock,
+            random: { 0.5 },
+            board: bench.board,
+            stop: try StopSignal()
+        )
+    }
+
+    @Test func batchThatLosesItsFirstRecordsMeanwhile_goesUnderItsNewKey() throws {
+        let (bench, _) = try bench(.ok)
+        defer { bench.finish() }
+        let sync = try interrupted(bench) { _ in
+            try bench.queue.perform { writer in
+                writer.evictionBytes = 1
+                _ = try writer.evictUploaded()
+            }
+        }
+        #expect(sync.perform(.tick).isDone)
+        #expect(try bench.queue.nextResend() == nil)
+        let sent = try #require(bench.server.requests.last)
+        #expect(String(decoding: sent.body, as: UTF8.self).contains(#""total_records":2"#))
+        #expect(
+            sent.headers["idempotency-key"] != bench.server.requests[0].headers["idempotency-key"]
+        )
+        #expect(resends(bench) == 1)
+        #expect(message(bench).isEmpty)
+    }
+
+    @Test func batchWithARecordThatIsGone_isReported() throws {
+        let (bench, key) = try bench(.ok)
+        defer { bench.finish() }
+        try bench.queue.perform { try $0.connection.run("DELETE FROM location WHERE id=2") }
+        #expect(bench.sync.perform(.tick).isDone)
+        #expect(try bench.queue.nextResend() == nil)
+        #expect(resends(bench) == 0)
+        for words in [key, "record 2", "3 records"] { #expect(message(bench).contains(words)) }
+    }
+
+    @Test func batchThatTheDiskDoesNotGive_isNoFailureOfTheSync() throws {
+        let (bench, key) = try bench(.ok)
+        defer { bench.finish() }
+        let sync = try interrupted(bench) { _ in
+            throw SQLiteError(code: 10, message: "disk I/O error", statement: "")
+        }
+        #expect(sync.perform(.tick).isDone)
+        #expect(sync.retryDelay == nil)
+        #expect(message(bench).contains("look at the disk"))
+        #expect(try bench.queue.nextResend()?.key == key)
+    }
+
+    /// A batch of another file may have its number.
+    @Test func markOfAnotherFile_isLeftAlone() throws {
+        let (bench, _) = try bench(.ok)
+        defer { bench.finish() }
+        let side = QueueSide(bench.queue)
+        _ = try side.mark()
+        let batch = try #require(try side.nextResend(after: 0))
+        let before = bench.queue.generation
+        bench.queue.reportDamage("a test", generation: before)
+        try waitUntil("a new database") { bench.queue.generation > before }
+        #expect(throws: DatabaseReplaced.self) { try side.resent(batch) }
+    }
+}
