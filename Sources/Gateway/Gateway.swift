@@ -73,7 +73,8 @@ package final class Gateway: Sendable {
         deviceID = try DeviceID.resolve(
             configuration.deviceID,
             stateDirectory: configuration.stateDirectory,
-            copy: queue.remembered(DeviceID.fileName)
+            copy: queue.remembered(DeviceID.fileName),
+            warn: { settings.log.warning("device id", ["why": $0]) }
         )
         if configuration.deviceID == "auto" { queue.remember(DeviceID.fileName, deviceID) }
         board = GatewayBoard { [queue] in

@@ -45,6 +45,9 @@ package struct PollEntry: Sendable {
 
     /// Readable, or closed or failed, which a read will tell.
     package var isReady: Bool { result != 0 }
+
+    /// Closed by the other side for both directions, or failed; told whatever the events are.
+    package var isHungUp: Bool { result & Int16(POLLHUP | POLLERR) != 0 }
 }
 
 /// Waits until one of the entries is ready, at most `timeout` (nil: for ever); returns how many are.

@@ -65,7 +65,7 @@ package struct UserStream: Sendable, Equatable {
     @KeyBuilder<Self> private static var keys: [Key<Self>] {
         Key("wire", \.wire, .name("name for the wire", first: ("no - first", { $0 != 45 })))
             .says("Its name at the server; without this key the name of the table.")
-        Key("max_rate", \.maxRate, .number(0...100_000, above: true, unit: "records a second"))
+        Key("max_rate", \.maxRate, .number(0.001...100_000, unit: "records a second"))
             .says("Records a second that are taken, of all programs together.")
         Key("max_record_bytes", \.maxRecordBytes, .size(16...65_536))
             .says("The longest JSON object that is taken.")

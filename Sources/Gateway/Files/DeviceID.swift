@@ -11,20 +11,27 @@ package enum DeviceID {
 
     /// The configured id, or for `auto` the kept one, made now if there is none.
     ///
-    /// A damaged file is repaired with `copy`, the id that the database knows. `owner`: whom a file that is made belongs
-    /// to. Throws a `Failure` when the id can be neither read nor made, or is damaged and there is no copy: a new one
-    /// would be a new device to the server, so that is a person's choice.
+    /// A damaged file is repaired with `copy`, the id that the database knows, and `warn` is given a line about it.
+    /// `owner`: whom a file that is made belongs to. Throws a `Failure` when the id can be neither read nor made, or is
+    /// damaged and there is no copy: a new one would be a new device to the server, so that is a person's choice.
     package static func resolve(
         _ configured: String,
         stateDirectory: String,
         copy: String? = nil,
-        owner: FileOwner? = nil
+        owner: FileOwner? = nil,
+        warn: (String) -> Void = { _ in }
     ) throws(Failure) -> String {
         guard configured == "auto" else { return configured }
-        do throws(Failure) {
-            if let kept = try kept(in: stateDirectory) { return kept }
-        } catch {
-            return try repaired(stateDirectory, with: copy, after: error)
+        switch try read(in: stateDirectory) {
+        case .id(let id): return id
+        case .damaged(let damage):
+            let id = try repaired(stateDirectory, with: copy, after: damage)
+            warn(
+                "device id file \(stateDirectory)/\(fileName) was damaged: it held no UUID; "
+                    + "it now holds \(id), the id that the database knows"
+            )
+            return id
+        case .none: break
         }
         do {
             let line = Array("\(newUUID())\n".utf8)
@@ -61,22 +68,38 @@ package enum DeviceID {
 
     /// The id kept in the state directory, nil if there is none yet.
     package static func kept(in stateDirectory: String) throws(Failure) -> String? {
+        switch try read(in: stateDirectory) {
+        case .none: return nil
+        case .id(let id): return id
+        case .damaged(let damage): throw damage
+        }
+    }
+
+    /// What was found in the state directory.
+    private enum KeptFile {
+        case none
+        case id(String)
+        /// It was read and holds no UUID.
+        case damaged(Failure)
+    }
+
+    /// Throws when there is a file that cannot be read: it may well hold the id.
+    private static func read(in stateDirectory: String) throws(Failure) -> KeptFile {
         let path = "\(stateDirectory)/\(fileName)"
         let file: SmallFile
         do {
-            file = try SmallFile.read(path, limit: 64, followsLink: false)
+            // Root must not read through a link that the service's user has put there.
+            file = try SmallFile.read(path, limit: 64, followsLink: geteuid() != 0)
         } catch {
-            if error.code == ENOENT { return nil }
+            if error.code == ENOENT { return .none }
             throw Failure("device id file \(path): \(error.reason)")
         }
         let text = trimmed(String(decoding: file.bytes, as: UTF8.self))
-        guard isUUID(text) else {
-            throw Failure(
-                "device id file \(path) is damaged: it holds no UUID; write the id that the server "
-                    + "knows into it, or delete it to become a new device"
-            )
-        }
-        return text
+        if isUUID(text) { return .id(text) }
+        let damage =
+            "device id file \(path) is damaged: it holds no UUID; write the id that the server "
+            + "knows into it, or delete it to become a new device"
+        return .damaged(Failure(damage))
     }
 
     /// Why a text is no device id: 1 to 64 of the characters that are safe in a header, a path and a table.

@@ -61,8 +61,8 @@ package final class IntakeClient {
     private var waitingBytes = 0
     /// The gateway has been there, so it is worth waiting for.
     private var wasConnected = false
-    /// The next answer is that to `{"wait": true}`.
-    private var isGreeting = false
+    /// Why the gateway takes nothing, as far as that is known.
+    private var reason = IntakeClient.silence
     /// Since when the gateway has taken nothing that it was given.
     private var waitingSince: BootInstant?
     private var isNoticed = false
@@ -97,10 +97,12 @@ package final class IntakeClient {
         return outcome
     }
 
-    private var isIdle: Bool { waiting.isEmpty && unsent.isEmpty }
+    private var isGreeting: Bool { socket?.isGreeting ?? false }
+
+    private var isIdle: Bool { waiting.isEmpty && unsent.isEmpty && !isGreeting }
 
     private var hasRoom: Bool {
-        waiting.count < Self.window && waitingBytes < Self.windowBytes
+        !isGreeting && waiting.count < Self.window && waitingBytes < Self.windowBytes
     }
 
     private func turn(_ descriptor: Int32) throws {
@@ -113,12 +115,12 @@ package final class IntakeClient {
         let ready = wait(for: &entries, timeout: hasWork ? .zero : pause)
         if ready == 0, isResting { socket = nil }
         if entries[0].isReady { read(descriptor) }
-        if entries[1].isReady { receive() }
+        if entries[1].isReady { try receive() }
         try sendLines()
         if isIdle {
             (waitingSince, isNoticed) = (nil, false)
         } else if socket != nil {
-            try checkPatience(Self.silence)
+            try checkPatience()
         }
     }
 
@@ -149,12 +151,13 @@ package final class IntakeClient {
         while hasRoom, !unsent.isEmpty || readLine() {
             if socket == nil { try connect() }
             guard let socket else { return }
+            if socket.isGreeting { break }
             let line = unsent.removeFirst()
             waiting.append(line)
             waitingBytes += line.text.count
             socket.outgoing += line.text
         }
-        if socket?.send() == false { receive() }
+        if socket?.send() == false { try receive() }
     }
 
     /// Takes the next line of the input that is to be sent; false when there is none.
@@ -192,18 +195,25 @@ package final class IntakeClient {
 
     // MARK: Answers
 
-    private func receive() {
+    private func receive() throws {
         guard let socket else { return }
         let isThere = socket.receive()
         while let answer = socket.nextAnswer() {
-            if case .refused(IntakeRefusal.stopping.message) = answer { return takeBack() }
-            if isGreeting {
-                isGreeting = false
+            if case .refused(let why) = answer,
+                socket.isGreeting || IntakeRefusal(why).isOfConnection
+            {
+                takeBack()
+                return try linger(why)
+            }
+            if socket.isGreeting {
+                (socket.isGreeting, reason) = (false, Self.silence)
             } else if !waiting.isEmpty {
                 settle(waiting.removeFirst(), answer)
             }
         }
-        if !isThere { lose(unsentBytes: socket.outgoing.count) }
+        guard !isThere else { return }
+        lose()
+        try linger(reason)
     }
 
     private func settle(_ line: Line, _ answer: IntakeSocket.Answer) {
@@ -215,7 +225,7 @@ package final class IntakeClient {
         }
     }
 
-    /// The gateway ends, and has kept none of the lines that it did not answer: they go to the next one.
+    /// The gateway ends or lets nobody in, and has kept none of the lines that it did not answer: they are sent again.
     private func takeBack() {
         socket = nil
         unsent = waiting + unsent
@@ -223,23 +233,33 @@ package final class IntakeClient {
     }
 
     /// The gateway went away: whether it kept what it was sent and did not answer nobody knows, so that is not sent again.
-    private func lose(unsentBytes: Int) {
-        var left = unsentBytes
+    private func lose() {
+        takeBackUnsent()
+        let unknown = waiting
+        socket = nil
+        (waiting, waitingBytes) = ([], 0)
+        guard let names = Self.names(of: unknown) else { return }
+        outcome.refused += unknown.count - 1
+        refuse(
+            names,
+            "not known whether they were kept: the gateway ended before it answered; "
+                + "`waypost status` counts what it has"
+        )
+    }
+
+    /// Takes back the lines that were not sent to their end.
+    private func takeBackUnsent() {
+        var left = socket?.outgoing.count ?? 0
         // Without its end of line alone a line may have been taken.
         while left > 1, let line = waiting.popLast() {
             unsent.insert(line, at: 0)
             left -= line.text.count
         }
-        let unknown = waiting
-        socket = nil
-        (waiting, waitingBytes) = ([], 0)
-        guard let first = unknown.first?.number, let last = unknown.last?.number else { return }
-        outcome.refused += unknown.count - 1
-        refuse(
-            first == last ? "line \(first)" : "lines \(first) to \(last)",
-            "not known whether they were kept: the gateway ended before it answered; "
-                + "`waypost status` counts what it has"
-        )
+    }
+
+    private static func names(of lines: [Line]) -> String? {
+        guard let first = lines.first?.number, let last = lines.last?.number else { return nil }
+        return first == last ? "line \(first)" : "lines \(first) to \(last)"
     }
 
     // MARK: Waiting
@@ -248,11 +268,8 @@ package final class IntakeClient {
     private func connect() throws {
         let absence: IntakeAbsence
         do throws(SystemError) {
-            let socket = try IntakeSocket(path: path)
-            if options.waitsForRate { socket.outgoing = IntakeLine.waitForRate + [10] }
-            isGreeting = options.waitsForRate
+            socket = try IntakeSocket(path: path, greets: options.waitsForRate)
             wasConnected = true
-            self.socket = socket
             return
         } catch {
             absence = IntakeAbsence(error, stream: stream.name, path: path, configuration)
@@ -260,7 +277,14 @@ package final class IntakeClient {
         if !wasConnected, absence.isFinal || (options.timeout == nil && !absence.endsByItself) {
             throw Failure(absence.message)
         }
-        try checkPatience(absence.message)
+        try linger(absence.message)
+    }
+
+    /// Pauses before the gateway is tried again, where lines wait for it.
+    private func linger(_ reason: String) throws {
+        if isIdle, wasConnected { return }
+        self.reason = reason
+        try checkPatience()
         var none: [PollEntry] = []
         _ = wait(for: &none, timeout: Self.retryAfter)
     }
@@ -270,22 +294,32 @@ package final class IntakeClient {
         if waitingSince.map({ clock.now() - $0 < options.noticeAfter }) ?? true {
             isNoticed = false
         }
-        waitingSince = nil
+        (waitingSince, reason) = (nil, Self.silence)
     }
 
     /// Reports once that the gateway takes nothing, and ends it after the time-out.
-    private func checkPatience(_ reason: String) throws {
+    private func checkPatience() throws {
         let now = clock.now()
         let since = waitingSince ?? now
         waitingSince = since
-        let next = waiting.first?.number ?? unsent.first?.number ?? 1
-        if let timeout = options.timeout, now - since >= timeout {
-            throw Failure("line \(next) and those after it were not put: \(reason)")
-        }
+        if let timeout = options.timeout, now - since >= timeout { throw givenUp() }
+        let next = waiting.first?.number ?? unsent.first?.number ?? lines + 1
         guard !isNoticed, now - since >= (wasConnected ? options.noticeAfter : .zero) else {
             return
         }
         isNoticed = true
         tell("waiting with line \(next): \(reason)")
+    }
+
+    /// What is not known of the lines that were sent, and that all others were not put.
+    private func givenUp() -> Failure {
+        takeBackUnsent()
+        guard let names = Self.names(of: waiting), let last = waiting.last?.number else {
+            let next = unsent.first?.number ?? lines + 1
+            return Failure("line \(next) and those after it were not put: \(reason)")
+        }
+        return Failure(
+            "\(names): not known whether they were kept; those after line \(last) were not put: \(reason)"
+        )
     }
 }

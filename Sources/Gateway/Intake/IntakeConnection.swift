@@ -59,10 +59,12 @@ final class IntakeConnection {
 
     /// What to poll its socket for.
     ///
-    /// A socket without events is left out of the poll, or its hang-up would wake this thread again and again.
-    func events(reads: Bool) -> Int16 {
+    /// A socket without events is left out of the poll, or its hang-up would wake this thread again and again; one
+    /// with a slowed line is polled for the hang-up alone, which ends that line.
+    func entry(reads: Bool) -> PollEntry {
         let readable = reads && wantsInput ? PollEntry.readable : 0
-        return readable | (outgoing.isEmpty ? 0 : PollEntry.writable)
+        let events = readable | (outgoing.isEmpty ? 0 : PollEntry.writable)
+        return PollEntry(events == 0 && slowed == nil ? -1 : socket.number, events)
     }
 
     // MARK: Lines
@@ -105,6 +107,18 @@ final class IntakeConnection {
     func resume(now: BootInstant? = nil) {
         guard let until = slowedUntil else { return }
         if now.map({ until <= $0 }) ?? true { slowedUntil = nil }
+    }
+
+    /// Its program is gone: the line that waits for `max_rate` and what came after it, none of them answered, are dropped.
+    ///
+    /// Where no line waits, all that was sent is still kept.
+    func hungUp() {
+        guard slowed != nil else { return }
+        (slowed, slowedUntil) = (nil, nil)
+        // The slowed line was the last one that was taken from the input.
+        answers.removeLast()
+        input = LineBuffer()
+        isEnded = true
     }
 
     // MARK: Answers

@@ -9,6 +9,14 @@ struct IntakeRefusal: Error, Equatable {
     /// `waypost put` sends such a line, and all that it sent after it, to the next one.
     static let stopping = Self("not kept: the gateway stops; send it again when it is back")
 
+    private static let fullEnding = " programs are connected already; try again later"
+
+    /// Nobody else is let in; nothing that the program sent was read.
+    static func full(_ programs: Int) -> Self { Self("\(programs)\(fullEnding)") }
+
+    /// It is the answer to the whole connection, not to a line of it.
+    var isOfConnection: Bool { self == Self.stopping || message.hasSuffix(Self.fullEnding) }
+
     var message: String
     /// When the stream takes a record again; of lines that came faster than its `max_rate`.
     var retryAfter: Duration?

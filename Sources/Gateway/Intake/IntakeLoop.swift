@@ -65,6 +65,9 @@ final class IntakeLoop {
             redeclare()
             settle()
         }
+        for (client, entry) in zip(clients, entries.dropFirst(3)) where entry.isHungUp {
+            client.hungUp()
+        }
         for client in clients { client.resume(now: now) }
         for (client, entry) in zip(clients, entries.dropFirst(3))
         where entry.result & ~PollEntry.writable != 0 {
@@ -89,10 +92,7 @@ final class IntakeLoop {
             PollEntry(stop.descriptor), PollEntry(server.wakeup.descriptor), PollEntry(listener),
         ]
         let reads = hasRoom
-        entries += clients.map { client in
-            let events = client.events(reads: reads)
-            return PollEntry(events == 0 ? -1 : client.socket.number, events)
-        }
+        entries += clients.map { $0.entry(reads: reads) }
         _ = stop.wait(for: &entries, timeout: timeout(now))
         return entries
     }
@@ -131,8 +131,7 @@ final class IntakeLoop {
     private func welcome(_ number: Int32, _ now: BootInstant) {
         let client = IntakeConnection(number, now: now)
         guard clients.count < server.limits.clients else {
-            let reason = "\(clients.count) programs are connected already; try again later"
-            return client.say(IntakeRefusal(reason).answer)
+            return client.say(IntakeRefusal.full(clients.count).answer)
         }
         clients.append(client)
     }

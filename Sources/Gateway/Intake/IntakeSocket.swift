@@ -20,9 +20,13 @@ final class IntakeSocket {
     private var input = LineBuffer()
     /// Lines that are not sent yet.
     var outgoing: [UInt8] = []
+    /// The next answer is that to `{"wait": true}`; no line is sent before it.
+    var isGreeting: Bool
 
-    init(path: String) throws(SystemError) {
+    init(path: String, greets: Bool) throws(SystemError) {
         socket = try UnixSocket.connect(to: path)
+        isGreeting = greets
+        if greets { outgoing = IntakeLine.waitForRate + [10] }
     }
 
     var number: Int32 { socket.number }
@@ -56,6 +60,8 @@ final class IntakeSocket {
         guard let line = input.next(limit: 64 << 10) else { return nil }
         guard case .whole(let bytes) = line, let reply: Reply = try? JSONInput.decode(from: bytes)
         else { return .refused("the gateway's answer cannot be read") }
-        return reply.accepted == 1 ? .accepted : .refused(reply.error ?? "refused without a reason")
+        // To a line it is 1, to `{"wait": true}` 0.
+        return reply.accepted == (isGreeting ? 0 : 1)
+            ? .accepted : .refused(reply.error ?? "refused without a reason")
     }
 }

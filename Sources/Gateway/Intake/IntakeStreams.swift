@@ -23,7 +23,9 @@ struct RecordRate: Sendable {
             filled = now
         }
         guard tokens >= 1 else {
-            return .milliseconds(max(1, Int64((1000 * (1 - tokens) / perSecond).rounded(.up))))
+            // A year at most: a number of milliseconds that is too large for an Int64 would be a trap.
+            let milliseconds = min(1000 * (1 - tokens) / perSecond, 365 * 86_400_000).rounded(.up)
+            return .milliseconds(max(1, Int64(milliseconds)))
         }
         tokens -= 1
         return nil

@@ -173,6 +173,47 @@ import Testing
         #expect(try DeviceID.kept(in: state) != id)
     }
 
+    @Test(arguments: ["", "0f9b54c1-64f5"])
+    func repair_isToldWithTheIDAndTheFile(text: String) throws {
+        let path = try scratch.write(text, to: "device_id")
+        let copy = "0f9b54c1-64f5-4d2c-9c7e-2f1e6b0f7a11"
+        var told: [String] = []
+        func resolve() throws -> String {
+            try DeviceID.resolve("auto", stateDirectory: scratch.path, copy: copy) {
+                told.append($0)
+            }
+        }
+        #expect(try resolve() == copy)
+        #expect(try resolve() == copy)
+        #expect(
+            told == [
+                "device id file \(path) was damaged: it held no UUID; "
+                    + "it now holds \(copy), the id that the database knows"
+            ]
+        )
+    }
+
+    /// It may well hold the id.
+    @Test func fileThatCannotBeRead_isNotReplaced() throws {
+        let path = scratch.path + "/device_id"
+        symlink(path, path)
+        #expect(
+            throws: Failure("device id file \(path): Too many levels of symbolic links")
+        ) {
+            let copy = "0f9b54c1-64f5-4d2c-9c7e-2f1e6b0f7a11"
+            return try DeviceID.resolve("auto", stateDirectory: scratch.path, copy: copy)
+        }
+        var status = stat()
+        #expect(lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+    }
+
+    @Test func link_isFollowedByTheServiceAndNotByRoot() throws {
+        let id = "0f9b54c1-64f5-4d2c-9c7e-2f1e6b0f7a11"
+        symlink(try scratch.write(id, to: "elsewhere"), scratch.path + "/device_id")
+        let kept = try? DeviceID.kept(in: scratch.path)
+        #expect(kept == (geteuid() == 0 ? nil : id))
+    }
+
     @Test func id_cannotBeKept_whereThereIsNoDirectory() throws {
         let path = "\(scratch.path)/none"
         #expect(throws: Failure("device id cannot be kept in \(path): No such file or directory")) {

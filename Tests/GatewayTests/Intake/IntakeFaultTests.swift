@@ -33,6 +33,44 @@ import Testing
         #expect(try bench.connect().ask(String(Self.line(1).dropLast())) == Self.accepted)
     }
 
+    /// Nobody would know what is stored for it later; what was taken before stays.
+    @Test func vanishedProgram_takesItsSlowedLinesWithIt() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
+        bench.sink.hold()
+        do {
+            let peer = try bench.connect()
+            #expect(try peer.ask(#"{"wait": true}"#) == #"{"accepted": 0}"#)
+            try peer.send((0..<5000).map { Self.line($0) }.joined())
+            try waitUntil("the first batch") { bench.sink.isHolding }
+        }
+        let nudge = try bench.connect()
+        #expect(try nudge.ask("[]")?.contains("refused") == true)
+        bench.sink.release()
+        try waitUntil("its end") { bench.server.figures.value.clients == 1 }
+        bench.clock.advance(by: .seconds(60))
+        #expect(try nudge.ask(String(Self.line(9999).dropLast())) == Self.accepted)
+        let kept = bench.sink.kept.map { String(decoding: $0.members, as: UTF8.self) }
+        #expect(kept == ((0..<20) + [9999]).map { "\"n\":\($0)" })
+    }
+
+    /// It has ended its input, and reads its answers.
+    @Test func halfClosedProgram_hasItsSlowedLinesKept() throws {
+        let bench = try IntakeBench([IntakeBench.stream("weather", rate: 20)])
+        let peer = try bench.connect()
+        try peer.send("{\"wait\": true}\n" + (0..<50).map { Self.line($0) }.joined())
+        peer.endInput()
+        let nudge = try bench.connect()
+        for second in 0..<2 {
+            try waitUntil("second \(second)") { bench.sink.kept.count == 20 * (second + 1) }
+            bench.clock.advance(by: .seconds(1))
+            _ = try nudge.ask("[]")
+        }
+        let answers = [#"{"accepted": 0}"#] + Array(repeating: Self.accepted, count: 50)
+        #expect(try peer.answers(51) == answers)
+        #expect(try peer.answer() == nil)
+        #expect(bench.sink.kept.count == 50)
+    }
+
     /// It is read no further than 1024 lines ahead of the disk; others are served meanwhile.
     @Test func programAheadOfTheDisk_waits() throws {
         let bench = try IntakeBench()

@@ -151,6 +151,14 @@ import Testing
         #expect(try peer.answers(3) == [Self.accepted, Self.accepted, tooFast])
     }
 
+    @Test(arguments: [(0.001, 1_000_000), (Double.leastNonzeroMagnitude, 365 * 86_400_000)])
+    func rate_howeverSlow_hasADelay(perSecond: Double, milliseconds: Int) {
+        let now = BootInstant(nanoseconds: 0)
+        var rate = RecordRate(perSecond: perSecond, now: now)
+        for _ in 0..<10 { #expect(rate.delay(at: now) == nil) }
+        #expect(rate.delay(at: now) == .milliseconds(milliseconds))
+    }
+
     @Test func refusedBatch_isToldWithTheReason_andMayBeTriedAgain() throws {
         let bench = try IntakeBench()
         let peer = try bench.connect()

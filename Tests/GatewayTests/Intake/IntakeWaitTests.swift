@@ -1,4 +1,5 @@
 // `waypost put` while the gateway is away, starts, stops or is slower than the input.
+import CLinux
 import Foundation
 import Glibc
 import Host
@@ -101,6 +102,63 @@ import Testing
         try put.write(1...2)
         let failure = try #require(try put.end().failure)
         #expect(failure.hasPrefix("line 1 and those after it were not put: waypost is not running"))
+    }
+
+    @Test func timeout_saysOfLinesThatWereSentThatTheyMayBeKept() throws {
+        let bench = try IntakeBench()
+        bench.sink.hold()
+        let put = Pipeline(bench) { $0.timeout = .seconds(1) }
+        try put.write(1...3)
+        #expect(
+            try put.end().failure
+                == "lines 1 to 3: not known whether they were kept; those after line 3 were not put: "
+                + "waypost has taken nothing since; `waypost status` shows how the gateway is"
+        )
+        bench.sink.release()
+    }
+
+    /// A gateway that has no place for another program has read nothing of it.
+    @Test(arguments: [true, false])
+    func fullGateway_isWaitedFor_andReportedOnce(waitsForRate: Bool) throws {
+        let bench = try IntakeBench(limits: .init(clients: 1))
+        var others = [try bench.connect()]
+        try waitUntil("the other program") { bench.server.figures.value.clients == 1 }
+        let put = Pipeline(bench) {
+            $0.waitsForRate = waitsForRate
+            $0.noticeAfter = .seconds(1)
+        }
+        try put.write(1...2000)
+        try waitUntil("the report") { !put.state.value.told.isEmpty }
+        others.removeAll()
+        let end = try put.end()
+        #expect(
+            end.told == [
+                "waiting with line 1: 1 programs are connected already; try again later"
+            ]
+        )
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 2000))
+        #expect(numbers(bench) == Array(1...2000))
+    }
+
+    /// No line is sent before the greeting has its answer, so none is in doubt.
+    @Test func gatewayThatClosesWithoutAWord_isTriedAgain() throws {
+        let bench = try IntakeBench()
+        bench.stop()
+        let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        _ = UnixSocket.withAddress(Array(bench.path.utf8)) { bind(number, $0, $1) }
+        listen(number, 1)
+        let put = Pipeline(bench)
+        try put.write(1...3)
+        var greeting = [UInt8](repeating: 0, count: 4096)
+        let program = accept(number, nil, nil)
+        #expect(recv(program, &greeting, greeting.count, 0) == IntakeLine.waitForRate.count + 1)
+        close(program)
+        close(number)
+        let later = try next(bench)
+        defer { later.stop() }
+        let end = try put.end()
+        #expect(end.outcome == IntakeClient.Outcome(accepted: 3))
+        #expect(end.told.allSatisfy { $0.hasPrefix("waiting with line 1: ") })
     }
 
     @Test func timeout_alsoWaitsForAGatewayThatIsNotThereYet() throws {
