@@ -82,6 +82,7 @@ final class SyncJudge {
             // It may concern this stream only.
             return try failed(batch, failure, endsAtFailure ? .syncEnds : .streamRests)
         case .inProgress(let failure, let after):
+            // About this batch alone, which may be stored just now.
             fail(failure, [stream], after: after)
             return after != nil || endsAtFailure ? .syncEnds : .streamRests
         case .tokenRefused(let failure):
