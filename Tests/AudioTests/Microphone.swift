@@ -20,6 +20,8 @@ final class Microphone: Sendable {
         case constant
         /// Each start ends in an overrun, as with a USB device whose transfers fail.
         case torn
+        /// Noise of half a 16-bit step: as quiet as a good microphone at night.
+        case quiet
     }
 
     static let library = NSTemporaryDirectory() + "waypost-soundfaults-\(getpid()).so"

@@ -86,6 +86,24 @@ import Testing
         }
     }
 
+    /// Resampled to 16 kHz and rounded, its own noise is gone: it is judged by what the device gave.
+    @Test func aQuietMicrophoneThatIsResampled_isNotStartedAgain() throws {
+        let (microphone, recorder) = (try Microphone(), try Recorder(enough: 6))
+        let board = Publisher<SourceReport>()
+        microphone.become(.quiet)
+        var settings = AudioSettings { $0.devices = [microphone.device(rates: "48000")] }
+        settings.codec = .wav
+        AudioAdapter(
+            settings: settings,
+            sink: recorder.sink,
+            board: board,
+            clock: SystemClock()
+        ).run(until: recorder.stop)
+        let report = try #require(board.state.value)
+        #expect(report.restarts == 0)
+        #expect(report.detail.hasPrefix("16 kHz mono"), "\(report.detail)")
+    }
+
     @Test func clipping_isReportedAfterAMinute() throws {
         // 2 % of a sawtooth stand at the ends of the scale.
         let loud = (0..<16_000).map { $0 % 50 == 0 ? Int16.max : Int16($0 % 50 * 600) }
@@ -171,6 +189,18 @@ import Testing
             )
         }
         #expect(try !level(.constant, rate: 16_000).hasSignal)
+        for (mode, hasSignal) in [(.quiet, true), (.constant, false), (.zeros, false)]
+            as [(Microphone.Mode, Bool)]
+        {
+            microphone.become(mode)
+            let level = try SoundProbe.listen(
+                to: [microphone.device(rates: "48000")],
+                rate: 16_000,
+                for: .seconds(1),
+                onLevel: { _ in }
+            )
+            #expect(level.hasSignal == hasSignal, "\(mode)")
+        }
         #expect(try level(.constant, rate: 16_000).average == SoundLevel.floor)
         let slow = try level(.fine, rate: 48_000)
         #expect(slow.hasSignal && slow.deviceRate == 16_000)

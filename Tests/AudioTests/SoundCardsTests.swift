@@ -1,10 +1,12 @@
 // Names that outlive a restart, from files as the kernel writes them.
 import Board
 import Foundation
+import Host
 import Support
 import Testing
 
 @testable import Audio
+@testable import Configuration
 
 @Suite struct SoundCardsTests {
     /// A folder with a USB microphone as card 2 (and HDMI as card 0), removed with it.
@@ -113,6 +115,28 @@ import Testing
         let names = SoundCards(root: machine.root).devices().map(\.name)
         #expect(names == ["usb-1-1.3", "usb-1-1.4"])
         #expect(names.allSatisfy(DeviceName.isAllowed))
+    }
+
+    /// As `arecord -L` and the folders of the system have them.
+    @Test(arguments: [
+        "/dev/snd/by-id/usb-Mic-00", "/dev/snd/by-path/pci-1", "front:CARD=Mic,DEV=0",
+    ])
+    func nameThatIsNotAllowed_isToldWithWhatToTakeInstead(name: String) throws {
+        let key = try #require(AudioSettings.keys.first { $0.path == "device" })
+        var settings = AudioSettings()
+        let problem = ConfigurationProblem(
+            place: "w.toml:1",
+            key: "audio.device",
+            message: try #require(key.set(.string(name), &settings)).message,
+            allowed: key.allowed
+        )
+        #expect(
+            problem.description.hasPrefix(
+                "w.toml:1: audio.device: \"\(name)\" is not an allowed device name; allowed: "
+                    + "usb-PORT or hw:CARD=NAME, as `waypost devices` lists them; "
+            )
+        )
+        #expect(settings.devices == ["default"])
     }
 
     @Test(arguments: ["hw:2,0", "plughw:CARD=Device,DEV=0", "hw:Device"])

@@ -189,6 +189,26 @@ private final class Machine: Sendable {
         #expect(running.board.failure == nil)
     }
 
+    /// Where there are no beacons, no good report comes that would end the error.
+    @Test func controllerThatIsReadableAgain_isNoErrorAtASiteWithoutBeacons() throws {
+        let machine = try Machine(.kernel)
+        let running = try run(machine)
+        defer { end(running, machine) }
+        let damaged = Array(report.dropLast(5))
+        for (round, remedy) in ["scan restarted", "reset", "opened anew"].enumerated() {
+            for count in 1...4 {
+                machine.clock.advance(by: .seconds(20))
+                machine.current?.say(damaged)
+                let dropped = round * 4 + count
+                #expect(eventually { running.board.state.value?.dropped == dropped })
+            }
+            #expect(running.board.failure?.message.contains("nothing usable") == true)
+            pass(20, machine, running)
+            #expect(eventually { running.board.loadedDetail?.hasSuffix(remedy) == true })
+        }
+        #expect(machine.opened == [.restart, .reopen])
+    }
+
     @Test func controllerThatHangs_isAnError_andIsResetUntilItAnswers() throws {
         let isHung = Mutex(false)
         let machine = try Machine(.kernel) { opcode, _ in

@@ -22,10 +22,11 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT, TORN };
+enum { FINE, ZEROS, STALLED, FAILING, UNPLUGGED, BUSY, DENIED, CONSTANT, TORN, QUIET };
 
 struct control {
-    int64_t mode;      // as above; FAILING: reads give EIO; TORN: each start ends in an overrun
+    int64_t mode;      // as above; FAILING: reads give EIO; TORN: each start ends in an overrun; QUIET: noise
+                       // of half a 16-bit step RMS, one frame in four is one step away from zero
     int64_t overruns;  // each increase: one overrun (EPIPE)
     int64_t suspends;  // each increase: one suspend (ESTRPIPE)
     int64_t ppm;       // its clock is so many millionths fast
@@ -146,6 +147,12 @@ static snd_pcm_sframes_t pointer(snd_pcm_ioplug_t *io) {
 static double value(const struct mic *mic, int64_t frame) {
     if (mic->control.mode == ZEROS) return 0;
     if (mic->control.mode == CONSTANT) return 1234;
+    if (mic->control.mode == QUIET) {
+        uint32_t noise = (uint32_t)frame * 2654435761u;
+        noise = (noise ^ noise >> 15) * 2246822519u;
+        noise = (noise ^ noise >> 13) * 3266489917u;
+        return noise >> 30 ? 0 : noise >> 29 ? 1 : -1;
+    }
     if (mic->tone > 0) return 16384 * sin(2 * M_PI * mic->tone * (double)frame / mic->io.rate);
     return (int16_t)(frame & 0xFFFF);
 }

@@ -80,7 +80,20 @@ import Testing
         #expect(bench.dropped == 0)
     }
 
+    /// libgps stops at the array of a member that it does not know; what it has read till then is good.
+    @Test func unknownArrayBehindThePosition_costsNoFix_andIsCounted() throws {
+        let bench = try fixes([
+            #"{"class":"TPV","device":"/dev/x","mode":3,"time":"\#(Self.time)","lat":46.5,"lon":7.5,"extra":[1,2],"speed":3.0}"#
+        ])
+        let fix = try #require(bench.fixes.value.first)
+        #expect((fix.latitude, fix.longitude, fix.speed) == (46.5, 7.5, nil))
+        #expect(fix.receiverTime?.rfc3339 == Self.time)
+        #expect(bench.dropped == 1)
+    }
+
     @Test(arguments: [
+        #"{"class":"TPV","device":"/dev/x","mode":3,"lat":46.5,"extra":[1,2],"lon":7.5}"#,
+        #"{"class":"TPV","device":"/dev/x","lat":46.5,"lon":7.5,"extra":[1,2],"mode":3}"#,
         #"{"class":"TPV","device":"/dev/x","mode":3,"lat":46.5,"lon":"east"}"#,
         #"{"class":"TPV","device":"/dev/x","mode":"three","lat":46.5,"lon":7.5}"#,
         #"{"class":"TPV","device":"/dev/x","extra":{"a":1},"mode":3,"lat":46.5,"lon":7.5}"#,

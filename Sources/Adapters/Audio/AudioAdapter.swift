@@ -77,7 +77,7 @@ package final class AudioAdapter: Sendable {
             recovery: CaptureRecovery(devices: settings.devices.count),
             arrivals: DeviceArrivals(folder: cards.deviceFolder),
             lookedAt: clock.now(),
-            signal: SignalMonitor(rate: settings.rate)
+            signal: SignalMonitor()
         )
         state.lastEnd = sink.lastEnd().map { ($0, "the source was started anew") }
         while !stop.isRaised {
@@ -133,7 +133,7 @@ package final class AudioAdapter: Sendable {
         for index in (0..<count).map({ (state.first + $0) % count }) {
             do {
                 let pcm = try open(settings.devices[index], life)
-                if index != state.index { state.signal = SignalMonitor(rate: settings.rate) }
+                if index != state.index { state.signal = SignalMonitor() }
                 state.index = index
                 state.first = 0
                 return pcm
@@ -282,7 +282,7 @@ package final class AudioAdapter: Sendable {
         let limit = stop.isRaised ? settings.rate * 4 : wanted
         if isReady || stop.isRaised { _ = try pcm.read(into: &samples, limit: limit) }
         state.channel = pcm.shape.channels > 1 ? pcm.channel : nil
-        state.signal.hear(samples, clipped: pcm.takeClipped())
+        state.signal.hear(pcm.takeHeard(), rate: pcm.shape.rate)
         try pass(samples, capture, &state)
         // Ready for nothing: a descriptor that is always readable must not make us spin.
         if isReady, samples.isEmpty { _ = stop.sleep(for: .milliseconds(20)) }

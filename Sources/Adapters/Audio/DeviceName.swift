@@ -8,7 +8,8 @@ internal import Host
 /// `asound.conf` are allowed.
 enum DeviceName {
     static let allowed =
-        "default, hw:CARD,DEV, plughw:, dsnoop:, sysdefault:, usb-PORT, asound.conf names; plug:X"
+        "usb-PORT or hw:CARD=NAME, as `waypost devices` lists them; default; plughw:, dsnoop: or sysdefault: with "
+        + "a card as hw: has it (hw:CARD=Mic,DEV=0); a name from asound.conf; plug: before any of these"
 
     private static let prefix = "plug:"
 

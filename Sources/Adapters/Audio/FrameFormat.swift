@@ -45,10 +45,10 @@ enum FrameFormat: CaseIterable {
     /// The first channel (counted from 0) that has a signal.
     func firstWithSound(_ raw: UnsafeRawBufferPointer, frames: Int, channels: Int) -> Int? {
         (0..<channels).first { channel in
-            let samples = (0..<frames).lazy.map { frame in
-                Int16(fullScale: value(raw, at: (frame * channels + channel) * width))
+            let values = (0..<frames).lazy.map { frame in
+                value(raw, at: (frame * channels + channel) * width)
             }
-            return SampleSums(samples).hasSignal
+            return SampleSums(values: values).hasSignal
         }
     }
 

@@ -41,8 +41,7 @@ struct PCM: ~Copyable {
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
-    /// Frames at full scale since this was last asked, as the device gave them.
-    private var clippedFrames = 0
+    private var heard = HeardSound()
     /// The channel that is given, counted from 1; nil until one has been found that has a signal.
     private(set) var channel: Int?
     private let wantedChannel: Int?
@@ -199,16 +198,17 @@ struct PCM: ~Copyable {
                 to: &values
             )
         }
-        clippedFrames += values.count { abs($0) >= 32_767.0 / 32_768 }
+        heard.blocks.append(SampleSums(values: values))
+        heard.clipped += values.count { abs($0) >= 32_767.0 / 32_768 }
         if let resampler { return resampler.convert(values, into: &mono) }
         // Exact for 16-bit samples: a float holds 24 bits.
         for value in values { mono.append(Int16(fullScale: value)) }
     }
 
-    /// Frames at full scale that were read since the last call, in frames at `rate`.
-    mutating func takeClipped() -> Int {
-        defer { clippedFrames = 0 }
-        return clippedFrames * rate / shape.rate
+    /// What was read since the last call, at the device's rate.
+    mutating func takeHeard() -> HeardSound {
+        defer { heard = HeardSound() }
+        return heard
     }
 
     /// Appends what the filter still holds of the frames that were read.

@@ -7,17 +7,25 @@ struct SampleSums: Equatable {
     private static let noSignal = 1e-10
 
     private(set) var count = 0
-    private var sum: Int64 = 0
-    private var squares: Int64 = 0
+    /// In steps of 16 bits: exact for whole ones, of which a double holds the squares of 8 million.
+    private var sum = 0.0
+    private var squares = 0.0
 
-    init(_ samples: some Sequence<Int16> = []) {
-        for sample in samples { add(sample) }
+    init() {}
+
+    init(_ samples: some Sequence<Int16>) {
+        for sample in samples { add(Double(sample)) }
     }
 
-    mutating func add(_ sample: Int16) {
+    /// Values whose full scale is 1.
+    init(values: some Sequence<Float>) {
+        for value in values { add(Double(value) * 32_768) }
+    }
+
+    private mutating func add(_ steps: Double) {
         count += 1
-        sum += Int64(sample)
-        squares += Int64(sample) * Int64(sample)
+        sum += steps
+        squares += steps * steps
     }
 
     static func + (left: Self, right: Self) -> Self {
@@ -31,12 +39,22 @@ struct SampleSums: Equatable {
     /// The mean of the squares without the DC part, full scale 1; over `frames` if zeros fill up what was counted.
     func variance(over frames: Int? = nil) -> Double {
         let count = Double(max(1, frames ?? count))
-        let mean = Double(sum) / count
-        return max(0, Double(squares) / count - mean * mean) / (32_768 * 32_768)
+        let mean = sum / count
+        return max(0, squares / count - mean * mean) / (32_768 * 32_768)
     }
 
     /// Something is heard: a line that stands at one value, whichever it is, has no signal.
     var hasSignal: Bool { variance() >= Self.noSignal }
+}
+
+/// What a device gave, before it was resampled and rounded: both take a quiet microphone's noise away.
+struct HeardSound {
+    /// A tenth of a second each, or less.
+    var blocks: [SampleSums] = []
+    /// Frames at full scale.
+    var clipped = 0
+
+    var frames: Int { blocks.reduce(0) { $0 + $1.count } }
 }
 
 /// Judges what a device delivers over seconds and minutes; a pure value, kept from one run to the next.
@@ -48,18 +66,12 @@ struct SignalMonitor {
     /// More samples than this at full scale in a minute are clipping.
     static let clippingShare = 0.01
 
-    private let rate: Int
     private var window = SampleSums()
-    /// Frames without a signal in a row, over all runs and in this one.
-    private var silent = (inAll: 0, inRun: 0)
+    /// Seconds without a signal in a row, over all runs and in this one.
+    private var silent = (inAll: 0.0, inRun: 0.0)
     private var minute = (frames: 0, clipped: 0)
     /// The part of the samples at full scale in the last whole minute.
     private(set) var clipped = 0.0
-
-    /// `rate`: of the samples that are heard.
-    init(rate: Int) {
-        self.rate = rate
-    }
 
     /// Begins another run of the same device.
     mutating func begin() {
@@ -67,25 +79,25 @@ struct SignalMonitor {
         window = SampleSums()
     }
 
-    /// Takes samples, so many of which were at full scale; a tenth of a second is judged at a time.
-    mutating func hear(_ samples: [Int16], clipped: Int) {
-        for sample in samples {
-            window.add(sample)
+    /// Takes what the device gave at its own `rate`; a tenth of a second is judged at a time.
+    mutating func hear(_ sound: HeardSound, rate: Int) {
+        for block in sound.blocks {
+            window = window + block
             guard window.count >= rate / 10 else { continue }
-            let frames = window.count
-            silent = window.hasSignal ? (0, 0) : (silent.inAll + frames, silent.inRun + frames)
+            let length = Double(window.count) / Double(rate)
+            silent = window.hasSignal ? (0, 0) : (silent.inAll + length, silent.inRun + length)
             window = SampleSums()
         }
-        minute.frames += samples.count
-        minute.clipped += clipped
+        minute.frames += sound.frames
+        minute.clipped += sound.clipped
         guard minute.frames >= 60 * rate else { return }
         self.clipped = Double(minute.clipped) / Double(minute.frames)
         minute = (0, 0)
     }
 
-    var isSilent: Bool { silent.inRun >= rate * Self.silenceSeconds }
+    var isSilent: Bool { silent.inRun >= Double(Self.silenceSeconds) }
 
-    var isDead: Bool { silent.inAll >= rate * Self.deadSeconds }
+    var isDead: Bool { silent.inAll >= Double(Self.deadSeconds) }
 }
 
 extension SignalMonitor {

@@ -70,14 +70,16 @@ package enum SoundProbe {
                 shown += rate / 10
             }
         }
+        let given = pcm.takeHeard()
         let peak = heard.lazy.map { abs(Double($0)) / 32_768 }.max() ?? 0
         return Level(
             device: pcm.device,
             average: level(heard[...]),
             peak: SoundLevel.decibels(peak * peak),
             // Many a device begins with a click.
-            hasSignal: SampleSums(heard.suffix(heard.count / 2)).hasSignal,
-            clipped: Double(pcm.takeClipped()) / Double(heard.count),
+            hasSignal: given.blocks.suffix(given.blocks.count / 2).reduce(SampleSums(), +)
+                .hasSignal,
+            clipped: Double(given.clipped) / Double(given.frames),
             deviceRate: pcm.shape.rate
         )
     }

@@ -71,8 +71,10 @@ struct BeaconSession {
         try listen(to: radio)
     }
 
-    /// Our own scan is on: orders of other programs from before do not matter any more.
+    /// Our own scan is on: orders of other programs from before do not matter any more, nor do unreadable reports:
+    /// where there are no beacons no good one comes to end the error.
     private mutating func started(_ radio: any Radio) {
+        reception.meter.usable()
         _ = radio.link.takeForeignOrder()
         interference.started()
         recovery.started(at: clock.now())

@@ -15,6 +15,8 @@ struct GPSDConnection: ~Copyable {
     private let name: String
     /// What this gpsd calls `alt` is above mean sea level.
     private var altIsMSL = false
+    /// Positions that were read from lines which libgps could not read to their end.
+    private(set) var damaged = 0
 
     /// Connects and asks for reports, in bounded time.
     ///
@@ -82,6 +84,7 @@ struct GPSDConnection: ~Copyable {
         var text = line.map { CChar(bitPattern: $0) } + [0]
         var report = waypost_report()
         guard waypost_gps_unpack(data, &text, &report) == 0 else { return nil }
+        if report.fault != 0 { damaged += 1 }
         let device = withUnsafeBytes(of: report.device) {
             String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
         }

@@ -108,7 +108,9 @@ package final class LocationAdapter: Sendable {
         _ session: inout LocationSession
     ) {
         let stamp = clock.stamp()
+        let damaged = connection.damaged
         if let (report, device) = connection.unpack(line) {
+            session.count(damaged: connection.damaged - damaged)
             session.take(report, from: device, at: stamp)
         } else {
             session.drop(1, stamp.boot)

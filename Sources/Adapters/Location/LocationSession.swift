@@ -127,6 +127,11 @@ struct LocationSession {
         isUnusable("its reports cannot be read", now)
     }
 
+    /// Lines of which only a part could be read; their positions are taken in all the same.
+    mutating func count(damaged lines: Int) {
+        if lines > 0 { meter.drop(lines) }
+    }
+
     private mutating func isUnusable(_ reason: String, _ now: BootInstant) {
         unusableAt = now
         let name = receiver.isEmpty ? settings.name : "\(settings.name), \(receiver)"

@@ -20,9 +20,11 @@ struct waypost_report {
     long nanoseconds;
     double latitude, longitude, altitude, speed, track, eph, epx, epy, epv;
     char device[128];
+    /// The error of libgps behind the position, 0 if it read the line to its end.
+    int fault;
 };
 
-/// Unpacks the line of one TPV, which must end in a NUL; 0 if libgps understood it.
+/// Unpacks the line of one TPV, which must end in a NUL; 0 if libgps understood it, or its mode and position.
 static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct waypost_report *report) {
     memset(report, 0, sizeof *report);
     // gps_unpack leaves the fields of earlier lines standing.
@@ -33,8 +35,10 @@ static inline int waypost_gps_unpack(struct gps_data_t *data, char *line, struct
     data->fix.latitude = data->fix.longitude = NAN;
     const char *rest = "";
     int code = libgps_json_unpack != NULL ? libgps_json_unpack(line, data, &rest) : gps_unpack(line, data);
-    if (code != 0) return code;
     const struct gps_fix_t *fix = &data->fix;
+    // A member that it does not know, with an array, stops it where it stands: behind the position it is no matter.
+    if (code != 0 && (fix->mode == 0 || !isfinite(fix->latitude) || !isfinite(fix->longitude))) return code;
+    report->fault = code;
     // It stops without an error at an object inside the TPV.
     if (fix->mode == 0 && rest != NULL && *rest != 0) return -1;
     report->mode = fix->mode;
