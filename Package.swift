@@ -298,7 +298,8 @@ let package = Package(
         tests(
             "Receiver",
             [
-                "waypost-receiver", "Ingest", "Configuration", "Upload", "Requests", "Queue",
+                "waypost-receiver", "Ingest", "Gateway", "Configuration", "Upload", "Requests",
+                "Queue",
                 "Streams", "Host", "Board", "CZlib", "CZstd",
             ]
         ),

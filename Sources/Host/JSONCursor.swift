@@ -31,13 +31,23 @@ package struct JSONCursor: Sendable {
 
     private let bytes: [UInt8]
     private let depthLimit: Int
+    private let memberLimit: Int
+    private let foldsCase: Bool
     private var at = 0
     /// The names seen in each object that is open; an array that is open has none.
     private var open: [NamesSeen] = []
 
-    package init(_ bytes: [UInt8], depthLimit: Int = 32) {
+    /// `memberLimit`: of each object; `foldsCase`: names that differ by the case of ASCII letters alone count as one.
+    package init(
+        _ bytes: [UInt8],
+        depthLimit: Int = 32,
+        memberLimit: Int = .max,
+        foldsCase: Bool = false
+    ) {
         self.bytes = bytes
         self.depthLimit = depthLimit
+        self.memberLimit = memberLimit
+        self.foldsCase = foldsCase
     }
 
     /// The byte that comes next; the first is 1.
@@ -64,8 +74,12 @@ package struct JSONCursor: Sendable {
         let (range, isEscaped) = try scanText()
         let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
         let text = isEscaped ? Self.unescaped(inner) : Array(inner)
-        guard open[open.count - 1].insert(text) else {
-            throw refusal("the name \"\(Self.shown(text))\" stands there already", place)
+        guard open[open.count - 1].count < memberLimit else {
+            throw refusal("an object has more than \(memberLimit) members", place)
+        }
+        guard open[open.count - 1].insert(foldsCase ? text.map(\.asciiLowercased) : text) else {
+            let more = foldsCase ? ", or differs from one there by upper and lower case alone" : ""
+            throw refusal("the name \"\(Self.shown(text))\" stands there already\(more)", place)
         }
         guard next() == UInt8(ascii: ":") else {
             throw peek == nil ? ending() : fault("a colon is missing after a name")
@@ -369,6 +383,8 @@ private struct NamesSeen: Sendable {
     private var more: Set<[UInt8]> = []
 
     var isEmpty: Bool { few.isEmpty }
+
+    var count: Int { few.count + more.count }
 
     /// False for a name that was there.
     mutating func insert(_ name: [UInt8]) -> Bool {

@@ -57,4 +57,7 @@ extension UInt8 {
 
     /// An ASCII letter.
     package var isLetter: Bool { (65...90).contains(self) || (97...122).contains(self) }
+
+    /// Of an ASCII capital its small letter; every other byte as it is.
+    package var asciiLowercased: UInt8 { (65...90).contains(self) ? self | 0x20 : self }
 }

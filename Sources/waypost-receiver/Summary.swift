@@ -1,5 +1,6 @@
 // What a data directory holds, for people.
 import Foundation
+import Host
 
 /// Counts of each stream in the files.
 struct Summary {
@@ -12,6 +13,8 @@ struct Summary {
     }
 
     private var streams: [String: Stream] = [:]
+    /// A record that is dated later is ahead: a server whose own clock was not set marks none.
+    private let horizon = SystemClock().wall() + .seconds(86_400)
 
     init(directory: String) throws {
         guard let names = FileManager.default.enumerator(atPath: directory) else { return }
@@ -39,7 +42,8 @@ struct Summary {
             stream.ids.insert(record["id"] as? String ?? "")
             // One that is dated ahead is not the last.
             guard let time = (record["timestamp"] ?? record["timestamp_start"]) as? String,
-                record["clock"] as? String != "future"
+                record["clock"] as? String != "future",
+                WallTime(rfc3339: time).map({ $0 <= horizon }) ?? true
             else { continue }
             stream.first = min(stream.first ?? time, time)
             if time >= stream.last ?? time {

@@ -34,6 +34,23 @@ import Testing
         daemon.windDown()
     }
 
+    /// What came fast buys time, but not hours of a connection in which a byte comes now and then.
+    @Test func bodyThatStalls_isGivenUp_howeverMuchCameBefore() throws {
+        let (socket, port) = listening(backlog: 8)
+        _ = fcntl(socket, F_SETFL, O_NONBLOCK)
+        var bounds = HTTPBounds()
+        (bounds.patience, bounds.strangersPatience, bounds.longestWait) = (2, 2, 2)
+        let daemon = try HTTPDaemon(listener: socket, bounds: bounds, application: Counter())
+        let client = try RawClient(port: port)
+        client.send("POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 1000000\r\n\r\n")
+        client.send([UInt8](repeating: 32, count: 500_000))
+        try waitUntil("the end of the connection") {
+            usleep(100_000)
+            return !client.send([32]) || client.hasNews()
+        }
+        daemon.windDown()
+    }
+
     /// A mistake in how the cost grows with a body, or a slow machine, cannot hold all others up.
     @Test func batchThatTakesTooLong_isToBeSplit() throws {
         let list = Array(repeating: "1", count: 100_000).joined(separator: ",")

@@ -159,8 +159,11 @@ import Testing
         // Of other kinds a user's stream may have any number.
         let others = (0..<300).map { event("door", "door-\($0)") }
         #expect(try send(receiver, others).status == 200)
+        // And of these, where its records have no object `detail`, which makes an event.
+        let jobs = (0..<300).map { #","kind":"started","source":"job-\#($0)","detail":"x""# }
+        #expect(try send(receiver, jobs).status == 200)
         #expect(try send(receiver, sources, device: "d2").status == 200)
-        try waitForIndex(receiver, records: 701)
+        try waitForIndex(receiver, records: 1001)
         let html = try PageClient(receiver, viewer: "anna").get("/").body
         #expect(html.contains("190 more sources are lost"))
         #expect(html.components(separatedBy: " is lost since").count == 21)

@@ -6,9 +6,12 @@ import Testing
 @Suite struct StrangerTests {
     private let folder = TemporaryFolder()
 
+    /// Nobody can guess it.
+    private static let long = String(repeating: "x7", count: 16)
+
     /// With a list of tokens, of which "good" is one.
     private func closed(_ arguments: [String] = []) throws -> ReceiverProcess {
-        let file = try folder.write("good\nother\n", to: "tokens", mode: 0o600)
+        let file = try folder.write("good\nother\n\(Self.long)\n", to: "tokens", mode: 0o600)
         return try ReceiverProcess(["--tokens", file] + arguments)
     }
 
@@ -123,6 +126,9 @@ import Testing
         #expect(try verify("other", from: "192.0.2.1") == 429)
         #expect(try verify("good", from: "192.0.2.1") == 200)
         #expect(try verify("other", from: "192.0.2.2") == 200)
+        // A restart has forgotten who was there; a token that cannot be guessed needs no memory.
+        #expect(try verify(Self.long, from: "192.0.2.1") == 200)
+        #expect(try verify(Self.long + "8", from: "192.0.2.1") == 429)
     }
 
     /// Another site's page cannot log a browser in or out.

@@ -43,8 +43,10 @@ struct IntakeLine: Equatable {
     static let waits = Array("{\"accepted\": 0}".utf8)
     /// Names that the gateway writes itself.
     static let reserved = ["id", "timestamp", "clock"]
-    /// An object within the line, and what it holds.
-    static let depthLimit = 32
+    /// An object within the line, and what it holds; as the receiver has it (`JSONText.recordDepth`).
+    static let depthLimit = 16
+    /// Members of one object, as the receiver has it (`MemberNames.most`); a record has the reserved ones, too.
+    static let memberLimit = 4096
     /// What a line may hold beside its object: the other members, and blanks.
     static let envelope = 1024
 
@@ -56,7 +58,7 @@ struct IntakeLine: Equatable {
     /// Any bytes give a line or a reason.
     init(_ bytes: [UInt8]) throws(IntakeRefusal) {
         do throws(JSONFault) {
-            var cursor = JSONCursor(bytes, depthLimit: Self.depthLimit + 1)
+            var cursor = Self.cursor(bytes, depthLimit: Self.depthLimit + 1)
             self = try Self.read(&cursor)
         } catch {
             throw IntakeRefusal("\(error)")
@@ -106,10 +108,14 @@ struct IntakeLine: Equatable {
 
     // MARK: Objects
 
+    private static func cursor(_ bytes: [UInt8], depthLimit: Int) -> JSONCursor {
+        JSONCursor(bytes, depthLimit: depthLimit, memberLimit: memberLimit, foldsCase: true)
+    }
+
     /// The members of an object by itself, as `waypost put` gets them.
     static func members(of object: [UInt8]) throws(IntakeRefusal) -> [UInt8] {
         do throws(JSONFault) {
-            var cursor = JSONCursor(object, depthLimit: depthLimit)
+            var cursor = cursor(object, depthLimit: depthLimit)
             let members = try members(&cursor, "a line is a JSON object")
             try cursor.end()
             return members
@@ -122,22 +128,37 @@ struct IntakeLine: Equatable {
         _ cursor: inout JSONCursor,
         _ expected: String
     ) throws(JSONFault) -> [UInt8] {
+        let place = cursor.place
         var members: [UInt8] = []
+        var count = 0
+        var sound = SoundMembers()
         try cursor.openObject(expected)
         while let name = try cursor.nextName() {
-            if reserved.contains(where: { name.text.elementsEqual($0.utf8) }) {
-                let shown = JSONCursor.shown(name.text)
-                throw cursor.refusal(
-                    "the name \"\(shown)\" is reserved: the gateway writes id, timestamp and clock",
-                    name.place
-                )
+            count += 1
+            if let problem = problem(with: name, count) {
+                throw cursor.refusal(problem, name.place)
             }
             if !members.isEmpty { members.append(UInt8(ascii: ",")) }
             members += name.written
             members.append(UInt8(ascii: ":"))
+            let start = members.count
             try cursor.copyValue(to: &members)
+            sound.take(name.text, members[start...])
         }
+        if let problem = sound.problem { throw cursor.refusal(problem, place) }
         return members
+    }
+
+    /// Why the receiver would refuse a record with this member, its `count`th.
+    private static func problem(with name: JSONCursor.Name, _ count: Int) -> String? {
+        let folded = name.text.map(\.asciiLowercased)
+        if folded.isEmpty { return "a member has no name" }
+        if reserved.contains(where: { folded.elementsEqual($0.utf8) }) {
+            let shown = JSONCursor.shown(name.text)
+            return "the name \"\(shown)\" is reserved: the gateway writes id, timestamp and clock"
+        }
+        let limit = memberLimit - reserved.count
+        return count > limit ? "a record has more than \(limit) members" : nil
     }
 
     /// The line for an object, with its end.

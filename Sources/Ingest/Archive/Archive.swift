@@ -25,20 +25,27 @@ package final class Archive: @unchecked Sendable {
     /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
     private let noteStored: @Sendable ([String: Int64]) -> Void
     private let limits: DeviceLimits
+    private let isClockSynced: @Sendable () -> Bool
+    private let workLimit: @Sendable () -> WorkLimit
     /// What a commit wrote that failed, and may be on the disk all the same: a start would find it in the journal.
     private var unsure: BatchFiles?
     private let totalsLock = NSLock()
     private var total = Totals(records: 0, batches: 0)
 
-    /// `bytesPerDay`: of each device; `tell`: is told what a start had to do.
+    /// `bytesPerDay`: of each device; `tell`: is told what a start had to do; `isClockSynced`: whether the server's
+    /// clock can judge a record's date; `workLimit`: what storing a batch may cost.
     init(
         directory: String,
         bytesPerDay: Int64,
+        isClockSynced: @escaping @Sendable () -> Bool = ServerClock.isSynced,
+        workLimit: @escaping @Sendable () -> WorkLimit = { .storing },
         tell: (String) -> Void,
         noteStored: @escaping @Sendable ([String: Int64]) -> Void
     ) throws {
         self.directory = directory
         self.noteStored = noteStored
+        self.isClockSynced = isClockSynced
+        self.workLimit = workLimit
         limits = DeviceLimits(bytesPerDay: bytesPerDay)
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
@@ -97,17 +104,20 @@ package final class Archive: @unchecked Sendable {
         // A key is one gateway's for one stream; two gateways may choose the same.
         let key = "\(batch.device)/\(batch.stream)/\(key)"
         let mine = WaitingBatch(batch: batch, key: key, body: body)
-        return try queue.perform(mine) { group in
-            do {
-                try commit(group)
-            } catch  where group.count > 1 {
-                // What is wrong with one is no reason to refuse the others.
-                for one in group {
-                    do { try commit([one]) } catch { one.result = .failure(error) }
-                }
-            } catch {
-                for one in group { one.result = .failure(error) }
+        return try queue.perform(mine, store)
+    }
+
+    /// Gives each batch of a group its result; used by one thread at a time.
+    func store(_ group: [WaitingBatch]) {
+        do {
+            try commit(group)
+        } catch  where group.count > 1 {
+            // What is wrong with one is no reason to refuse the others.
+            for one in group {
+                do { try commit([one]) } catch { one.result = .failure(error) }
             }
+        } catch {
+            for one in group { one.result = .failure(error) }
         }
     }
 
@@ -122,14 +132,17 @@ package final class Archive: @unchecked Sendable {
         do {
             for one in group {
                 let known = try receipt(of: one.key).flatMap { try isStored(one) ? $0 : nil }
-                let receipt: Receipt
+                let newFiles = Int64(one.batch.dates.count { lengths[one.batch.folder($0)] == 0 })
                 do {
-                    receipt = try known ?? append(one, files, lengths, at: now)
+                    if known == nil {
+                        try limits.admit(one.batch, newFiles: newFiles, at: now, index)
+                    }
                 } catch let refusal as Refusal {
                     // Nothing of it was written; the others are stored.
                     one.result = .failure(refusal)
                     continue
                 }
+                let receipt = try known ?? append(one, files, newFiles: newFiles, at: now)
                 let added = known == nil ? receipt.accepted : nil
                 try Sequences.note(one.batch, at: now, index)
                 try Contacts.note(one.batch, added: added, at: now, index)
@@ -184,7 +197,7 @@ package final class Archive: @unchecked Sendable {
         let row = try KnownRecords.question(index)
         try row.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
         var isStored = true
-        try one.batch.forEachRecord(of: one.body) { record in
+        try one.batch.forEachRecord(of: one.body, limit: workLimit()) { record in
             guard isStored else { return }
             try row.bind(record.id, at: 1)
             isStored = try row.step()
@@ -221,20 +234,20 @@ package final class Archive: @unchecked Sendable {
 
     /// Files what is new; the rest was stored before.
     ///
-    /// Throws a Refusal before it changes anything.
+    /// Whatever it throws, a Refusal too, part of the batch may be written by then.
     private func append(
         _ one: WaitingBatch,
         _ files: BatchFiles,
-        _ lengths: [String: Int64],
+        newFiles: Int64,
         at now: WallTime
     ) throws -> Receipt {
-        let newFiles = Int64(one.batch.dates.count { lengths[one.batch.folder($0)] == 0 })
-        try limits.admit(one.batch, newFiles: newFiles, at: now, index)
         var sounds = 0
+        // A mark replaces the clock quality that the device gave: a clock that may be wrong writes none.
+        let canMark = isClockSynced()
         var receipt = Receipt(accepted: 0, duplicates: 0)
         let claim = try KnownRecords.claim(index)
         try claim.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)
-        try one.batch.forEachRecord(of: one.body) { record in
+        try one.batch.forEachRecord(of: one.body, limit: workLimit()) { record in
             try claim.bind(record.id, at: 1)
             try claim.run()
             guard index.changes == 1 else {
@@ -246,7 +259,7 @@ package final class Archive: @unchecked Sendable {
                 record,
                 of: one.body,
                 to: folder,
-                isAhead: record.time.isAhead(of: now)
+                isAhead: canMark && record.time.isAhead(of: now)
             )
             receipt.accepted += 1
             if record.audio != nil { sounds += 1 }

@@ -57,7 +57,7 @@ enum KnownRecords {
             try index.execute("BEGIN IMMEDIATE; ALTER TABLE records RENAME TO earlier; \(schema)")
             try index.execute("INSERT INTO records SELECT id, \(anyDevice) FROM earlier")
             try index.execute("DROP TABLE earlier")
-            for file in try files(index) { try assign(file, directory, index) }
+            for file in try files(index) { try assign(file, directory, index, tell: tell) }
             try index.execute("COMMIT")
         } catch {
             if !index.isAutocommit { try index.execute("ROLLBACK") }
@@ -74,6 +74,20 @@ enum KnownRecords {
             }
         }
         return files
+    }
+
+    /// The ids of a file that cannot be read still count for every device.
+    private static func assign(
+        _ file: ArchiveFile,
+        _ directory: String,
+        _ index: borrowing Connection,
+        tell: (String) -> Void
+    ) throws {
+        do {
+            try assign(file, directory, index)
+        } catch let trouble as Trouble {
+            tell("\(trouble); the ids of its records count for every device")
+        }
     }
 
     private static func assign(

@@ -62,9 +62,13 @@ package struct IncomingBatch: Sendable {
     }
 
     /// Gives each record of the body that was checked, in its order; throws a Refusal where that costs too much.
-    func forEachRecord(of body: ByteView, _ take: (IncomingRecord) throws -> Void) throws {
+    func forEachRecord(
+        of body: ByteView,
+        limit: WorkLimit = .storing,
+        _ take: (IncomingRecord) throws -> Void
+    ) throws {
         guard let data else { return }
-        var text = JSONText(body, at: data.lowerBound, limit: .storing)
+        var text = JSONText(body, at: data.lowerBound, limit: limit)
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
 

@@ -13,7 +13,7 @@ struct IncomingRecord {
     var extent: Range<Int>
     /// Nil where it is no sound.
     var audio: Audio?
-    /// The kind and source of an event that says how a source is (`RecordLine.stateKinds`).
+    /// The kind and source of an event that says how a source is, as `RecordLine` takes it.
     var state: String?
 
     /// Why a record is not fit.
@@ -39,7 +39,7 @@ struct IncomingRecord {
         self.id = id
         self.time = time
         extent = start..<text.position
-        if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty {
+        if RecordLine.stateKinds.contains(fields.kind), !fields.source.isEmpty, fields.hasDetail {
             state = "\(fields.kind) \(RecordLine.shortened(fields.source))"
         }
         // Without a sound format it is a record of another stream, and kept unchanged.
@@ -65,9 +65,12 @@ private struct Fields {
     var hasAudioFile = false
     var kind = ""
     var source = ""
+    /// `detail` is an object.
+    var hasDetail = false
 
     mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
-        let isString = text.next() == UInt8(ascii: "\"")
+        let first = text.next()
+        let isString = first == UInt8(ascii: "\"")
         let value = try text.value()
         func string() -> String { isString ? JSONString.read(text.bytes, value) ?? "" : "" }
         let read = JSONString.read(text.bytes, name)
@@ -81,6 +84,7 @@ private struct Fields {
         case let name? where name.lowercased() == "audio_file": hasAudioFile = true
         case "kind": kind = string()
         case "source": source = string()
+        case "detail": hasDetail = first == UInt8(ascii: "{")
         default: break
         }
     }

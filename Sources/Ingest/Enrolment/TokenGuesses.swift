@@ -3,8 +3,8 @@ import Synchronization
 
 /// Wrong tokens by address, as `AttemptLimit` counts them.
 ///
-/// An address with too many of them is refused whatever it sends, or guesses could go on. Tokens that
-/// were good there before stay so: many devices can share an address with one who guesses.
+/// An address with too many of them is refused, or guesses could go on. Many devices can share an address with
+/// one who guesses: a good token that nobody can guess is let through, and a short one that was good there before.
 final class TokenGuesses: Sendable {
     private struct Use: Hashable {
         var address: String
@@ -16,6 +16,8 @@ final class TokenGuesses: Sendable {
         var good: Set<Use> = []
     }
 
+    /// Characters of a token from which on it cannot be guessed; the receiver's own have 43.
+    private static let unguessable = 32
     /// Good tokens that are remembered; then they are forgotten.
     private static let most = 4096
 
@@ -31,14 +33,16 @@ final class TokenGuesses: Sendable {
     ) throws -> String? {
         let use = Use(address: head.address, digest: token.digest)
         let now = ContinuousClock.now
+        let device = try find()
+        let isLong = token.text.utf8.count >= Self.unguessable
         let seconds = state.withLock {
-            $0.good.contains(use) ? nil : $0.wrong.wait(head.address, at: now)
+            $0.good.contains(use) || device != nil && isLong
+                ? nil : $0.wrong.wait(head.address, at: now)
         }
         if let seconds {
             let reason = "too many wrong device tokens from \(head.address)"
             throw Refusal(status: 429, reason: reason, retryAfter: seconds)
         }
-        let device = try find()
         state.withLock {
             if device == nil {
                 if !token.text.isEmpty { $0.wrong.failed(head.address, at: now) }

@@ -6,7 +6,7 @@ import Glibc
 /// on: libmicrohttpd's own time-out starts anew with each byte.
 ///
 /// A new connection has `brief` for its header, and for its body unless a good token came with it. With
-/// one, a body has `patience`, and more with each byte that comes.
+/// one, a body has `patience`, and more with each byte that comes, but never more than `longest` ahead.
 final class Connections: @unchecked Sendable {
     // Unchecked because everything that changes is under `condition`.
     /// Bytes per second; a body that comes more slowly is given up.
@@ -15,13 +15,15 @@ final class Connections: @unchecked Sendable {
     private let condition = NSCondition()
     let patience: Duration
     private let brief: Duration
+    private let longest: Duration
     /// Until when each has to be done with it; nil once it is.
     private var deadlines: [OpaquePointer: (socket: Int32, end: ContinuousClock.Instant?)] = [:]
     private var isStopping = false
 
-    init(patience: Duration, brief: Duration) {
+    init(patience: Duration, brief: Duration, longest: Duration) {
         self.patience = patience
         self.brief = min(patience, brief)
+        self.longest = max(patience, longest)
         Thread.detachNewThread { [self] in run() }
     }
 
@@ -38,7 +40,8 @@ final class Connections: @unchecked Sendable {
         let more = Duration.seconds(1) * count / Self.slowest
         condition.withLock {
             guard let entry = deadlines[connection.handle], let end = entry.end else { return }
-            deadlines[connection.handle] = (entry.socket, end + more)
+            let latest = ContinuousClock.now + longest
+            deadlines[connection.handle] = (entry.socket, min(end + more, latest))
         }
     }
 

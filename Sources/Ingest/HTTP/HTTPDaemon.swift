@@ -16,6 +16,8 @@ package struct HTTPBounds: Sendable {
     package var patience = 30
     /// Seconds that whoever is not known has for all of a request.
     package var strangersPatience = 10
+    /// Seconds from any byte of a body to the end of its request at the latest, however much came before.
+    package var longestWait = 600
     /// Threads that work on bodies that are whole.
     package var workers = 32
 

@@ -23,7 +23,8 @@ final class ServerSide: Sendable {
         lingering = try Lingering(most: bounds.connections)
         connections = Connections(
             patience: .seconds(bounds.patience),
-            brief: .seconds(bounds.strangersPatience)
+            brief: .seconds(bounds.strangersPatience),
+            longest: .seconds(bounds.longestWait)
         )
     }
 
