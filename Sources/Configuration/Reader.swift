@@ -42,6 +42,17 @@ extension KeyTable {
         }
     }
 
+    /// Where a file has the last part of `key` below another section, as what stands after that section's header is.
+    package static func misplaced(
+        _ key: String,
+        in bytes: [UInt8]
+    ) -> (path: String, line: Int)? {
+        let name = key.split(separator: ".").last.map(String.init)
+        let entries = (try? TOMLDocument(bytes).entries()) ?? []
+        let found = entries.first { $0.key == name && $0.path != key && $0.value != .table }
+        return found.map { (printable($0.path), $0.line) }
+    }
+
     package static func isTOML(_ bytes: [UInt8]) -> Bool { fault(of: bytes) == nil }
 
     /// Where a file is no TOML.

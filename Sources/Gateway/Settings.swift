@@ -22,12 +22,18 @@ extension DestinationSettings {
         ) {
             switch upload.destination {
             case .ingest:
-                try Token.read(file: upload.tokenFile, environment: environment, for: endpoint)
+                try Token.read(
+                    file: upload.tokenFile,
+                    environment: environment,
+                    for: endpoint,
+                    onlyBound: upload.isFromCard
+                )
             case .s3:
                 try StoreKeys.read(
                     file: upload.credentialsFile,
                     environment: environment,
-                    for: endpoint
+                    for: endpoint,
+                    onlyBound: upload.isFromCard
                 )
             }
         }

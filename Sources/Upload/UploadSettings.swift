@@ -40,6 +40,9 @@ package struct UploadSettings: Sendable, Equatable {
     /// While a backlog is sent, the newest records go in between this often.
     package var liveInterval = Duration.seconds(60)
 
+    /// A card or a stick brought all of this: a secret that does not say which server it is for is not sent.
+    package var isFromCard = false
+
     package init() {}
 
     /// What takes the uploads.

@@ -1,4 +1,6 @@
 // Checks that look at files, over trees that stand for other machines.
+import Audio
+import Board
 import Foundation
 import Glibc
 import Host
@@ -46,6 +48,55 @@ import Testing
         }
         let look = try GPSDLook(HostPort(host: "127.0.0.1", port: port), limit: .seconds(20))
         #expect(look.receivers.map(\.path) == ["ntrip://…@caster.example/M"])
+    }
+
+    /// What listens as the service's user has nothing of root's terminal, and none of its words steer it.
+    @Test(.enabled(if: geteuid() == 0))
+    func listener_isApartFromTheTerminal_andItsWordsArePlain() throws {
+        let folder = TemporaryFolder("state")
+        let nobody: uid_t = 65_534
+        try #require(chown(folder.path + "/state", nobody, nobody) == 0)
+        try #require(chmod(folder.path, 0o755) == 0)
+        let program = try folder.write(
+            #"""
+            #!/bin/sh
+            ends="$(readlink /proc/$$/fd/0) $(readlink /proc/$$/fd/2)"
+            session=$(cut -d' ' -f6 /proc/$$/stat)
+            [ "$session" = $$ ] && ends="$ends alone"
+            echo '{"level":1e300}'
+            printf '{"message":"%su001b[2J%s as %s"}\n' '\' "$ends" "$(id -u)"
+
+            """#,
+            to: "listen",
+            mode: 0o755
+        )
+        var configuration = Configuration()
+        configuration.stateDirectory = folder.path + "/state"
+        configuration.runtimeDirectory = folder.path
+        let input = DoctorInput(
+            configuration,
+            environment: [:],
+            version: "test",
+            program: program
+        )
+        var levels: [Double] = []
+        let failure = #expect(throws: Failure.self) {
+            _ = try SoundListener(input: input).listen { levels.append($0) }
+        }
+        #expect(failure?.message == "[2J/dev/null /dev/null alone as 65534")
+        #expect(levels.count == 1 && levels.allSatisfy { $0 <= 200 })
+    }
+
+    @Test func deviceNameOfTheListener_isPlain() throws {
+        let pipe = Pipe()
+        let line =
+            #"{"heard":{"device":"mic\u001b[2J","average":-1e300,"peak":0,"has_signal":true,"#
+            + #""clipped":0,"device_rate":1}}"#
+        try pipe.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        let number = pipe.fileHandleForReading.fileDescriptor
+        let heard = try SoundReport.read(from: number) { _ in }
+        #expect(heard.device == "mic[2J")
+        #expect(heard.average == -200)
     }
 
     /// Root would open whatever the directory's owner has put there in the place of the database.

@@ -1,5 +1,6 @@
 // The sockets of a running gateway: removed by somebody, or asked by very many at once.
 import Board
+import CLinux
 import Foundation
 import Glibc
 import Host

@@ -105,13 +105,17 @@ static inline int waypost_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, end
 
 /// Starts a program as another user, with `output` as its standard output; its process number, or -errno.
 ///
+/// It has no other input or output and a session of its own: it cannot type on the terminal of whoever started it.
 /// The child does nothing between fork(2) and execve(2) that a program with threads may not do. It ends with whoever
 /// started it.
 static inline pid_t waypost_start_as(const char *program, uid_t user, gid_t group, const gid_t *groups, size_t count,
                                      int output, char *const words[], char *const variables[]) {
     pid_t child = fork();
     if (child != 0) return child < 0 ? -errno : child;
-    if (dup2(output, STDOUT_FILENO) < 0 || setgroups(count, groups) < 0 || setgid(group) < 0 || setuid(user) < 0)
+    if (setsid() < 0 || dup2(output, STDOUT_FILENO) < 0) _exit(126);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (dup2(none, STDIN_FILENO) < 0 || dup2(none, STDERR_FILENO) < 0) _exit(126);
+    if (setgroups(count, groups) < 0 || setgid(group) < 0 || setuid(user) < 0)
         _exit(126);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     execve(program, words, variables);

@@ -104,9 +104,14 @@ package struct Configuration: Configurable {
         }
         var loaded = try check(file.bytes, file: path, environment: environment)
         if path != asked {
+            loaded.values.upload.isFromCard = true
             let own = StickPermission(file: asked)
             loaded.values.allowsSticks = own.isGiven
             loaded.origins[StickPermission.key] = own.origin
+            if var fault = own.fault {
+                fault.message += "; no stick is used until this is corrected"
+                loaded.warnings.append(fault)
+            }
             if own.fileSetsOthers {
                 let message =
                     "is not read, except for \(StickPermission.key): \(path), which came from a card, "

@@ -138,14 +138,16 @@ struct ServerCheck {
                 let token = try Token.read(
                     file: upload.tokenFile,
                     environment: input.environment,
-                    for: upload.endpoint
+                    for: upload.endpoint,
+                    onlyBound: upload.isFromCard
                 )
                 return (token, .ok("token", "there, and only its owner may read it"))
             case .s3:
                 _ = try StoreKeys.read(
                     file: upload.credentialsFile,
                     environment: input.environment,
-                    for: upload.bucketURL
+                    for: upload.bucketURL,
+                    onlyBound: upload.isFromCard
                 )
                 return (
                     nil, .ok("keys", "there, and only their owner may read them; a sync tries them")

@@ -99,6 +99,17 @@ package enum SoundReport {
         }
     }
 
+    /// A figure of another user's process, as one that can be shown.
+    private static func shown(_ level: Double) -> Double { min(max(level, -200), 200) }
+
+    private static func shown(_ heard: SoundProbe.Level) -> SoundProbe.Level {
+        var heard = heard
+        heard.device = heard.device.plainWords(atMost: 100)
+        (heard.average, heard.peak) = (shown(heard.average), shown(heard.peak))
+        return heard
+    }
+
+    /// Nothing of what is read can steer a terminal.
     static func read(
         from output: Int32,
         onLevel: (Double) -> Void
@@ -116,10 +127,11 @@ package enum SoundReport {
                     snakeCase: true
                 )
                 bytes.removeFirst(end + 1)
-                if let level = line.level { onLevel(level) }
-                if let heard = line.heard { return heard }
+                if let level = line.level { onLevel(shown(level)) }
+                if let heard = line.heard { return shown(heard) }
                 if let message = line.message {
-                    throw Failure(message, code: line.code.flatMap(ErrorCode.init))
+                    let words = message.plainWords(atMost: 1000)
+                    throw Failure(words, code: line.code.flatMap(ErrorCode.init))
                 }
             }
         }

@@ -21,13 +21,19 @@ package enum Token {
 
     /// The token from `upload.token_file`, else from the systemd credential.
     ///
-    /// `endpoint`: where it will be sent. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `endpoint`: where it will be sent; `onlyBound`: a card or a stick named it. Throws a `Failure` that names the file, what is wrong and what to do.
     package static func read(
         file: String?,
         environment: [String: String],
-        for endpoint: String?
+        for endpoint: String?,
+        onlyBound: Bool = false
     ) throws(Failure) -> String {
-        let (bytes, path) = try Self.file.read(file, environment, for: endpoint)
+        let (bytes, path) = try Self.file.read(
+            file,
+            environment,
+            for: endpoint,
+            onlyBound: onlyBound
+        )
         return try token(in: bytes, "token file \(path)")
     }
 
@@ -43,7 +49,7 @@ package enum Token {
         }
         let secret: [UInt8]
         do throws(Failure) {
-            secret = try BoundSecret(bytes).secret(for: endpoint)
+            secret = try BoundSecret(bytes).secret(for: endpoint, onlyBound: false)
         } catch {
             throw Failure("token file \(path): \(error.message)")
         }

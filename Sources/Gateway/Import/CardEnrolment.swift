@@ -81,7 +81,10 @@ package struct CardEnrolment {
         guard upload.destination == .ingest, let endpoint = upload.endpoint else { return mark }
         let transport = upload.transport(endpoint, userAgent: "waypost/\(version)")
         if let waiting = SmallText.read(places.code) {
-            let code = try BoundSecret(Array(waiting.utf8)).secret(for: endpoint)
+            let code = try BoundSecret(Array(waiting.utf8)).secret(
+                for: endpoint,
+                onlyBound: upload.isFromCard
+            )
             let text = trimmed(String(decoding: code, as: UTF8.self))
             try journal.tryToStore()
             let token = try Onboarding.exchange(text, configuration, journal.owner, transport)
@@ -92,7 +95,8 @@ package struct CardEnrolment {
         let token = try Token.read(
             file: upload.tokenFile,
             environment: ["CREDENTIALS_DIRECTORY": places.credentials],
-            for: endpoint
+            for: endpoint,
+            onlyBound: upload.isFromCard
         )
         _ = try Enrolment.verify(transport, token: token, until: StopSignal())
         return mark

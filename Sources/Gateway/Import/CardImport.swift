@@ -131,7 +131,8 @@ package struct CardImport {
             }
             let folder = try list(path).first { $0.lowercased() == "waypost" }
             guard let folder else { return nil }
-            guard StickPermission(file: places.configuration).isGiven else { throw notAllowed }
+            let permission = StickPermission(file: places.configuration)
+            guard permission.isGiven else { throw notAllowed(permission) }
             return try CardFolder("\(path)/\(folder)")
         } catch let error as SystemError {
             let what = "cannot be read: \(error.reason)"
@@ -140,10 +141,11 @@ package struct CardImport {
     }
 
     /// `import.stick` is off, or cannot be read.
-    private var notAllowed: CardProblem {
+    private func notAllowed(_ permission: StickPermission) -> CardProblem {
         let own = places.configuration
-        let what =
-            "nothing on it is used: \(StickPermission.key) in \(own) is false or cannot be read"
+        let why =
+            permission.fault.map { "cannot be read: \($0)" } ?? "is false"
+        let what = "nothing on it is used: \(StickPermission.key) in \(own) \(why)"
         let remedy =
             "change the configuration on the device itself, or set \(StickPermission.key) = true there"
         return CardProblem(file: medium.name, what, remedy)

@@ -15,6 +15,8 @@ struct StickPermission {
     private(set) var origin: Origin?
     /// Whether the file sets other keys, too.
     private(set) var fileSetsOthers = false
+    /// Why it is not known what a person meant, who has not given it then.
+    private(set) var fault: ConfigurationProblem?
 
     /// `path`: of the device's own file; the default holds where there is none.
     init(file path: String) {
@@ -23,6 +25,12 @@ struct StickPermission {
             bytes = try SmallFile.read(path, limit: KeyTable<Configuration>.largestFile).bytes
         } catch {
             isGiven = error.code == ENOENT
+            if !isGiven {
+                fault = ConfigurationProblem(
+                    place: path,
+                    message: "cannot be read: \(error.reason)"
+                )
+            }
             return
         }
         fileSetsOthers = KeyTable<Configuration>.setsKeys(bytes, except: Self.key)
@@ -31,10 +39,30 @@ struct StickPermission {
             (isGiven, origin) = (loaded.values.allowsSticks, loaded.origins[Self.key])
         } catch {
             // A fault elsewhere does not decide it; where the key itself cannot be read, nobody has given it.
-            let isReadable = KeyTable<Configuration>.isTOML(bytes)
-            let isWrong = error.problems.contains { $0.key == Self.key }
+            fault = Self.fault(of: bytes, file: path, error.problems)
             let parts = Configuration.table.rightParts(of: bytes, environment: [:])
-            isGiven = isReadable && !isWrong && parts.allowsSticks
+            isGiven = fault == nil && parts.allowsSticks
+        }
+    }
+
+    /// What keeps this key from being read; nil where it can be, or is not set.
+    private static func fault(
+        of bytes: [UInt8],
+        file path: String,
+        _ problems: [ConfigurationProblem]
+    ) -> ConfigurationProblem? {
+        if let (key, line) = KeyTable<Configuration>.misplaced(Self.key, in: bytes) {
+            return ConfigurationProblem(
+                place: "\(printable(path, limit: 4096)):\(line)",
+                key: key,
+                message:
+                    "is not \(Self.key), which stands above all [sections], or as stick below [import]"
+            )
+        }
+        return problems.first { problem in
+            // Without a key it is about the whole file: no TOML, or too large.
+            problem.key.isEmpty || problem.key == "import" || problem.key.hasPrefix("import.")
+                || problem.message.contains(text: "did you mean import")
         }
     }
 }

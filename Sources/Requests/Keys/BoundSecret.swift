@@ -31,14 +31,25 @@ package struct BoundSecret: Equatable {
 
     /// The secret, where it may be sent to the URL `target`.
     ///
-    /// Throws a `Failure` that says what to do.
-    package func secret(for target: String?) throws(Failure) -> [UInt8] {
-        guard let server, let target, case .success(let endpoint) = Endpoint.parse(target),
+    /// `onlyBound`: the URL is one that a card or a stick named, so the secret itself must say that it is for it. Throws a
+    /// `Failure` that says what to do.
+    package func secret(for target: String?, onlyBound: Bool) throws(Failure) -> [UInt8] {
+        guard let target, case .success(let endpoint) = Endpoint.parse(target),
             endpoint.server != server
         else { return secret }
+        guard let server else {
+            guard onlyBound else { return secret }
+            throw Failure(Self.unbound(endpoint.server))
+        }
         throw Failure(
             "is for \(server) and is not sent to \(endpoint.server); "
                 + "`sudo waypost enroll` with a token or a code of that server, or put one on the card"
         )
+    }
+
+    private static func unbound(_ server: String) -> String {
+        "does not say which server it is for, and is not sent to \(server), which a card or a stick named; "
+            + "if it is for \(server), add the line `\(String(decoding: mark, as: UTF8.self))\(server)` at its end "
+            + "(of a credential: in /etc/credstore, then restart the service), or `sudo waypost enroll`"
     }
 }

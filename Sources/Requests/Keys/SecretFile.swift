@@ -37,11 +37,12 @@ package struct SecretFile: Sendable {
 
     /// The bytes of the configured file, else of the credential; more than the limit where there are more.
     ///
-    /// `target`: the URL that they will be sent to. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `target`: the URL that they will be sent to; `onlyBound`: a card or a stick named it. Throws a `Failure` that names the file, what is wrong and what to do.
     package func read(
         _ file: String?,
         _ environment: [String: String],
-        for target: String?
+        for target: String?,
+        onlyBound: Bool
     ) throws(Failure) -> (bytes: [UInt8], path: String) {
         let credentials = environment["CREDENTIALS_DIRECTORY"] ?? ""
         let path = file ?? "\(credentials)/\(credential)"
@@ -54,7 +55,7 @@ package struct SecretFile: Sendable {
         let isCredential = !credentials.isEmpty && path.hasPrefix("\(credentials)/")
         let found = BoundSecret(try contents(of: path, isCredential: isCredential))
         do throws(Failure) {
-            return (try found.secret(for: target), path)
+            return (try found.secret(for: target, onlyBound: onlyBound), path)
         } catch {
             throw Failure("\(name) \(path): \(error.message)")
         }

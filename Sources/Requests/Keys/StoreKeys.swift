@@ -11,11 +11,13 @@ package enum StoreKeys {
 
     /// The keys as `ID:SECRET`, from a file, else from the systemd credential.
     ///
-    /// `bucket`: its URL; `key`: the setting that names the file. Throws a `Failure` that names the file, what is wrong and what to do.
+    /// `bucket`: its URL; `onlyBound`: a card or a stick named it; `key`: the setting that names the file. Throws a
+    /// `Failure` that names the file, what is wrong and what to do.
     package static func read(
         file: String?,
         environment: [String: String],
         for bucket: String?,
+        onlyBound: Bool = false,
         key: String = SettingNames().keys
     ) throws(Failure) -> String {
         let secret = SecretFile(
@@ -26,7 +28,7 @@ package enum StoreKeys {
             limit: limit,
             advice: "put ID:SECRET there with mode 0600"
         )
-        let (bytes, path) = try secret.read(file, environment, for: bucket)
+        let (bytes, path) = try secret.read(file, environment, for: bucket, onlyBound: onlyBound)
         guard bytes.count <= limit else {
             throw Failure(
                 "credentials file \(path): is larger than \(limit) bytes, so it holds no keys"

@@ -1,8 +1,11 @@
 // A secret goes to no server that it was not given for.
 import Board
+import Configuration
 import Foundation
+import Requests
 import Support
 import Testing
+import Upload
 
 @testable import Gateway
 
@@ -79,14 +82,93 @@ import Testing
         #expect(outcome.problems.first?.what.contains("are for https://old.example.org") == true)
     }
 
-    /// What an older Waypost stored says not whom it is for: it has been sent to the server in force.
-    @Test func secretWithoutAName_isForTheServerInForce() throws {
-        let device = try device("waypost.token", "old-token")
-        try device.folder.write("old-token\n", to: "credstore/waypost.token")
-        try device.put(Self.configuration("https://new.example.org"), "waypost.toml")
-        #expect(try device.start().problems.count == 1)
-        try device.put(Self.configuration(Self.old) + "interval = \"1m\"\n", "waypost.toml")
-        #expect(try device.start().imported == ["waypost.toml"])
+    private static let evil = "https://evil.example.org"
+
+    /// A stick that brings this and no secret.
+    @discardableResult
+    private func plug(_ text: String, into device: Device) throws -> ImportOutcome {
+        let stick = TemporaryFolder("waypost")
+        try stick.write(text, to: "waypost/waypost.toml")
+        return try device.start(.stick, from: stick.path)
+    }
+
+    /// What the gateway would send to the server of the configuration in force, or why it sends nothing.
+    private func sent(by device: Device, from folder: String) throws -> Result<String, Failure> {
+        let path = device.places.configuration
+        let upload = try Configuration.load(path: path, environment: [:]).values.upload
+        let environment = ["CREDENTIALS_DIRECTORY": folder]
+        return Result { () throws(Failure) in
+            try Token.read(
+                file: upload.tokenFile,
+                environment: environment,
+                for: upload.endpoint,
+                onlyBound: upload.isFromCard
+            )
+        }
+    }
+
+    /// A token that somebody put there by hand says not whom it is for: sticks that name a server in two steps do not get it.
+    @Test(arguments: [
+        ("endpoint = \"\(old)/api/ingest\"", "required = false"),
+        ("endpoint = \"\(old)/api/ingest\"", "destination = \"s3\"\nbucket_url = \"\(evil)/b\""),
+        ("endpoint = 7", nil),
+    ])
+    func secretWithoutAName_goesToNoServerOfAStick(own: String, first: String?) throws {
+        let device = try Device()
+        try device.folder.write("[upload]\n\(own)\n", to: "etc/waypost.toml")
+        try FileManager.default.createDirectory(
+            atPath: device.places.credentials,
+            withIntermediateDirectories: true
+        )
+        try device.folder.write("unbound\n", to: "credstore/waypost.token")
+        if let first {
+            // It stays the device's own while its own file is in force.
+            #expect(try sent(by: device, from: device.places.credentials).get() == "unbound")
+            #expect(try plug("[upload]\n\(first)\n", into: device).imported == ["waypost.toml"])
+        }
+        let outcome = try plug(Self.configuration(Self.evil), into: device)
+        #expect(outcome.imported == [])
+        #expect(outcome.problems.first?.what.contains("does not say which server") == true)
+        #expect(device.text("etc/imported.toml")?.contains("evil.example.org/api") != true)
+        // With a token of its own it is taken, and that one goes there.
+        try device.put(Self.configuration(Self.old), "waypost.toml")
+        try device.put("token-1", "waypost.token")
+        #expect(try device.start().imported == ["waypost.token", "waypost.toml"])
+        #expect(try sent(by: device, from: device.places.credentials).get() == "token-1")
+    }
+
+    /// systemd has credentials from elsewhere, too (/run/credstore, the machine that runs this one): an import sees none of them.
+    @Test func credentialThatNoImportSees_goesToNoServerOfAStick() throws {
+        let device = try Device()
+        let elsewhere = TemporaryFolder()
+        let secret = "unbound\n"
+        try elsewhere.write(secret, to: "waypost.token")
+        try plug(Self.configuration(Self.evil), into: device)
+        let refusal = #expect(throws: Failure.self) {
+            try sent(by: device, from: elsewhere.path).get()
+        }
+        #expect(refusal?.message.contains("waypost.token: does not say which server") == true)
+        #expect(refusal?.message.contains("`sudo waypost enroll`") == true)
+        // As it says: a person who knows that it is for this server writes that below it.
+        try elsewhere.write(secret + "# for \(Self.evil)\n", to: "waypost.token")
+        #expect(try sent(by: device, from: elsewhere.path).get() == "unbound")
+    }
+
+    @Test func keysThatNoImportSees_goToNoBucketOfAStick() throws {
+        let folder = TemporaryFolder()
+        try folder.write("AKIA1:secret\n", to: "waypost.s3")
+        let environment = ["CREDENTIALS_DIRECTORY": folder.path]
+        let bucket = "\(Self.evil)/data"
+        let read = { (onlyBound: Bool) throws(Failure) in
+            try StoreKeys.read(
+                file: nil,
+                environment: environment,
+                for: bucket,
+                onlyBound: onlyBound
+            )
+        }
+        #expect(try read(false) == "AKIA1:secret")
+        #expect(throws: Failure.self) { try read(true) }
     }
 
     /// What `waypost enroll` stores says whom it is for, as what comes from a card does.

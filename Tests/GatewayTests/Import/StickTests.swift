@@ -60,6 +60,14 @@ import Testing
         ("[import]\nstick = \"no\"\n", false), ("[import]\nstick = fals", false), ("]", false),
         ("[audio]\nrate = 7\n[import]\nstick = false\n", false), ("[audio]\nrate = 7\n", true),
         ("[import]\nstick = true\n", true), ("", true),
+        // Below the header of another section it is another key.
+        ("[audio]\nimport.stick = false\n", false), ("[stream.x]\nimport.stick = false\n", false),
+        ("[audoi]\nimport.stick = false\n", false), ("stick = false\n", false),
+        ("[import]\nimport.stick = false\n", false), ("import = false\n", false),
+        ("import.sticks = false\n", false), ("[[import]]\nstick = false\n", false),
+        ("[imports]\nstick = false\n", false),
+        ("import.stick = true\n[led]\nimport.stick = false\n", false),
+        ("import.stick = false\n" + "#" + String(repeating: " ", count: 70_000), false),
     ])
     func fileThatIsWrong_allowsSticks_onlyWhereTheKeyIsReadable(
         text: String,
@@ -70,6 +78,25 @@ import Testing
         let outcome = try device.start(.stick, from: stick.path)
         #expect(outcome.imported.isEmpty != isAllowed, "\(text)")
         #expect(outcome.problems.isEmpty == isAllowed)
+    }
+
+    /// Where a configuration from a card is in force nothing else reads that file.
+    @Test func keyBelowAnotherSection_isReported_withItsLine() throws {
+        let (device, stick) = (try Device(), try stick())
+        try device.put(Self.configuration("card"), "waypost.toml")
+        #expect(try device.start().imported == ["waypost.toml"])
+        let path = try device.folder.write(
+            "[audio]\nrate = 48000\nimport.stick = false\n",
+            to: "etc/waypost.toml"
+        )
+        let outcome = try device.start(.stick, from: stick.path)
+        #expect(outcome.imported == [])
+        let reason = "\(path):3: audio.import.stick: is not import.stick"
+        #expect(outcome.problems.first?.what.contains(reason) == true)
+        #expect(device.problems == outcome.problems)
+        let loaded = try Configuration.load(path: path, environment: [:])
+        #expect(!loaded.values.allowsSticks)
+        #expect(loaded.warnings.contains { $0.description.hasPrefix(reason) })
     }
 
     /// A file system with links, owners and devices, on a device that a stick could be.
