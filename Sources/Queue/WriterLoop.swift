@@ -199,7 +199,7 @@ final class WriterLoop {
     /// A caller may have read another file that was put in the database's place: what it wants is not for this one.
     private func commitNow() -> Bool {
         if let retryAt, settings.clock.now() >= retryAt { retry() }
-        if retryAt == nil { replaceMovedFile() }
+        if retryAt == nil { replaceMovedFile(ifAnotherIsThere: true) }
         return retryAt == nil && commit()
     }
 

@@ -13,9 +13,12 @@ extension WriterLoop {
     ///
     /// Commits still succeed then, into a file that ends with the process. It is copied from the open connection to
     /// where a damaged database is set aside, and its records are uploaded from there.
-    @discardableResult func replaceMovedFile() -> Bool {
+    ///
+    /// `ifAnotherIsThere`: where there is none, nobody can read it, and its folder may be away for a moment.
+    @discardableResult func replaceMovedFile(ifAnotherIsThere: Bool = false) -> Bool {
         guard let writer, let opened = files.database,
-            let there = settings.disk.identity(settings.path), there != opened
+            let there = settings.disk.identity(settings.path), there != opened,
+            there != .none || !ifAnotherIsThere
         else { return false }
         core.leave()
         try? writer.rollback()
