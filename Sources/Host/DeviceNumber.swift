@@ -9,6 +9,11 @@ package struct DeviceNumber: Sendable, Equatable {
     /// Where sysfs has it, should it be a disk or a part of one.
     package var block: String { "/sys/dev/block/\(major):\(minor)" }
 
+    package init(major: Int, minor: Int) {
+        self.major = major
+        self.minor = minor
+    }
+
     /// As `stat` gives it.
     package init(_ device: UInt) {
         let device = Int(bitPattern: device)

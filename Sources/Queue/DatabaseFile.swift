@@ -64,7 +64,7 @@ enum DatabaseFile {
         throw SQLiteError(code: 11, message: "pages \(list.prefix(60)) are missing", statement: "")
     }
 
-    /// Throws where another program has the database: nothing may be done to its files then.
+    /// Throws where another program certainly has the database: nothing may be done to its files then.
     static func refuseHeld(_ settings: QueueSettings) throws {
         guard settings.disk.vfs == nil, DatabaseHolder.writer(of: settings.path) != nil else {
             return

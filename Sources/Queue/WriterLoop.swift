@@ -195,8 +195,11 @@ final class WriterLoop {
     }
 
     /// Commits what there is, if the disk may be asked now.
+    ///
+    /// A caller may have read another file that was put in the database's place: what it wants is not for this one.
     private func commitNow() -> Bool {
         if let retryAt, settings.clock.now() >= retryAt { retry() }
+        if retryAt == nil { replaceMovedFile(ifAnotherIsThere: true) }
         return retryAt == nil && commit()
     }
 

@@ -13,9 +13,12 @@ extension WriterLoop {
     ///
     /// Commits still succeed then, into a file that ends with the process. It is copied from the open connection to
     /// where a damaged database is set aside, and its records are uploaded from there.
-    func replaceMovedFile() -> Bool {
+    ///
+    /// `ifAnotherIsThere`: where there is none, nobody can read it, and its folder may be away for a moment.
+    @discardableResult func replaceMovedFile(ifAnotherIsThere: Bool = false) -> Bool {
         guard let writer, let opened = files.database,
-            let there = settings.disk.identity(settings.path), there != opened
+            let there = settings.disk.identity(settings.path), there != opened,
+            there != .none || !ifAnotherIsThere
         else { return false }
         core.leave()
         try? writer.rollback()
@@ -31,8 +34,7 @@ extension WriterLoop {
             begin(try openDatabase())
             if retryAt == nil { insertBacklog() }
         } catch {
-            failures = max(failures + 1, 3)
-            retryAt = settings.clock.now() + Self.pause(after: failures)
+            giveUpFile()
             core.storage.failed(
                 Failure(
                     "\(settings.path) was deleted or replaced while waypost ran: \(error); "
@@ -52,8 +54,32 @@ extension WriterLoop {
         try DatabaseFile.moveAside(settings) { _ in }
     }
 
-    /// Copies the open database to where a damaged one would be set aside; false when there is no room for it.
+    /// Copies the open database to where a damaged one would be set aside; false when that fails.
+    ///
+    /// Where the whole cannot be copied, for want of room or for a bad page, what was uploaded is left out.
     private func copyAside(_ writer: Writer) -> Bool {
+        if copyOnce(writer) { return true }
+        deleteUploaded(writer)
+        return copyOnce(writer)
+    }
+
+    /// Deletes as much as it can of what was uploaded.
+    private func deleteUploaded(_ writer: Writer) {
+        let bytes = settings.reserveBytes
+        var reserve = Reserve(database: settings.path, on: settings.disk, bytes: bytes)
+        _ = reserve.release()
+        do {
+            while try writer.evictUploaded() {
+                core.life.enters("SQLite", for: Self.copyLimit)
+                try writer.commit()
+            }
+        } catch {
+            try? writer.rollback()
+        }
+        core.books.committed(writer)
+    }
+
+    private func copyOnce(_ writer: Writer) -> Bool {
         let path = DatabaseFile.nameAside(settings)
         do {
             try noteAside(path)

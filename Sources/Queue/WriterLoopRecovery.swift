@@ -26,7 +26,7 @@ extension WriterLoop {
         }
     }
 
-    func succeeded() { (failures, fulls, replacements) = (0, 0, 0) }
+    func succeeded() { (failures, fulls, replacements, isHeld) = (0, 0, 0, false) }
 
     /// The disk, or the database, did not take it: everything since the last commit is to be written again.
     func refused(_ error: any Error) {
@@ -130,6 +130,8 @@ extension WriterLoop {
 
     /// Sets the damaged database aside and goes on with a new one.
     func replace(_ message: String) {
+        // The damage may be that of a file which was put in the database's place.
+        if replaceMovedFile() { return }
         core.leave()
         try? writer?.rollback()
         do {
@@ -142,10 +144,16 @@ extension WriterLoop {
             if retryAt == nil { insertBacklog() }
         } catch {
             // A disk that refuses this may have made up the damage: the next try looks again, by `reopen`.
-            failures = max(failures + 1, 3)
-            retryAt = settings.clock.now() + Self.pause(after: failures)
+            giveUpFile()
             core.storage.failed(Failure("\(settings.path): \(error); \(message)"))
         }
+    }
+
+    /// Replacing the open file failed: the next try, later, opens the database again.
+    func giveUpFile() {
+        failures = max(failures + 1, 3)
+        isHeld = false
+        retryAt = settings.clock.now() + Self.pause(after: failures)
     }
 
     /// Callers that wait, or come later, must not wait for ever.

@@ -237,17 +237,21 @@ final class QueueSide {
 
     /// A pending record cannot be read: it is entered as lost.
     func lose(_ partition: Partition, _ sequence: Int64) throws {
-        let (queue, file) = (queue, file)
-        try queue.perform { writer in
-            // In another file the number is that of another record.
-            guard queue.leavings == file else { throw DatabaseReplaced() }
-            try writer.lose(partition, sequence...sequence)
-        }
+        try performInSameFile { try $0.lose(partition, sequence...sequence) }
     }
 
     /// A record of a frozen batch cannot be read: those beside it become batches of their own.
     func lose(_ sequence: Int64, of batch: Batch) throws {
-        try queue.perform { try $0.lose(sequence, of: batch) }
+        try performInSameFile { try $0.lose(sequence, of: batch) }
+    }
+
+    /// In another file a number is that of another record.
+    private func performInSameFile(_ body: @escaping @Sendable (Writer) throws -> Void) throws {
+        let (queue, file) = (queue, file)
+        try queue.perform { writer in
+            guard queue.leavings == file else { throw DatabaseReplaced() }
+            try body(writer)
+        }
     }
 
     // MARK: Changes

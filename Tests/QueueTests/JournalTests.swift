@@ -111,14 +111,17 @@ import Testing
             3: POSIX  ADVISORY  READ \(getpid()) fe:01:131 124 124
             4: POSIX  ADVISORY  READ 1 fe:01:132 124 124
             """
+        let disk = DeviceNumber(major: 0xFE, minor: 1)
         let reader = { (inode: UInt64, locks: String) in
-            DatabaseHolder.find(inodes: [inode], in: locks) { $0.first == 124 }
+            let file = LockedFile(device: disk, inode: inode)
+            return DatabaseHolder.find([file], in: locks) { $0.first == 124 }
         }
         #expect(reader(131, locks) == nil)
         #expect(reader(132, locks)?.pid == 1)
         #expect(reader(131, "") == nil)
         let writer = { (locks: String) in
-            DatabaseHolder.find(inodes: [131], in: locks, where: \.isExclusive)
+            let file = LockedFile(device: disk, inode: 131)
+            return DatabaseHolder.find([file], in: locks, where: \.isExclusive)
         }
         #expect(writer(locks) == nil)
         #expect(writer(locks + "\n5: POSIX  ADVISORY  WRITE 1 fe:01:131 120 120")?.pid == 1)

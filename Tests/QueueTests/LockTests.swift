@@ -1,6 +1,7 @@
 // Another program that holds the database: it is named, and nothing is lost by it.
 import Board
 import Foundation
+import Host
 import Streams
 import Support
 import Testing
@@ -89,5 +90,74 @@ import Testing
         try waitUntil("both records") {
             queue.generation > 0 && (try? queue.reader().newest(.beacons)) == 2
         }
+    }
+
+    /// One that has held the database once is no reason to go on in a file that could not be set aside.
+    @Test func holderOfThePast_doesNotKeepACondemnedFileInUse() throws {
+        let folder = TemporaryFolder()
+        let clock = ManualClock(testStart)
+        let queue = try folder.queue(clock: clock)
+        defer { queue.close() }
+        queue.accept(testSighting(0))
+        try queue.flushed()
+        let holder = try Holder(folder.database, "BEGIN EXCLUSIVE")
+        queue.accept(testSighting(1))
+        #expect(throws: QueueClosed.self) { try queue.flushed() }
+        try holder.end()
+        clock.advance(by: .seconds(60))
+        try queue.flushed()
+
+        // No mark can be written where a folder is.
+        let mark = DatabaseFile.nameAside(queue.core.settings) + CommitMark.suffix
+        #expect(mkdir(mark, 0o700) == 0)
+        let before = queue.generation
+        queue.reportDamage("for the test", generation: before)
+        try waitUntil("the failure") { failure(queue)?.contains("for the test") ?? false }
+        #expect(rmdir(mark) == 0)
+        clock.advance(by: .seconds(60))
+        queue.accept(testSighting(2))
+        try queue.flushed()
+        #expect(queue.generation > before)
+    }
+
+    // MARK: /proc/locks
+
+    private let file = LockedFile(device: DeviceNumber(major: 0xFE, minor: 1), inode: 131)
+
+    /// Process 1, so that none of ours is meant.
+    private func locks(_ file: String, _ kind: String = "WRITE") -> String {
+        """
+        1: FLOCK  ADVISORY  WRITE 1 fe:01:131 0 EOF
+        2: POSIX  ADVISORY  \(kind) 1 \(file) 1073741826 1073742335
+        2: -> POSIX  ADVISORY  WRITE 1 fe:01:131 0 EOF
+        """
+    }
+
+    private func finds(_ text: String) -> Bool {
+        DatabaseHolder.find([file], in: text, where: \.isExclusive)?.pid == 1
+    }
+
+    @Test func lockOnTheFile_isFound() {
+        #expect(finds(locks("fe:01:131")))
+        #expect(!finds(locks("fe:01:131", "READ")))
+        #expect(!finds(locks("fe:01:132")))
+        for text in ["", "\n", "fe:131", "fe::131", "zz:01:131", "fe:01:"] {
+            #expect(!finds(locks(text)), "\(text)")
+        }
+    }
+
+    @Test func lockOnAFileOfTheSameInodeElsewhere_isNotFound() {
+        #expect(!finds(locks("fe:02:131")))
+        #expect(!finds(locks("08:01:131")))
+        let likely = DatabaseHolder.likely([file], in: locks("fe:02:131"), where: \.isExclusive)
+        #expect(likely == nil)
+    }
+
+    /// btrfs: `stat` and /proc/locks give two devices.
+    @Test func lockOnAFileOfNoDisk_isOnlyLikely() {
+        let file = LockedFile(device: DeviceNumber(major: 0, minor: 0x2A), inode: 131)
+        let text = locks("00:1f:131")
+        #expect(DatabaseHolder.find([file], in: text, where: \.isExclusive) == nil)
+        #expect(DatabaseHolder.likely([file], in: text, where: \.isExclusive)?.pid == 1)
     }
 }
