@@ -16,10 +16,10 @@ struct UnixListener: ~Copyable, Sendable {
 
     /// `name` stands in the error: `control socket`.
     init(path: String, name: String, waiting: Int32) throws {
-        self.path = path
-        self.name = name
-        backlog = waiting
-        socket = try Self.listening(at: path, name, backlog)
+        // Before the properties: Swift 6.0.3 crashes over a throw from an owner that is half made.
+        let socket = try Self.listening(at: path, name, waiting)
+        (self.path, self.name, backlog) = (path, name, waiting)
+        self.socket = socket
     }
 
     /// The file gets its path when all of it is right: nobody finds it with other rights, or before it listens.
