@@ -41,7 +41,7 @@ struct PCM: ~Copyable {
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
     private(set) var framesRead: Int64
-    private var heard = HeardSound()
+    private var heard: HeardSound
     /// The channel that is given, counted from 1; nil until one has been found that has a signal.
     private(set) var channel: Int?
     private let wantedChannel: Int?
@@ -69,6 +69,8 @@ struct PCM: ~Copyable {
         self.channel = opened.shape.channels == 1 ? 1 : channel
         values = []
         framesRead = 0
+        // Not where it is declared: Swift 6.0 falls over a value that a throw leaves half made.
+        heard = HeardSound()
         raw = [UInt8](repeating: 0, count: opened.shape.block.bytes)
     }
 
