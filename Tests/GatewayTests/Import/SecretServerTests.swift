@@ -108,11 +108,16 @@ import Upload
     }
 
     /// A token that somebody put there by hand says not whom it is for: sticks that name a server in two steps do not get it.
-    @Test(arguments: [
-        ("endpoint = \"\(old)/api/ingest\"", "required = false"),
-        ("endpoint = \"\(old)/api/ingest\"", "destination = \"s3\"\nbucket_url = \"\(evil)/b\""),
-        ("endpoint = 7", nil),
-    ])
+    @Test(
+        arguments: [
+            ("endpoint = \"\(old)/api/ingest\"", "required = false"),
+            (
+                "endpoint = \"\(old)/api/ingest\"",
+                "destination = \"s3\"\nbucket_url = \"\(evil)/b\""
+            ),
+            ("endpoint = 7", nil),
+        ] as [(String, String?)]
+    )
     func secretWithoutAName_goesToNoServerOfAStick(own: String, first: String?) throws {
         let device = try Device()
         try device.folder.write("[upload]\n\(own)\n", to: "etc/waypost.toml")

@@ -157,7 +157,7 @@ extension World {
             try pass(round < 6 ? 20_000 : 3_600_000)
             try syncInPeace(round % 2 == 0 ? .asked : .tick)
         }
-        if plan.budget != nil { try passBudgets() }
+        if plan.budget != nil { try passBudgets() } else { try passResends() }
         for device in devices { try checkPeace(device) }
     }
 
@@ -229,13 +229,25 @@ extension World {
         }
     }
 
-    /// What a person asked for again was sent again.
-    private func checkResends(_ device: Device) throws {
-        let marked = try? view.look(at: device.disk) {
+    /// Syncs until all that a person asked for again was sent again: a sync takes a portion of it.
+    private func passResends() throws {
+        for _ in 0..<300 {
+            guard devices.contains(where: { marked($0) > 0 }) else { return }
+            try pass(20_000)
+            try syncInPeace(.asked)
+        }
+        for device in devices where marked(device) > 0 {
+            throw Violation("not resent", "device \(device.number): \(marked(device)) batches")
+        }
+    }
+
+    /// Batches that are to be sent again.
+    private func marked(_ device: Device) -> Int64 {
+        guard !device.account.isGarbled else { return 0 }
+        let count = try? view.look(at: device.disk) {
             try $0.connection.integer("SELECT count(*) FROM batches WHERE resend=1") ?? 0
         }
-        guard let marked, marked > 0, !device.account.isGarbled else { return }
-        throw Violation("not resent", "device \(device.number): \(marked) batches")
+        return count ?? 0
     }
 
     private func checkPeace(_ device: Device) throws {
@@ -249,7 +261,6 @@ extension World {
             throw Violation("not declared", "device \(device.number): \(declared.name)")
         }
         try audit(device)
-        try checkResends(device)
         if device.account.isDamaged { try checkSalvaged(device) }
         for figures in queue.statistics(dated: false) where figures.pending > 0 {
             let range = queue.pending(figures.stream)
