@@ -133,7 +133,7 @@ import Testing
         #expect(
             problem.description.hasPrefix(
                 "w.toml:1: audio.device: \"\(name)\" is not an allowed device name; allowed: "
-                    + "usb-PORT or hw:CARD=NAME, as `waypost devices` lists them; "
+                    + "usb-PORT or hw:CARD=NAME (see `waypost devices`), or "
             )
         )
         #expect(settings.devices == ["default"])

@@ -7,9 +7,9 @@ internal import Host
 /// configuration may come from a card or a stick, so only names that lead to a card or to the machine's own
 /// `asound.conf` are allowed.
 enum DeviceName {
+    /// For messages; waypost.toml(5) has all of it.
     static let allowed =
-        "usb-PORT or hw:CARD=NAME, as `waypost devices` lists them; default; plughw:, dsnoop: or sysdefault: with "
-        + "a card as hw: has it (hw:CARD=Mic,DEV=0); a name from asound.conf; plug: before any of these"
+        "usb-PORT or hw:CARD=NAME (see `waypost devices`), or a name from asound.conf"
 
     private static let prefix = "plug:"
 
