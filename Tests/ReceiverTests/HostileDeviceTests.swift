@@ -117,7 +117,8 @@ import Testing
     private static let nested16 =
         String(repeating: #"{"a":["#, count: 7) + #"{"a":1}"# + String(repeating: "]}", count: 7)
 
-    @Test(arguments: [
+    /// Members and a word of the refusal; out of the macro, over which Swift 6.0.3 crashes.
+    private static let broken: [(member: String, reason: String)] = [
         (#""v":1,"v":2"#, "twice"), (#""v":1,"\u0076":2"#, "twice"), (#""v":1,"V":2"#, "twice"),
         (#""o":{"v":1,"n":0,"v":2}"#, "twice"), (#""o":[{"x":{"vEl":1,"Vel":2}}]"#, "twice"),
         (#""id":"other""#, "twice"), (#""ID":"other""#, "twice"),
@@ -129,7 +130,9 @@ import Testing
             #""audio_data":"T2dnUw==","audio_format":"ogg","audio_file":"x""#, "audio_file"
         ),
         ((0..<5000).map { #""m\#($0)":1"# }.joined(separator: ","), "members"),
-    ])
+    ]
+
+    @Test(arguments: broken)
     func recordThatBreaksReaders_isRefused(member: String, reason: String) throws {
         let receiver = try ReceiverProcess()
         let good = #"{"id":"good","timestamp":"2026-11-21T04:30:07Z"}"#
