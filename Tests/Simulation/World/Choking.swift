@@ -7,7 +7,7 @@ internal import Upload
 
 extension World {
     /// Syncs until each batch with such a record has failed often enough, with a kill now and then.
-    private static let rounds = 90
+    private static let rounds = 150
 
     /// Lets the server fail over a few records for a while: all others arrive, and these wait behind their streams.
     ///

@@ -41,10 +41,12 @@ struct StorageAudit {
                 try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
             }
         }
-        let isNew = before != nil && start == device.starts
         let known = earliest
         earliest = [:]
-        for key in now.uploaded.keys { earliest[key] = known[key] ?? (isNew ? lookedAt : nil) }
+        for key in now.uploaded.keys {
+            let isNew = start == device.starts && before.map { $0.uploaded[key] == nil } ?? false
+            earliest[key] = known[key] ?? (isNew ? lookedAt : nil)
+        }
         (before, step, start, lookedAt, hadRoom) = (now, number, device.starts, time, hasRoom)
     }
 
