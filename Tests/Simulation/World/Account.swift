@@ -89,7 +89,11 @@ struct Account {
     var hasFailedWrite = false
 
     /// The disk took nothing for a while since the program started: what came then may wait in memory still.
-    var isLate = false
+    var isLate = false {
+        didSet { if isLate { wasLate = true } }
+    }
+    /// That was so once: sound that waited may go on as another run.
+    private(set) var wasLate = false
 
     /// What vanished programs left has been seen.
     mutating func look() {

@@ -150,7 +150,7 @@ final class Server {
         _ truth: Truth
     ) throws {
         let account = device.account
-        guard !account.isDamaged, !account.wasSetAside, !account.isLate, !account.hasFailedSync,
+        guard !account.isDamaged, !account.wasSetAside, !account.wasLate, !account.hasFailedSync,
             !account.hasFailedWrite
         else { return }
         for record in records where !record.segments.isEmpty {

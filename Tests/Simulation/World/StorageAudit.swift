@@ -41,7 +41,8 @@ struct StorageAudit {
                 try checkOrder(before, now, isQuiet: Self.quiet.contains(kind))
             }
         }
-        let known = earliest
+        // A new boot begins with some seconds of boot time, which count.
+        let known = start == device.starts ? earliest : earliest.mapValues { $0 - 20_000 }
         earliest = [:]
         for key in now.uploaded.keys {
             let isNew = start == device.starts && before.map { $0.uploaded[key] == nil } ?? false
