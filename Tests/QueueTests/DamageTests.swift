@@ -167,7 +167,7 @@ import Testing
         #expect(detail["beacons"] as? Int == Self.sightings - 500 - lost)
         #expect(detail["location"] as? Int == 100)
         #expect(detail["audio"] as? Int == 3)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         let salvaged = try olderIDs(queue)
         #expect(salvaged.count == Self.sightings - 500 - lost)
         #expect(Set(salvaged).count == salvaged.count)
@@ -273,7 +273,7 @@ import Testing
         // There may have been sound in no chunk yet.
         #expect(detail["lost"] as? String == "unknown")
         #expect(try queue.losses().reduce(0) { $0 + $1.records } > 0)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -385,7 +385,7 @@ import Testing
         let sound = try queue.flushed().statistics().first { $0.stream == .audio }
         // The run that was open went on: its chunk is there beside the three salvaged ones.
         #expect((sound?.accepted ?? 0) >= 4)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 }

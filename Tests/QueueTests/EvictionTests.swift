@@ -75,7 +75,7 @@ import Testing
         #expect((1...most).contains(40 - (try figures(queue, "camera").quarantined)))
         _ = try queue.perform { try $0.evictPending() }
         #expect((1...most).contains(40 - (try figures(queue, "camera").pending)))
-        try checkSum(folder, queue)
+        try checkSum(queue)
     }
 
     /// At 20 MB the first step took all of a stream of 18 MB.
@@ -91,7 +91,7 @@ import Testing
         #expect(camera.accepted == 400)
         #expect(camera.evicted > 0)
         #expect(camera.pending * Self.recordBytes > 3_000_000)
-        try checkSum(folder, queue)
+        try checkSum(queue)
     }
 
     /// The sum that decides is that of the rows, before a restart and after it.
@@ -112,7 +112,7 @@ import Testing
         }
         let lost = try freeze(before, "camera", 5)
         try before.perform { try $0.lose(lost.first, of: lost) }
-        try checkSum(folder, before)
+        try checkSum(before)
         let bytes = try figures(before, "camera").pendingBytes
         #expect((79 * Self.recordBytes...79 * (Self.recordBytes + 200)).contains(bytes))
         // Events tell of what was lost as the queue closes.
@@ -122,7 +122,7 @@ import Testing
         let after = try queue(folder)
         defer { after.close() }
         #expect(try after.liveStatistics().filter { $0.stream != .events } == figures)
-        try checkSum(folder, after)
+        try checkSum(after)
     }
 
     @Test func afterARestart_theLargestStreamGivesWay() throws {

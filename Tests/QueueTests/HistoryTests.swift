@@ -44,7 +44,7 @@ import Testing
         queue.accept(testSighting(1))
         #expect(try queue.flushed().pending(.beacons)?.first == 301)
         #expect(try !before.contains(ids(queue, 301...301)[0]))
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -63,7 +63,7 @@ import Testing
         queue.close()
         queue = try folder.queue()
         #expect(queue.pending(.beacons)?.last == 20)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 

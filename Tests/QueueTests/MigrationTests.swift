@@ -35,7 +35,7 @@ import Support
         let pending = try queue.flushed().statistics().map { [$0.accepted, $0.pending] }
         #expect(pending == [[2, 2], [0, 0], [5, 5], [20, 12], [2, 2]])
         // Adds up the rows that are pending, which no earlier version stored.
-        try checkSum(folder, queue)
+        try checkSum(queue)
 
         let frozen = try #require(try queue.nextReady(.beacons))
         #expect(frozen.key == "22222222-2222-4222-8222-222222222222")

@@ -70,7 +70,7 @@ import Testing
         queue.close()
         let again = try folder.queue()
         #expect(try beacons(again).pending == 12)
-        try checkSum(folder, again)
+        try checkSum(again)
         again.close()
     }
 
@@ -150,7 +150,7 @@ import Testing
         #expect(try beacons(queue).pending == 10)
         #expect(try queue.reader(of: 1).id(.beacons, 40_000) == kept)
         #expect(try queue.losses().isEmpty)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -171,7 +171,7 @@ import Testing
         let loss = try #require(try queue.losses().first)
         #expect(loss.kind == .corrupt)
         #expect(loss.records == 10)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 

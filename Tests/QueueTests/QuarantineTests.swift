@@ -67,7 +67,7 @@ import Testing
         #expect(fresh.error == nil)
         #expect(try queue.nextReady(.beacons) == fresh)
         #expect(try figures(queue, .beacons) == [10, 10, 0, 0])
-        try checkSum(folder, queue)
+        try checkSum(queue)
         // It is not there any more: a second request changes nothing.
         #expect(try queue.perform { try $0.requeue(held) } == nil)
         #expect(try !queue.perform { try $0.drop(held) })
@@ -76,7 +76,7 @@ import Testing
         #expect(try queue.nextReady(.beacons) == fresh)
         try queue.perform { try $0.uploaded(fresh) }
         #expect(try figures(queue, .beacons) == [10, 6, 0, 0])
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -87,7 +87,7 @@ import Testing
         let batches = try quarantine(queue, .beacons, [4, 3])
         #expect(try queue.perform { try $0.drop(batches[0]) })
         #expect(try figures(queue, .beacons) == [10, 3, 3, 4])
-        try checkSum(folder, queue)
+        try checkSum(queue)
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.discarded])
         #expect(losses.map(\.records) == [4])
@@ -102,7 +102,7 @@ import Testing
         queue.close()
         queue = try folder.queue()
         #expect(try figures(queue, .beacons) == [10, 3, 3, 4])
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.accept(testSighting(11))
         #expect(try queue.flushed().pending(.beacons)?.last == 11)
         queue.close()
@@ -122,7 +122,7 @@ import Testing
         try queue.perform { try $0.noteQuarantined(batches, message: "HTTP 422: bad") }
         #expect(try figures(queue, .beacons) == [11, 1, 0, 10])
         #expect(queue.leavings == 0)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -134,7 +134,7 @@ import Testing
         #expect(chunks == 3)
         let batches = try quarantine(queue, .audio, [1, 1, 1])
         #expect(try queue.perform { try $0.drop(batches[1]) })
-        try checkSum(folder, queue)
+        try checkSum(queue)
         let reader = try queue.reader()
         var needed: [Int64] = []
         try reader.chunksThere(1...3) { chunk in

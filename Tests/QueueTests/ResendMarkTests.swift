@@ -65,7 +65,7 @@ import Testing
         let batch = try #require(try queue.nextResend())
         #expect(batch.first == 21)
         #expect(batch.last == 30)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         try queue.perform { try $0.resent(batch) }
         #expect(try queue.nextResend() == nil)
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)

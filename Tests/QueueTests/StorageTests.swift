@@ -52,7 +52,7 @@ import Testing
         // Little was heard of beacons: that is not what filled the disk.
         #expect(try figures(queue, .beacons).evicted == 0)
         try waitUntil("the board says so") { queue.storage.state.value?.level == .full }
-        try checkSum(folder, queue)
+        try checkSum(queue)
         let evicted = try figures(queue, .audio).evicted
         let losses = try queue.losses()
         let loss = try #require(losses.first)
@@ -96,7 +96,7 @@ import Testing
         }
         #expect(largest <= 525_000)
         #expect(try figures(queue, .beacons).evicted > 0)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         // What comes last before the end is written, too.
         for number in 0..<QueueSettings.mailboxLimit { queue.accept(testSighting(number)) }
         queue.close()
@@ -168,7 +168,7 @@ import Testing
         #expect(try queue.perform { try $0.quarantined() }.isEmpty)
         #expect(try queue.nextReady(.audio) == frozen)
         #expect(try figures(queue, .audio).pending > 5)
-        try checkSum(folder, queue)
+        try checkSum(queue)
 
         // Space is back: sound again, without a restart.
         disk.free = 1_000_000_000
@@ -192,7 +192,7 @@ import Testing
         let sound = try figures(queue, .audio)
         #expect(sound.evicted > 0)
         #expect(sound.pending > sound.accepted / 4)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -243,7 +243,7 @@ import Testing
         try queue.perform { try $0.uploaded(good) }
         clock.advance(by: .seconds(61))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         let reader = try queue.reader()
         var kept: [Int64] = []
         try reader.sightingsThere(1...30) { kept.append($0.sequence) }
@@ -251,7 +251,7 @@ import Testing
         queue.close()
         let reopened = try folder.queue(clock: clock)
         #expect(try reopened.flushed().pending(.beacons)?.first == 21)
-        try checkSum(folder, reopened)
+        try checkSum(reopened)
         reopened.close()
     }
 
@@ -302,7 +302,7 @@ import Testing
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.overrun])
         #expect(losses.first?.stream == .beacons)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
         let reader = try folder.queue().reader()
         var events: [String] = []
@@ -323,7 +323,7 @@ import Testing
         let losses = try queue.flushed().losses()
         #expect(losses.map(\.kind) == [.missed])
         #expect(losses.map(\.records) == [7])
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
         let reader = try folder.queue().reader()
         var events: [String] = []
@@ -348,7 +348,7 @@ import Testing
         #expect(try figures(queue, .audio).accepted == 43)
         #expect(try figures(queue, .beacons).accepted == 15_000)
         #expect(try queue.flushed().losses().isEmpty)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -365,7 +365,7 @@ import Testing
             }
         }
         #expect(try queue.nextReady(.beacons) == batch)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -381,7 +381,7 @@ import Testing
             return size <= 5_250_000
         }
         #expect(try figures(queue, .audio).evicted > 0)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
     }
 
@@ -399,18 +399,18 @@ import Testing
         for number in 100..<120 { queue.accept(testSighting(number)) }
         #expect(try queue.flushed().pending(.beacons)?.last == 90)
         #expect(try queue.perform { try $0.pending(.beacons, newest: true)?.first } == 101)
-        try checkSum(folder, queue)
+        try checkSum(queue)
 
         // Purged, its numbers must not look pending again.
         clock.advance(by: .seconds(61))
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 10)
         #expect(try queue.perform { try $0.purge(.beacons, retention: .seconds(60)) } == 0)
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
         queue = try folder.queue(clock: clock)
         #expect(try figures(queue, .beacons).pending == 110)
         #expect(try queue.flushed().pending(.beacons)?.last == 90)
-        try checkSum(folder, queue)
+        try checkSum(queue)
 
         // The backlog goes up, and is purged: nothing of it is left, not the mark either.
         for _ in 0..<2 {
@@ -421,7 +421,7 @@ import Testing
         }
         clock.advance(by: .seconds(61))
         while try queue.perform({ try $0.purge(.beacons, retention: .seconds(60)) }) > 0 {}
-        try checkSum(folder, queue)
+        try checkSum(queue)
         queue.close()
         let database = try Connection(path: folder.database, access: .readOnly)
         #expect(try database.integer("SELECT count(*) FROM batches") == 0)

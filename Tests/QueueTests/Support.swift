@@ -80,41 +80,55 @@ func record(_ queue: Queue, segments count: Int, bytes: Int = 6000, from number:
 }
 
 /// What holds of each stream at any time: nothing accepted is unaccounted for, and the rows are there.
-func checkSum(_ folder: TemporaryFolder, _ queue: Queue) throws {
-    let figures = try queue.liveStatistics()
-    let database = try Connection(path: folder.database, access: .readOnly)
-    for stream in figures {
-        let table = queue.streams[stream.stream]?.table ?? ""
-        let id = Int64(stream.stream.number)
-        let next = try database.integer(
-            "SELECT next FROM sequences WHERE database=0 AND stream=?",
-            id
-        )
-        #expect(stream.accepted == Int((next ?? 0) - 1), "\(stream)")
+func checkSum(_ queue: Queue) throws {
+    for count in try queue.perform({ try $0.counts() }) {
+        let stream = count.figures
+        #expect(stream.accepted == count.next - 1, "\(stream)")
         #expect(
             stream.accepted
                 == stream.uploaded + stream.pending + stream.quarantined + stream.evicted
         )
-        // Rows that are not uploaded: pending and quarantined, each there.
-        let rows =
-            try database.integer(
-                """
-                SELECT count(*) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
-                WHERE stream=? AND state=1 AND r.id BETWEEN first AND last)
-                """,
-                id
-            ) ?? 0
-        #expect(Int(rows) == stream.pending + stream.quarantined, "\(stream)")
-        let bytes =
-            try database.integer(
-                """
-                SELECT sum(\(queue.streams[stream.stream]?.storedBytes ?? "")) FROM \(table) r
-                WHERE NOT EXISTS (SELECT 1 FROM batches
-                WHERE stream=? AND state>0 AND r.id BETWEEN first AND last)
-                """,
-                id
-            ) ?? 0
-        #expect(stream.pendingBytes == Int(bytes), "\(stream)")
+        #expect(count.rows == stream.pending + stream.quarantined, "\(stream)")
+        #expect(stream.pendingBytes == count.pendingBytes, "\(stream)")
+    }
+}
+
+/// A stream's figures, and what the tables say at the same moment: storage works on beside a test.
+private struct StreamCount {
+    let figures: StreamStatistics
+    /// The sequence of the next record.
+    let next: Int
+    /// Those that are not uploaded: pending and quarantined.
+    let rows: Int
+    let pendingBytes: Int
+}
+
+extension Writer {
+    fileprivate func counts() throws -> [StreamCount] {
+        try streams.kinds.map { kind in
+            let id = Int64(kind.number)
+            let table = streams[kind]?.table ?? ""
+            let stored = streams[kind]?.storedBytes ?? ""
+            func integer(_ statement: String) throws -> Int {
+                Int(try connection.integer(statement, id) ?? 0)
+            }
+            return StreamCount(
+                figures: liveStatistics(kind),
+                next: try integer("SELECT next FROM sequences WHERE database=0 AND stream=?"),
+                rows: try integer(
+                    """
+                    SELECT count(*) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+                    WHERE stream=? AND state=1 AND r.id BETWEEN first AND last)
+                    """
+                ),
+                pendingBytes: try integer(
+                    """
+                    SELECT sum(\(stored)) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+                    WHERE stream=? AND state>0 AND r.id BETWEEN first AND last)
+                    """
+                )
+            )
+        }
     }
 }
 

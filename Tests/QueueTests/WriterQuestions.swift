@@ -100,10 +100,14 @@ func purge(_ queue: Queue, _ stream: Streams.Stream, _ retention: Duration) thro
 extension Queue {
     /// Figures of the live database alone.
     func liveStatistics() throws -> [StreamStatistics] {
-        try perform { writer in
-            var memory = writer.memory
-            memory.older = [:]
-            return writer.streams.kinds.map { memory.statistics($0) }
-        }
+        try perform { writer in writer.streams.kinds.map { writer.liveStatistics($0) } }
+    }
+}
+
+extension Writer {
+    func liveStatistics(_ stream: Streams.Stream) -> StreamStatistics {
+        var memory = memory
+        memory.older = [:]
+        return memory.statistics(stream)
     }
 }

@@ -139,6 +139,8 @@ import Testing
             var block = [UInt8](repeating: 0, count: 4096)
             _ = recv(client, &block, block.count, 0)
             Wire.send(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            // A close before the body was read would be a reset.
+            Wire.waitForEnd(client)
         }
         guard let server else { return }
         defer { server.close() }
