@@ -52,32 +52,46 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 /// Tests/Fuzz: the functions that read bytes from outside, each with its corpus.
 ///
-/// A test as everything else is; with WAYPOST_FUZZ set (deploy/fuzz), a program under libFuzzer.
+/// Tests as everything else; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
-    let fuzzed: [Target.Dependency] = [
+    let gateway: [Target.Dependency] = [
         "Beacons", "Location", "Containers", "Upload", "Requests", "Gateway", "Queue", "Streams",
-        "Board", "Configuration", "Host", "Ingest",
-        "Support",
+        "Board", "Configuration", "Host", "Support", "FuzzSupport",
     ]
+    let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
+    let support = Target.target(
+        name: "FuzzSupport",
+        path: "Tests/Fuzz/Support",
+        swiftSettings: strict
+    )
     guard Context.environment["WAYPOST_FUZZ"] != nil else {
         return [
+            support,
             .testTarget(
                 name: "FuzzTests",
-                dependencies: fuzzed,
+                dependencies: gateway,
                 path: "Tests/Fuzz",
-                exclude: ["corpus", "Driver"],
+                sources: ["CorpusTests.swift", "Targets"],
                 swiftSettings: strict
-            )
+            ),
+            .testTarget(
+                name: "ReceiverFuzzTests",
+                dependencies: receiver,
+                path: "Tests/Fuzz/Receiver",
+                swiftSettings: strict
+            ),
         ]
     }
     return [
+        support,
         .executableTarget(
             name: "waypost-fuzz",
-            dependencies: fuzzed,
+            dependencies: gateway + receiver,
             path: "Tests/Fuzz",
-            exclude: ["corpus", "CorpusTests.swift"],
+            exclude: ["Receiver/ReceiverCorpusTests.swift"],
+            sources: ["Targets", "Receiver", "Driver"],
             swiftSettings: strict
-        )
+        ),
     ]
 }()
 
@@ -168,7 +182,7 @@ let package = Package(
         module("Containers", ["COgg"]),
         module(
             "Requests",
-            ["Host", "Board", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
+            ["Host", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
             small: true
         ),
         module(
@@ -188,10 +202,10 @@ let package = Package(
             small: true
         ),
         module(
-            "Ingest",
+            "Receiver",
             [
-                "Host", "Board", "SQLite", "Requests", "CLinux", "CMicrohttpd", "CCurl", "CZlib",
-                "CZstd", "CCrypto",
+                "Host", "SQLite", "Requests", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
+                "CCrypto",
             ]
         ),
         .executableTarget(
@@ -207,7 +221,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Ingest", "Requests", "Host",
+                "Receiver", "Requests", "Host",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -295,12 +309,22 @@ let package = Package(
                 "Location", "Audio", "Host", "Board", "CLinux",
             ]
         ),
+        .target(
+            name: "ReceiverSupport",
+            dependencies: ["Support"],
+            path: "Tests/ReceiverSupport",
+            swiftSettings: strict
+        ),
         tests(
             "Receiver",
+            ["waypost-receiver", "Receiver", "ReceiverSupport", "Host", "CZlib", "CZstd"]
+        ),
+        // The gateway's uploader against the real receiver.
+        tests(
+            "Delivery",
             [
-                "waypost-receiver", "Ingest", "Gateway", "Configuration", "Upload", "Requests",
-                "Queue",
-                "Streams", "Host", "Board", "CZlib", "CZstd",
+                "waypost-receiver", "Receiver", "ReceiverSupport", "Gateway", "Configuration",
+                "Upload", "Requests", "Queue", "Streams", "Host", "Board",
             ]
         ),
         tests(

@@ -1,4 +1,5 @@
 // The board: the latest state of everything, the only way state leaves a component.
+package import Host
 internal import Synchronization
 
 /// What is known of a value.

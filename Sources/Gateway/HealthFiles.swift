@@ -1,5 +1,4 @@
 // What is written at each health tick: the snapshot, and figures for Prometheus where that is wanted.
-internal import Board
 internal import Host
 
 /// Tells once that a file cannot be written, and again only after it could be written in between.

@@ -1,5 +1,6 @@
 // What makes a gateway degraded or critical.
 internal import Board
+internal import Host
 internal import Queue
 internal import Upload
 

@@ -1,5 +1,4 @@
 // What `waypost quarantine` asks for.
-internal import Board
 internal import Host
 internal import Queue
 internal import Streams

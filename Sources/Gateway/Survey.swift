@@ -1,5 +1,4 @@
 // What `waypost survey` asks for.
-internal import Board
 internal import Host
 internal import Queue
 internal import Streams

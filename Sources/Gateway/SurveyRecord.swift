@@ -1,5 +1,4 @@
 // Surveys that are over.
-internal import Board
 internal import Host
 internal import Queue
 internal import Streams

@@ -1,5 +1,4 @@
 // A socket in the runtime directory that programs of this device connect to.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

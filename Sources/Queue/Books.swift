@@ -1,5 +1,4 @@
 // What the queue can tell without its writer: as it was at the last commit.
-internal import Board
 internal import Host
 internal import SQLite
 internal import Streams

@@ -1,5 +1,4 @@
 // What is done for the database in the background, beside the writer: the long check, and salvage.
-internal import Board
 internal import Host
 internal import SQLite
 internal import Synchronization

@@ -1,7 +1,6 @@
 // Keeps the queue within its limits: what goes when space ends (decision: uploaded, quarantined, pending).
 internal import SQLite
 internal import Streams
-internal import Board
 internal import Host
 
 /// Watches the room after commits and deletes what has to go, in the order that was decided.

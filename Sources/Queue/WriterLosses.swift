@@ -1,5 +1,4 @@
 // The writer's part for losses: the ledger, and the events that tell of it.
-internal import Board
 internal import SQLite
 internal import Streams
 internal import Host

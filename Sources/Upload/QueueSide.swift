@@ -1,5 +1,4 @@
 // The queue as a sync sees it: the only place of uploading that asks the writer.
-internal import Board
 internal import Host
 internal import Queue
 internal import SQLite

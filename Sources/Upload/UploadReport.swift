@@ -1,5 +1,4 @@
 // What the uploader tells of itself.
-package import Board
 package import Host
 internal import Queue
 package import Streams

@@ -1,5 +1,5 @@
 // What became of a batch that was sent.
-package import Board
+package import Host
 
 /// What the uploader does after an answer.
 package enum Verdict: Sendable, Equatable {

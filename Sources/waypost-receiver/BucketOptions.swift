@@ -2,7 +2,7 @@
 import ArgumentParser
 import Foundation
 import Host
-import Ingest
+import Receiver
 import Requests
 
 struct BucketOptions: ParsableArguments {
@@ -64,7 +64,7 @@ struct BucketOptions: ParsableArguments {
             url: url,
             region: regionName,
             certificateFile: caFile,
-            userAgent: "waypost-receiver/\(Receiver.currentVersion)",
+            userAgent: "waypost-receiver/\(ReceiverProgram.currentVersion)",
             keys: keys
         )
     }

@@ -1,7 +1,7 @@
 // `waypost-receiver codes`: gives out codes that a device can enrol with, once each.
 import ArgumentParser
 import FoundationEssentials
-import Ingest
+import Receiver
 
 struct Codes: ParsableCommand {
     static let configuration = CommandConfiguration(

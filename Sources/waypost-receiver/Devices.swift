@@ -2,7 +2,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Host
-import Ingest
+import Receiver
 
 struct Devices: ParsableCommand {
     static let configuration = CommandConfiguration(

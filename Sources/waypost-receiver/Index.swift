@@ -1,6 +1,6 @@
 // `waypost-receiver index`: the index behind the page, made anew from the files and checked against them.
 import ArgumentParser
-import Ingest
+import Receiver
 
 struct Index: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
 // Where the receiver listens.
 import Glibc
-import Ingest
+import Receiver
 
 /// An address of IPv4 and a port.
 struct ListenAddress {

@@ -2,7 +2,7 @@
 import ArgumentParser
 import Glibc
 import Host
-import Ingest
+import Receiver
 
 /// `--data DIR`.
 struct Place: ParsableArguments {

@@ -3,7 +3,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Host
-import Ingest
+import Receiver
 
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -114,7 +114,7 @@ struct Serve: ParsableCommand {
         var settings = AlertSettings()
         settings.command = alertCommand
         settings.url = alertURL
-        settings.userAgent = "waypost-receiver/\(Receiver.currentVersion)"
+        settings.userAgent = "waypost-receiver/\(ReceiverProgram.currentVersion)"
         return settings
     }
 
@@ -169,7 +169,7 @@ struct Serve: ParsableCommand {
                 spoolFolder: ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp",
                 tokens: list,
                 maxBody: maxBody.bytes,
-                version: Receiver.currentVersion,
+                version: ReceiverProgram.currentVersion,
                 log: log
             )
         }
@@ -177,7 +177,7 @@ struct Serve: ParsableCommand {
             directory: data,
             tokens: list,
             maxBody: maxBody.bytes,
-            version: Receiver.currentVersion,
+            version: ReceiverProgram.currentVersion,
             maxPerDay: Int64(maxPerDay?.bytes ?? 100_000_000_000),
             alerts: alerts,
             influx: try influxTarget(),

@@ -2,7 +2,7 @@
 import ArgumentParser
 import FoundationEssentials
 import Host
-import Ingest
+import Receiver
 
 struct ViewerCommands: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,4 @@
 // What gaps cost, and how they are told, where a device fails again and again.
-import Board
 import Host
 import Queue
 import Streams

@@ -1,5 +1,4 @@
 // Names that outlive a restart, from files as the kernel writes them.
-import Board
 import Foundation
 import Host
 import Support

@@ -1,7 +1,7 @@
 // The whole source against a real controller (Bumble) over TCP, which comes and goes.
+import Board
 import CBlueZ
 import CLinux
-import Board
 import Configuration
 import Foundation
 import Glibc

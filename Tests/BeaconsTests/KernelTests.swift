@@ -1,5 +1,4 @@
 // What the kernel says on its sockets, byte for byte: adapters, users, management, rfkill.
-import Board
 import CBlueZ
 import Glibc
 import Host

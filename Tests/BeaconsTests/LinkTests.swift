@@ -1,7 +1,6 @@
 // The links: H4 in pieces over a socket, one packet a read, and a machine without Bluetooth.
 import CBlueZ
 import CLinux
-import Board
 import Foundation
 import Glibc
 import Host

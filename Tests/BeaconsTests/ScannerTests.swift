@@ -1,7 +1,6 @@
 // Setting a scan up: the commands that are sent, and every way a controller may answer.
 import CBlueZ
 import CLinux
-import Board
 import Foundation
 import Glibc
 import Host

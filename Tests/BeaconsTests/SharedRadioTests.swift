@@ -1,5 +1,4 @@
 // An adapter that is shared with bluetoothd: a scripted management socket, and the monitor that asks for the scan.
-import Board
 import CBlueZ
 import CLinux
 import Configuration

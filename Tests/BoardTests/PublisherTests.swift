@@ -1,5 +1,6 @@
 // The board: what a subscriber can rely on, from one thread and from many.
 import Foundation
+import Host
 import Synchronization
 import Testing
 

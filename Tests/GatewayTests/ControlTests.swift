@@ -1,5 +1,4 @@
 // The control socket: what it takes, and that nothing keeps its answers waiting or sends them to another.
-import Board
 import Foundation
 import Host
 import Queue

@@ -1,7 +1,6 @@
 // A whole gateway in the tests' own process.
 import Audio
 import Beacons
-import Board
 import CLinux
 import Foundation
 import Host

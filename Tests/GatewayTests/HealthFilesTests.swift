@@ -1,5 +1,4 @@
 // What each health tick leaves in files, and what is told where that is not possible.
-import Board
 import Foundation
 import Host
 import Support

@@ -1,5 +1,5 @@
-import Board
 import Foundation
+import Host
 import Streams
 import Support
 import Testing

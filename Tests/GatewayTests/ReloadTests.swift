@@ -1,5 +1,4 @@
 // What a reload changes, and what it leaves alone: each start of a source is a new connection to its gpsd.
-import Board
 import CLinux
 import Configuration
 import Foundation

@@ -1,5 +1,4 @@
 // gpsd stopped, late, frozen, without its receiver: the state and its reason are right, and it recovers by itself.
-import Board
 import CLinux
 import Foundation
 import Host

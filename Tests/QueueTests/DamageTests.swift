@@ -1,4 +1,3 @@
-import Board
 import Foundation
 import Host
 @testable import Queue

@@ -1,4 +1,3 @@
-import Board
 import CSQLite
 import Foundation
 import Host

@@ -1,5 +1,6 @@
 // Records that are dated ahead of the server's clock: kept, marked, and never the newest.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

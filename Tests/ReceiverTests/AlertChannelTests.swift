@@ -1,10 +1,11 @@
 // The ways to tell an alert: a real program, a real server that misbehaves, the whole receiver.
 import Foundation
 import Host
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct AlertChannelTests {
     private let folder = TemporaryFolder()

@@ -4,7 +4,7 @@ import Host
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 private let minute: Int64 = 60_000
 private let start: Int64 = 1_800_000_000_000

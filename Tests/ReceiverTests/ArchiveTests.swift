@@ -1,9 +1,10 @@
 // The archive by itself: what it writes, and what a batch that cannot be stored leaves behind.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct ArchiveTests {
     private let folder = TemporaryFolder()

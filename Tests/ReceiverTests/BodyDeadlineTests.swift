@@ -1,9 +1,10 @@
 // How long a body may take, on the HTTP side alone.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct BodyDeadlineTests {
     private struct Counter: HTTPApplication {

@@ -1,5 +1,6 @@
 // The page in Debian's Chromium, on a phone and at a desk, by day, by night and on paper.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

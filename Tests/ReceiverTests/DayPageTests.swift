@@ -1,9 +1,10 @@
 // A device's day: its track, and what did not come.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct DayPageTests {
     private static let day = "2026-11-21"

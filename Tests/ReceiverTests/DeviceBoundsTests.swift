@@ -1,5 +1,6 @@
 // One device whose data are hostile, and the pages of all.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

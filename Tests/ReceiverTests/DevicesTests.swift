@@ -1,5 +1,6 @@
 // Who sends, and the end of a token, on the real program: its command line beside its server.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

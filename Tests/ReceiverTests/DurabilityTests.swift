@@ -1,9 +1,10 @@
 // What was answered is stored, once: when the receiver is killed, when the disk is full, when files are archived.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct DurabilityTests {
     /// WAYPOST_KILLS: how often it is killed.

@@ -1,6 +1,7 @@
 // Enrolment by code, on the real program: its command line beside its server.
 import Foundation
 import FoundationNetworking
+import ReceiverSupport
 import Support
 import Testing
 

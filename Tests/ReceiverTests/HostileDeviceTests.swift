@@ -1,9 +1,10 @@
 // What one device sends, however wrong, takes nothing from another device and breaks no reader of the files.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct HostileDeviceTests {
     private func post(

@@ -1,5 +1,6 @@
 // Clients that mean no good or know no better, on the real program: what they cost, and that others are answered.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

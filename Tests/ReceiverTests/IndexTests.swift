@@ -1,9 +1,10 @@
 // The index behind the page, beside the files that it is made of.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct IndexTests {
     private static let event =

@@ -4,7 +4,7 @@ import Host
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct InfluxForwarderTests {
     private static let path = "stream=weather/date=2026-11-21/device=d1/records.ndjson"

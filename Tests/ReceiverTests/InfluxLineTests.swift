@@ -3,7 +3,7 @@ import Foundation
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct InfluxLineTests {
     private static let id = "0f0f0f0f-0000-8000-8000-04000000002a"

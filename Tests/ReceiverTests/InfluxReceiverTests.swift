@@ -1,10 +1,11 @@
 // The whole receiver with an InfluxDB: killed, held up, and with Debian's own.
 import Foundation
 import Glibc
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct InfluxReceiverTests {
     private func health(_ receiver: ReceiverProcess) throws -> [String: Any] {

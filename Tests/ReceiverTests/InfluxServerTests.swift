@@ -1,5 +1,6 @@
 // Debian's own InfluxDB behind the receiver: what is sent is what is found in it, and Grafana's questions have answers.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

@@ -2,6 +2,7 @@ import CZlib
 import CZstd
 import Foundation
 import FoundationNetworking
+import ReceiverSupport
 import Support
 import Testing
 

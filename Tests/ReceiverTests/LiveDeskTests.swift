@@ -4,7 +4,7 @@ import Host
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct LiveDeskTests {
     private let made = Locked([LivePage]())

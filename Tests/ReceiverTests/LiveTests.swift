@@ -1,5 +1,6 @@
 // Pages that stay open and are sent anew, and what a client can do with that.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

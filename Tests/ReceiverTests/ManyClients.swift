@@ -1,5 +1,6 @@
 // Gateways that send until they are answered, whatever becomes of the receiver meanwhile.
 import Foundation
+import ReceiverSupport
 import Support
 
 /// Clients, each a thread and an address of its own kind, that send one batch after another and repeat what was not answered.

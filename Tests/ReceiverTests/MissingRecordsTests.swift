@@ -1,9 +1,10 @@
 // Numbers of records that never came: what a server that was restored from an older copy has lost.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct MissingRecordsTests {
     private func send(

@@ -1,5 +1,6 @@
 // A browser without a screen.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

@@ -1,5 +1,6 @@
 // The page of the fleet, as a browser asks for it.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

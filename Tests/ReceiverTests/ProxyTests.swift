@@ -1,5 +1,6 @@
 // The examples of deploy/proxy, each in the program that it is for, before the real receiver.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

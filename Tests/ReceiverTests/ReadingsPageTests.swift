@@ -1,5 +1,6 @@
 // Readings and beacons on the page of a day, and records as they came.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

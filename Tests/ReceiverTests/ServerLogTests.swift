@@ -1,7 +1,7 @@
 // Lines of the log, which have words of clients in them.
 import Testing
 
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct ServerLogTests {
     /// Not with the controls of Latin 1 either, which begin an escape sequence in one character.

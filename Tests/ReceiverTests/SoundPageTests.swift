@@ -1,5 +1,6 @@
 // Sound on the page: an hour's chunks, each to be played and downloaded.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

@@ -1,5 +1,6 @@
 // Clients without a good token: how little they get.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

@@ -1,5 +1,6 @@
 // The file of tokens, which keeps none of them in the clear.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 

@@ -1,5 +1,4 @@
 // A bucket over restarts and other configurations: what it may have keeps its name, and is not sent again.
-import Board
 import Foundation
 import Host
 import Queue

@@ -1,5 +1,4 @@
 // How bodies are compressed, and what becomes of that when a server says 415.
-import Board
 import CZstd
 import Configuration
 import Foundation

@@ -1,4 +1,3 @@
-import Board
 import Foundation
 import Host
 import Queue

@@ -1,5 +1,4 @@
 // One capture stream of libasound.
-internal import Board
 internal import CALSA
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // What a device can do, and which of it we take.
-internal import Board
 internal import CALSA
 internal import Glibc
 internal import Host

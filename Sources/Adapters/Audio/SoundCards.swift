@@ -1,5 +1,4 @@
 // The sound cards that are here: names that last, and who uses them.
-internal import Board
 internal import CALSA
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // A short look at what a microphone hears, without recording it.
-internal import Board
 internal import Host
 internal import Queue
 internal import Streams

@@ -1,5 +1,4 @@
 // Where the sound source puts its sound.
-package import Board
 package import Host
 package import Queue
 package import Streams

@@ -1,5 +1,4 @@
 // Captures in btsnoop format (BlueZ btsnoop.h; RFC 1761 in all but the magic).
-internal import Board
 internal import Glibc
 internal import Host
 

@@ -1,5 +1,4 @@
 // One interface to a controller, whatever it is connected by.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // rfkill: the switches that keep radios silent (Documentation/driver-api/rfkill.rst, linux/rfkill.h).
-internal import Board
 internal import Glibc
 internal import Host
 

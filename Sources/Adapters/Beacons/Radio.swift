@@ -1,5 +1,4 @@
 // A controller with a scan on it, whatever it is reached by.
-internal import Board
 internal import Host
 
 /// A connected controller.

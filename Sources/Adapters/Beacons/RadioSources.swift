@@ -1,5 +1,4 @@
 // Where controllers are reached: a TCP server, or the kernel.
-internal import Board
 internal import Configuration
 internal import Host
 

@@ -1,5 +1,4 @@
 // The connection to gpsd, and libgps for what its lines say.
-internal import Board
 internal import CGPSD
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // The other end of the control socket, for the field commands.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // What the running gateway does for the field commands.
-internal import Board
 internal import Host
 internal import Queue
 internal import Upload

@@ -1,5 +1,4 @@
 // The control socket: field commands ask, and are always answered at once.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // What commands ask of the queue, or change in it.
-internal import Board
 internal import Host
 internal import Queue
 internal import Streams

@@ -1,5 +1,4 @@
 // What `waypost resend` asks of the running gateway.
-internal import Board
 package import Host
 internal import Queue
 internal import Streams

@@ -1,7 +1,6 @@
 // A rule that gives whatever is plugged into a USB port to gpsd.
-package import Board
 internal import Glibc
-internal import Host
+package import Host
 
 /// Writes such rules: `waypost devices --write-rule PORT`.
 package enum GNSSRule {

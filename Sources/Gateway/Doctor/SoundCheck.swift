@@ -1,6 +1,7 @@
 // A second of what the microphone hears.
 internal import Audio
 internal import Board
+internal import Host
 
 struct SoundCheck {
     let input: DoctorInput

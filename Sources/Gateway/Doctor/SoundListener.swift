@@ -1,6 +1,5 @@
 // Listening for `doctor` with no more rights than the service has.
 internal import Audio
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // The token that this device asks a server for, until it has it.
-internal import Board
 internal import Configuration
 internal import Glibc
 internal import Host

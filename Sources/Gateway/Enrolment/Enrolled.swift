@@ -1,5 +1,4 @@
 // Nothing is collected for a device that its server does not know (`upload.required`).
-internal import Board
 internal import Glibc
 internal import Host
 internal import Queue

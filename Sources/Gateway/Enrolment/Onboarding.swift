@@ -1,5 +1,4 @@
 // `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
-internal import Board
 internal import CLinux
 internal import Configuration
 internal import Glibc

@@ -1,6 +1,5 @@
 // Local data out: reads the database beside the gateway, or without one, and changes nothing.
 internal import Audio
-internal import Board
 internal import Containers
 internal import Glibc
 package import Host

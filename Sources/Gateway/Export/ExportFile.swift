@@ -1,5 +1,4 @@
 // Where an export goes.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

@@ -1,5 +1,4 @@
 // A database that the user of a command may not read, or that another program holds.
-internal import Board
 internal import Glibc
 internal import Host
 internal import Queue

@@ -1,5 +1,4 @@
 // Who this device is at the server: configured, or a UUID made once and kept.
-package import Board
 internal import CLinux
 internal import Glibc
 package import Host

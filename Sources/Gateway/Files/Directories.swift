@@ -1,8 +1,7 @@
 // The directories that the gateway writes to, made and tried before anything relies on them.
-package import Board
 internal import CLinux
 internal import Glibc
-internal import Host
+package import Host
 
 extension Configuration {
     /// Makes the state and the runtime directory if they are missing, and writes a byte to each.

@@ -1,6 +1,5 @@
 // The device token: read from a file that only its owner can read, and shown to nobody.
-package import Board
-internal import Host
+package import Host
 internal import Requests
 
 /// Reads the device token; its text never stands in an error.

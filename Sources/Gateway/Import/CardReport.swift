@@ -1,5 +1,4 @@
 // What is wrong with a card, told on the card itself and to `status`.
-internal import Board
 internal import Glibc
 internal import Host
 

@@ -1,5 +1,4 @@
 // A secret on a card: one line of a text file, and what stands there once the device has it.
-internal import Board
 internal import Host
 internal import Requests
 

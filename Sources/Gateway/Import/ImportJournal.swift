@@ -1,5 +1,4 @@
 // How a card's files come into force together: a power cut leaves all of them, or none.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

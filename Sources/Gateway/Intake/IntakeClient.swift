@@ -1,5 +1,4 @@
 // The side of the command `waypost put`: objects of an input into the queue, many on their way at a time.
-internal import Board
 internal import CLinux
 internal import Glibc
 internal import Host

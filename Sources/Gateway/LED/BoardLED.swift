@@ -1,8 +1,8 @@
 // The board's LED in /sys/class/leds; the kernel makes it blink by itself.
-package import Board
+internal import Board
 internal import CLinux
 internal import Glibc
-internal import Host
+package import Host
 
 /// An LED that a board has for whatever it wants to tell.
 package struct BoardLED {

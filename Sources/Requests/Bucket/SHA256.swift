@@ -1,5 +1,4 @@
 // SHA-256 from libcrypto, which object stores check a body by, and by which a changed file is known.
-internal import Board
 internal import CCrypto
 internal import Host
 

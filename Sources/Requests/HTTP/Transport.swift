@@ -1,5 +1,4 @@
 // HTTP through libcurl: one handle, kept alive between requests, on the uploader's own thread.
-package import Board
 internal import CCurl
 package import Host
 

@@ -1,5 +1,5 @@
 // A secret as the device keeps it: with the server that it was given for, so that no other one is ever sent it.
-package import Board
+package import Host
 
 /// The content of a secret's file, and the line in it that says whom it is for.
 package struct BoundSecret: Equatable {

@@ -1,8 +1,7 @@
 // Files with secrets: only their owner may use them, or systemd has put them there.
-package import Board
 internal import CLinux
 internal import Glibc
-internal import Host
+package import Host
 
 /// One kind of file with a secret, and how its errors speak of it.
 package struct SecretFile: Sendable {

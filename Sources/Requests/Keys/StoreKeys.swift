@@ -1,6 +1,5 @@
 // The keys of an object store: read from a file that only its owner can read, and shown to nobody.
-package import Board
-internal import Host
+package import Host
 
 /// Reads the keys of an S3-compatible store; no error shows any of its text.
 package enum StoreKeys {

@@ -1,5 +1,5 @@
 // What an object store's answer means: it keeps bytes and judges no records.
-internal import Board
+internal import Host
 package import Requests
 
 extension Verdict {

@@ -1,5 +1,4 @@
 // Batches to an object store: one object a batch, written as often as it takes, always the same.
-internal import Board
 internal import Host
 internal import Queue
 internal import Requests

@@ -1,5 +1,4 @@
 // A connection to the server and nothing more: can it be reached, and until when is its certificate good.
-internal import Board
 internal import CCurl
 internal import Glibc
 package import Host

@@ -1,5 +1,4 @@
 // What a server's answer means (contract, section 3).
-internal import Board
 internal import Host
 package import Requests
 

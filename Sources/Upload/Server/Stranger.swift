@@ -1,5 +1,4 @@
 // Pages of HTML that say no to a batch: whose are they?
-internal import Board
 internal import Host
 internal import Requests
 

@@ -1,10 +1,13 @@
 // What libFuzzer, which has the main function, calls; FUZZ_TARGET chooses the target, `list` names them all.
+import FuzzSupport
 import Glibc
+
+private let targets = FuzzTarget.gateway + FuzzTarget.receiver
 
 /// Chosen once, before there is a second thread: libFuzzer's callback can hold no context.
 private let target: FuzzTarget? = {
     let name = getenv("FUZZ_TARGET").map { String(cString: $0) }
-    return FuzzTarget.all.first { $0.name == name }
+    return targets.first { $0.name == name }
 }()
 
 /// Called once, with the program's arguments.
@@ -13,7 +16,7 @@ private let target: FuzzTarget? = {
     _ arguments: UnsafeMutableRawPointer?
 ) -> Int32 {
     if target == nil {
-        print(FuzzTarget.all.map(\.name).joined(separator: "\n"))
+        print(targets.map(\.name).joined(separator: "\n"))
         exit(0)
     }
     signal(SIGPIPE, SIG_IGN)

@@ -1,7 +1,8 @@
+import FuzzSupport
+
 extension FuzzTarget {
-    /// Everything that is fuzzed.
-    static let all =
+    /// Every parser of the gateway that is fuzzed.
+    static let gateway =
         BeaconTargets.all + LocationTargets.all + SoundTargets.all + ConfigurationTargets.all
-        + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + IngestTargets.all
-        + JSONTargets.all
+        + AnswerTargets.all + ControlTargets.all + IntakeTargets.all + JSONTargets.all
 }

@@ -1,5 +1,6 @@
 // From servers, and what stands between them and us.
 import Board
+import FuzzSupport
 import Glibc
 import Host
 import Support

@@ -1,5 +1,6 @@
 // From the radio, and from captures of it.
 import Configuration
+import FuzzSupport
 import Glibc
 import Host
 import Queue

@@ -1,6 +1,7 @@
 // What a person has written: the file, the environment, tokens.
 import Beacons
 import Configuration
+import FuzzSupport
 @testable import Gateway
 
 enum ConfigurationTargets {

@@ -1,4 +1,5 @@
 // From whoever reaches the control socket, the snapshot, the kernel's tellings and dates.
+import FuzzSupport
 import Host
 import Queue
 import Streams

@@ -1,4 +1,5 @@
 // From any program of the device that reaches the intake socket.
+import FuzzSupport
 import Host
 import Streams
 

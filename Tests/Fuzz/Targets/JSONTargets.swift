@@ -1,4 +1,6 @@
 // JSON of servers, of gpsd, of the other end of the control socket, and of what was kept before a restart.
+import FuzzSupport
+
 @testable import Host
 
 enum JSONTargets {

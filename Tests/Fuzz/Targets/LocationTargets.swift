@@ -1,4 +1,5 @@
 // From gpsd.
+import FuzzSupport
 import Glibc
 import Host
 import Queue

@@ -1,4 +1,6 @@
 // Stored sound into files: the database may be damaged.
+import FuzzSupport
+
 @testable import Containers
 
 enum SoundTargets {

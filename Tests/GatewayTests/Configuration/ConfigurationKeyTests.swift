@@ -1,7 +1,6 @@
 // Each key by itself: what it takes, what it refuses and in which words.
 import Audio
 import Beacons
-import Board
 import Configuration
 import Host
 import Queue

@@ -1,6 +1,6 @@
 // State and runtime directory, and the device id that is kept there.
-import Board
 import Foundation
+import Host
 import Support
 import Testing
 

@@ -1,7 +1,6 @@
 // The environment over the file: overrides, systemd's directories, unknown names.
 import Audio
 import Beacons
-import Board
 import Configuration
 import Queue
 import Streams

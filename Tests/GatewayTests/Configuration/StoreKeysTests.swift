@@ -1,6 +1,6 @@
 // The keys of an object store: both forms of the file, who may read it, and that no error shows them.
-import Board
 import Foundation
+import Host
 import Requests
 import Support
 import Testing

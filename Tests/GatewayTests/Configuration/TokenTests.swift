@@ -1,6 +1,6 @@
 // The token file: who may read it, what it may hold, and that no error shows it.
-import Board
 import Foundation
+import Host
 import Support
 import Testing
 

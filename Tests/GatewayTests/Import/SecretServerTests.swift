@@ -2,6 +2,7 @@
 import Board
 import Configuration
 import Foundation
+import Host
 import Requests
 import Support
 import Testing

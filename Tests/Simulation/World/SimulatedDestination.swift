@@ -1,5 +1,4 @@
 // The server of a simulated world as the uploader sees it.
-internal import Board
 internal import Host
 internal import Queue
 internal import Requests

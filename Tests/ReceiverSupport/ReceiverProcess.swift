@@ -1,19 +1,19 @@
-import Foundation
+package import Foundation
 import Support
 
 /// A receiver of a test's own: the real program, on a port that the kernel chose.
-final class ReceiverProcess {
-    let folder: String
-    private(set) var base = URL(fileURLWithPath: "/")
+package final class ReceiverProcess {
+    package let folder: String
+    package private(set) var base = URL(fileURLWithPath: "/")
     private var process = Process()
     private let arguments: [String]
     private let environment: [String: String]
 
-    var port: UInt16 { UInt16(base.port ?? 0) }
+    package var port: UInt16 { UInt16(base.port ?? 0) }
 
-    var pid: Int32 { process.processIdentifier }
+    package var pid: Int32 { process.processIdentifier }
 
-    init(_ arguments: [String] = [], environment: [String: String] = [:], in place: String? = nil)
+    package init(_ arguments: [String] = [], environment: [String: String] = [:], in place: String? = nil)
         throws
     {
         folder = place ?? NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString
@@ -23,7 +23,7 @@ final class ReceiverProcess {
     }
 
     /// Starts it (again), on another port, with the same data.
-    func start() throws {
+    package func start() throws {
         process = Process()
         process.executableURL = URL(fileURLWithPath: Tree.program("waypost-receiver"))
         process.arguments = ["--listen", "127.0.0.1:0", "--data", folder, "--quiet"] + arguments
@@ -47,13 +47,13 @@ final class ReceiverProcess {
         base = url
     }
 
-    func kill() {
+    package func kill() {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
     /// Asks it to end; its exit status.
-    func terminate() -> Int32 {
+    package func terminate() -> Int32 {
         process.terminate()
         process.waitUntilExit()
         return process.terminationStatus
@@ -65,7 +65,7 @@ final class ReceiverProcess {
     }
 
     /// Every record in the files of a stream.
-    func records(_ stream: String) throws -> [[String: Any]] {
+    package func records(_ stream: String) throws -> [[String: Any]] {
         guard let names = FileManager.default.enumerator(atPath: folder) else { return [] }
         var records: [[String: Any]] = []
         for case let name as String in names

@@ -1,23 +1,23 @@
 // A client that does what no library would: single bytes, half requests, other addresses.
-import Foundation
+package import Foundation
 import Glibc
 import Support
-import Testing
+package import Testing
 
 /// One connection to a receiver; every address of 127.0.0.0/8 is this machine's.
-final class RawClient: @unchecked Sendable {
+package final class RawClient: @unchecked Sendable {
     // Unchecked because each is used by one thread at a time.
-    struct Answer: Equatable {
-        var status: Int
-        var header: String
-        var body: String
+    package struct Answer: Equatable {
+        package var status: Int
+        package var header: String
+        package var body: String
     }
 
     private let number: Int32
     private var unread: [UInt8] = []
 
     /// Waits a minute at most for whatever is to come; `window`: bytes that come unread, 0 for as many as usual.
-    init(port: UInt16, from address: String = "127.0.0.1", window: Int32 = 0) throws {
+    package init(port: UInt16, from address: String = "127.0.0.1", window: Int32 = 0) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 60 * patience, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
@@ -37,7 +37,7 @@ final class RawClient: @unchecked Sendable {
 
     deinit { Glibc.close(number) }
 
-    convenience init(_ receiver: ReceiverProcess, from address: String = "127.0.0.1") throws {
+    package convenience init(_ receiver: ReceiverProcess, from address: String = "127.0.0.1") throws {
         try self.init(port: receiver.port, from: address)
     }
 
@@ -59,7 +59,7 @@ final class RawClient: @unchecked Sendable {
 
     /// Sends as much as is taken; false once the other end takes no more.
     @discardableResult
-    func send(_ bytes: [UInt8]) -> Bool {
+    package func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes {
@@ -72,13 +72,13 @@ final class RawClient: @unchecked Sendable {
     }
 
     @discardableResult
-    func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+    package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
     /// The other end has nothing more to come from here.
-    func finishSending() { shutdown(number, Int32(SHUT_WR)) }
+    package func finishSending() { shutdown(number, Int32(SHUT_WR)) }
 
     /// The next answer; nil: the connection ended first.
-    func answer() -> Answer? {
+    package func answer() -> Answer? {
         let end = Array("\r\n\r\n".utf8)
         while !unread.contains(end) { guard receive() else { return nil } }
         guard let head = unread.firstRange(of: end) else { return nil }
@@ -95,16 +95,16 @@ final class RawClient: @unchecked Sendable {
     }
 
     /// Whether the other end has closed, once something comes or a minute is over.
-    func isAtEnd() -> Bool { unread.isEmpty && !receive() }
+    package func isAtEnd() -> Bool { unread.isEmpty && !receive() }
 
     /// Whether something, be it the end, has come.
-    func hasNews() -> Bool {
+    package func hasNews() -> Bool {
         var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 1
     }
 
     /// Reads until it has come; false: the connection ended first, or it has not come in a minute.
-    func hears(_ text: String) -> Bool {
+    package func hears(_ text: String) -> Bool {
         let wanted = Array(text.utf8)
         var (isOpen, isThere) = (true, false)
         _ = eventually {
@@ -120,7 +120,7 @@ final class RawClient: @unchecked Sendable {
     }
 
     /// Reads what is there, so many bytes at most, and drops it; false at the end.
-    func sip(_ count: Int) -> Bool { !hasNews() || receive(count) }
+    package func sip(_ count: Int) -> Bool { !hasNews() || receive(count) }
 
     private func receive(_ most: Int = 64 << 10) -> Bool {
         var block = [UInt8](repeating: 0, count: most)
@@ -132,8 +132,8 @@ final class RawClient: @unchecked Sendable {
 }
 
 /// Requests as bytes.
-enum RawRequest {
-    static func head(
+package enum RawRequest {
+    package static func head(
         _ key: String = UUID().uuidString,
         length: Int? = nil,
         encoding: String? = nil,
@@ -150,12 +150,12 @@ enum RawRequest {
         return lines.map { $0 + "\r\n" }.joined() + extra + "\r\n"
     }
 
-    static let health = "GET /healthz HTTP/1.1\r\nHost: receiver\r\n\r\n"
+    package static let health = "GET /healthz HTTP/1.1\r\nHost: receiver\r\n\r\n"
 
     /// A batch of records with these ids; `padding`: further members of each.
     ///
     /// `numbersSources`: "ID" in them stands for the record's id and a hyphen.
-    static func batch(
+    package static func batch(
         _ ids: [String],
         device: String = "d1",
         padding: String = "",
@@ -177,14 +177,14 @@ enum RawRequest {
     }
 
     /// A moment in RFC 3339.
-    static func time(secondsAgo seconds: TimeInterval = 0) -> String {
+    package static func time(secondsAgo seconds: TimeInterval = 0) -> String {
         Date(timeIntervalSinceNow: -seconds).formatted(.iso8601)
     }
 }
 
 extension ReceiverProcess {
     /// A batch of one record, from an address of its own; its status, 0 without an answer.
-    func takesABatch(from address: String = "127.9.9.9") throws -> Int {
+    package func takesABatch(from address: String = "127.9.9.9") throws -> Int {
         let client = try RawClient(self, from: address)
         let body = RawRequest.batch([UUID().uuidString])
         client.send(RawRequest.head(length: body.count))
@@ -193,14 +193,14 @@ extension ReceiverProcess {
     }
 
     /// Nobody is held up, and memory is what it may be.
-    func expectService(_ place: SourceLocation = #_sourceLocation) throws {
+    package func expectService(_ place: SourceLocation = #_sourceLocation) throws {
         #expect(try takesABatch() == 200, sourceLocation: place)
         let peak = try residentPeak()
         #expect(peak < Self.residentLimit, "resident: \(peak)", sourceLocation: place)
     }
 
     /// The most that was resident since the start, in bytes.
-    func residentPeak() throws -> Int {
+    package func residentPeak() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         let digits = line?.filter(\.isNumber) ?? ""
@@ -209,7 +209,7 @@ extension ReceiverProcess {
     }
 
     /// What it has used of processors, all threads (proc(5), fields 14 and 15 of `stat`).
-    func processorSeconds() throws -> Double {
+    package func processorSeconds() throws -> Double {
         let stat = try String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
         let fields =
             stat.split(separator: ")").last?.split(separator: " ").compactMap { Double($0) } ?? []
@@ -218,12 +218,12 @@ extension ReceiverProcess {
     }
 
     /// Four times the default of --max-body, and 60 MB.
-    static let residentLimit = 4 * (16 << 20) + 60_000_000
+    package static let residentLimit = 4 * (16 << 20) + 60_000_000
 }
 
 extension RawClient {
     /// The next answer, waited for as many minutes.
-    func answer(within minutes: Int) -> Answer? {
+    package func answer(within minutes: Int) -> Answer? {
         for _ in 0..<minutes where !hasNews() {
             if (try? waitUntil("an answer") { hasNews() }) != nil { break }
         }
@@ -232,7 +232,7 @@ extension RawClient {
 }
 
 /// Runs `body` on as many threads at once, and waits for all of them.
-func withThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
+package func withThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
     let left = Locked(count)
     for number in 0..<count {
         Thread.detachNewThread {

@@ -3,7 +3,7 @@ import ArgumentParser
 import Glibc
 
 @main
-struct Receiver: ParsableCommand {
+struct ReceiverProgram: ParsableCommand {
     static let currentVersion = "0.1.0"
 
     static let configuration = CommandConfiguration(

@@ -1,15 +1,21 @@
 // From any client that reaches the receiver.
 import Foundation
+import FuzzSupport
 import Glibc
 import Support
 
-@testable import Ingest
+@testable import Receiver
 
-enum IngestTargets {
+extension FuzzTarget {
+    /// Every parser of the receiver that is fuzzed.
+    static let receiver = ReceiverTargets.all
+}
+
+private enum ReceiverTargets {
     static let all = [
-        FuzzTarget(name: "ingest-body", run: body),
-        FuzzTarget(name: "ingest-inflate", run: inflate),
-        FuzzTarget(name: "ingest-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
+        FuzzTarget(name: "receiver-body", run: body),
+        FuzzTarget(name: "receiver-inflate", run: inflate),
+        FuzzTarget(name: "receiver-request", run: { _ = HTTPFuzzServer.shared?.take($0) }),
     ]
 
     /// What is taken is JSON to Foundation, too, and its records are the array's elements, byte for byte.

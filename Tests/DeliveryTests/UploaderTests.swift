@@ -6,6 +6,7 @@ import Host
 import Queue
 import Requests
 import Streams
+import ReceiverSupport
 import Support
 import Testing
 import Upload

@@ -4,15 +4,19 @@
 ///
 /// To add one, write the function beside its like, put it into `all`, and some good and bad inputs into
 /// `Tests/Fuzz/corpus/NAME/`.
-struct FuzzTarget: Sendable {
+package struct FuzzTarget: Sendable {
     /// Its name on the command line and of its corpus.
-    var name: String
+    package var name: String
     /// Traps where a result breaks a promise.
-    var run: @Sendable ([UInt8]) -> Void
+    package var run: @Sendable ([UInt8]) -> Void
+
+    package init(name: String, run: @escaping @Sendable ([UInt8]) -> Void) {
+        (self.name, self.run) = (name, run)
+    }
 }
 
 /// Cuts an input into pieces, each after a byte of its length; the last may be shorter.
-func pieces(_ input: [UInt8]) -> [ArraySlice<UInt8>] {
+package func pieces(_ input: [UInt8]) -> [ArraySlice<UInt8>] {
     var pieces: [ArraySlice<UInt8>] = []
     var rest = input[...]
     while let length = rest.popFirst() {

@@ -1,10 +1,11 @@
 // What a gateway takes at its intake socket the receiver takes, too: what it acknowledges there must not end in quarantine.
 import Foundation
+import ReceiverSupport
 import Support
 import Testing
 
 @testable import Gateway
-@testable import Ingest
+@testable import Receiver
 
 @Suite struct DoorTests {
     private static func nested(_ levels: Int) -> String {

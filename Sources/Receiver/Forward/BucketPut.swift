@@ -1,5 +1,4 @@
 // One object after another to a bucket, and what its answers mean to a gateway.
-import Board
 import Host
 import Requests
 import Synchronization

@@ -1,15 +1,15 @@
 // What many tests ask of a receiver: a batch, a token, a command beside it.
 import Foundation
-import Support
+package import Support
 import Testing
 
 extension ReceiverProcess {
     /// Runs `waypost-receiver` with the data of this one.
-    func command(_ arguments: String...) throws -> Outcome {
+    package func command(_ arguments: String...) throws -> Outcome {
         try Process.run(Tree.program("waypost-receiver"), arguments + ["--data", folder])
     }
 
-    func request(_ head: String, _ body: [UInt8] = []) throws -> RawClient.Answer {
+    package func request(_ head: String, _ body: [UInt8] = []) throws -> RawClient.Answer {
         let client = try RawClient(self)
         client.send(head)
         client.send(body)
@@ -17,7 +17,7 @@ extension ReceiverProcess {
     }
 
     /// A batch of records; the status of its answer.
-    func send(
+    package func send(
         _ token: String = "t",
         device: String = "d1",
         ids: [String] = [UUID().uuidString],
@@ -29,7 +29,7 @@ extension ReceiverProcess {
     }
 
     /// A batch of a stream of `d1`: records with a time of the day (`06:00:00`) and members.
-    func send(_ stream: String, on day: String, _ records: [(time: String, members: String)]) throws
+    package func send(_ stream: String, on day: String, _ records: [(time: String, members: String)]) throws
     {
         let lines = records.map {
             #"{"id":"\#(UUID().uuidString)","timestamp":"\#(day)T\#($0.time)Z",\#($0.members)}"#
@@ -44,7 +44,7 @@ extension ReceiverProcess {
     }
 
     /// The same, with the second of the day.
-    func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)]) throws
+    package func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)]) throws
     {
         let timed = records.map { (second, members) in
             let (hour, minute) = (second / 3600, second / 60 % 60)
@@ -55,7 +55,7 @@ extension ReceiverProcess {
 
     /// Rows of one of its databases, as Python writes them; a change is committed.
     @discardableResult
-    func sql(_ statement: String, in name: String = ".receiver.sqlite") throws -> String {
+    package func sql(_ statement: String, in name: String = ".receiver.sqlite") throws -> String {
         let script =
             "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchall()); d.commit()"
         let path = "\(folder)/\(name)"
@@ -66,14 +66,14 @@ extension ReceiverProcess {
         return outcome.output
     }
 
-    func verify(_ token: String) throws -> Int {
+    package func verify(_ token: String) throws -> Int {
         try request(
             "POST /api/device/verify HTTP/1.1\r\nHost: r\r\nX-Device-Token: \(token)\r\nContent-Length: 0\r\n\r\n"
         ).status
     }
 
     /// The token that a device gets for a new code.
-    func enrol(_ device: String = "d1") throws -> String {
+    package func enrol(_ device: String = "d1") throws -> String {
         let code = try command("codes", "add").output.trimmingCharacters(in: .newlines)
         let body = #"{"code": "\#(code)", "device_id": "\#(device)"}"#
         let head =

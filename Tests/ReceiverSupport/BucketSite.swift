@@ -1,29 +1,29 @@
 // A store, receivers before it that keep nothing, and a balancer before those.
 import Foundation
-import Support
+package import Support
 
 /// A store of a test's own (moto, which checks signatures), and what a receiver needs to write there.
-final class BucketSite {
-    let store: ObjectStore
-    let folder = TemporaryFolder("bodies")
+package final class BucketSite {
+    package let store: ObjectStore
+    package let folder = TemporaryFolder("bodies")
     private let keys: String
 
-    struct Counts: Equatable {
-        var records: Int
-        var ids: Int
+    package struct Counts: Equatable {
+        package var records: Int
+        package var ids: Int
 
         /// Each of so many records once.
-        static func once(_ count: Int) -> Counts { Counts(records: count, ids: count) }
+        package static func once(_ count: Int) -> Counts { Counts(records: count, ids: count) }
     }
 
     /// `faults`: what becomes of the first objects, in turn (see Tests/Peers/store.py).
-    init(faults: [String] = []) throws {
+    package init(faults: [String] = []) throws {
         store = try ObjectStore(faults: faults)
         keys = try folder.write(store.access.keys, to: "keys")
     }
 
     /// A receiver whose objects lie below `via/`; `url`: a bucket in the place of the store's.
-    func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess {
+    package func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess {
         try ReceiverProcess(
             ["--bucket-url", url ?? store.access.url, "--credentials-file", keys] + arguments,
             environment: ["TMPDIR": folder.path + "/bodies"],
@@ -32,7 +32,7 @@ final class BucketSite {
     }
 
     /// What an engine counts in all of the bucket: records, and how many ids are among them.
-    func counts() throws -> Counts {
+    package func counts() throws -> Counts {
         let rows = try store.contents().rows
         return Counts(
             records: rows.reduce(0) { $0 + $1.records },
@@ -43,13 +43,13 @@ final class BucketSite {
 
 extension ReceiverProcess {
     /// Sends a batch under a key, from an address of its own.
-    func post(_ key: String, _ body: [UInt8], token: String = "t") throws -> RawClient.Answer {
+    package func post(_ key: String, _ body: [UInt8], token: String = "t") throws -> RawClient.Answer {
         try request(RawRequest.head(key, length: body.count, token: token), body)
     }
 }
 
 /// Spreads connections over ports in turn, and passes over those where nobody listens, as a balancer does.
-final class Balancer {
+package final class Balancer {
     private static let script = """
         import asyncio, itertools, sys
         ports = [int(port) for port in sys.argv[1].split(",")]
@@ -80,7 +80,7 @@ final class Balancer {
         """
     private let server: StubServer
 
-    init(_ receivers: [ReceiverProcess]) throws {
+    package init(_ receivers: [ReceiverProcess]) throws {
         server = try StubServer(
             Self.script,
             receivers.map { "\($0.port)" }.joined(separator: ",")
@@ -89,5 +89,5 @@ final class Balancer {
 
     deinit { server.stop() }
 
-    var port: UInt16 { UInt16(server.port) ?? 0 }
+    package var port: UInt16 { UInt16(server.port) ?? 0 }
 }

@@ -1,0 +1,130 @@
+// A gateway behind a receiver that stores in a bucket, beside a gateway that writes to the bucket itself.
+import Foundation
+import Host
+import Queue
+import ReceiverSupport
+import Requests
+import Streams
+import Support
+import Testing
+import Upload
+
+@Suite struct BucketDeliveryTests {
+    @Test func gatewaysBatches_becomeTheObjectsThatItWouldHaveWrittenItself() throws {
+        let site = try BucketSite(faults: ["503", "503"])
+        let receiver = try site.receiver()
+        let queues = TemporaryFolder("own")
+        // Both streams are frozen at a try that fails; then each of two copies of the queue goes its own way.
+        try withQueue(in: queues.path + "/own") { queue in
+            try fill(queue)
+            let own = bucket(site.store.access.url + "/own", site.store.access.keys)
+            let isDone = try syncOnce(queue, own, maxBatchBytes: 8 << 20)
+            #expect(!isDone)
+        }
+        try FileManager.default.copyItem(
+            atPath: queues.path + "/own",
+            toPath: queues.path + "/via"
+        )
+        try withQueue(in: queues.path + "/own") { queue in
+            let own = bucket(site.store.access.url + "/own", site.store.access.keys)
+            let isDone = try syncOnce(queue, own, maxBatchBytes: 8 << 20)
+            #expect(isDone)
+        }
+        try withQueue(in: queues.path + "/via") { queue in
+            let url = receiver.base.absoluteString + "/api/ingest"
+            // However it is compressed on its way.
+            let via = destination(url, compression: .zstd, "t")
+            let isDone = try syncOnce(queue, via, maxBatchBytes: 8 << 20)
+            #expect(isDone)
+        }
+        let contents = try site.store.contents()
+        let own = contents.digests.under("own/")
+        #expect(own == contents.digests.under("via/"))
+        #expect(contents.objects.under("own/") == contents.objects.under("via/"))
+        // Fixes, chunks of two kinds and their records.
+        #expect(own.keys.count { $0.hasSuffix(".ndjson.gz") } == 2)
+        #expect(own.keys.count { $0.hasSuffix(".wav") } == 2)
+        #expect(own.keys.count { $0.hasSuffix(".ogg") } == 2)
+    }
+
+    private func withQueue(in folder: String, _ body: (Queue) throws -> Void) throws {
+        let queue = try Queue(
+            settings: QueueSettings(path: folder + "/q.sqlite", bootID: "b", appVersion: "1")
+        )
+        defer { queue.close() }
+        try body(queue)
+    }
+
+    /// More fixes than the gateway reads at once, and sound of two kinds.
+    private func fill(_ queue: Queue) throws {
+        let wall = try #require(WallTime(rfc3339: "2026-11-21T12:00:00.000Z"))
+        let noon = Stamp(boot: SystemClock().now(), wall: wall)
+        for number in 0..<700 {
+            queue.accept(
+                Fix(
+                    stamp: noon.advanced(by: .milliseconds(number)),
+                    mode: .twoDimensional,
+                    latitude: Double.random(in: -80...80),
+                    longitude: 7.5
+                )
+            )
+        }
+        for codec in [AudioCodec.wav, .opus] {
+            let run = AudioRun(
+                id: queue.newRunID(),
+                codec: codec,
+                rate: 16_000,
+                device: "test",
+                chunkSegments: 1,
+                overlapSegments: 0
+            )
+            queue.begin(run)
+            for number in 0..<2 {
+                let packets = (0..<101).flatMap { _ in [3, 0, 8, UInt8(number), 1] as [UInt8] }
+                // Beyond what is sent from memory.
+                let noise = (0..<900_000).map { _ in UInt8.random(in: 0...255) }
+                queue.accept(
+                    Segment(
+                        run: run.id,
+                        frames: 32_000,
+                        start: noon.advanced(by: .milliseconds(number)),
+                        meanSquare: 0.1,
+                        data: codec == .opus ? packets : noise
+                    )
+                )
+            }
+            queue.end(run: run.id)
+        }
+    }
+
+    private func destination(
+        _ url: String,
+        compression: Compression = .gzip,
+        _ token: String
+    ) -> DestinationSettings {
+        DestinationSettings(
+            transport: TransportSettings(endpoint: url, userAgent: "waypost/test"),
+            deviceID: "device-1",
+            streamNames: [.location: "places", .audio: "audio", .events: "events"],
+            compression: compression,
+            token: { token }
+        )
+    }
+
+    private func bucket(_ url: String, _ keys: String) -> DestinationSettings {
+        var settings = destination(url, keys)
+        settings.bucket = BucketSettings(region: "us-east-1")
+        return settings
+    }
+}
+
+extension [String: String] {
+    /// What lies below a folder, by its names in it.
+    fileprivate func under(_ folder: String) -> [String: String] {
+        var found: [String: String] = [:]
+        for (key, value) in self where key.hasPrefix(folder) {
+            found[String(key.dropFirst(folder.count))] = value
+        }
+        return found
+    }
+}
