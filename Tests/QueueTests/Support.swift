@@ -106,9 +106,7 @@ private struct StreamCount {
 extension Writer {
     fileprivate func counts() throws -> [StreamCount] {
         try streams.kinds.map { kind in
-            let id = Int64(kind.number)
-            let table = streams[kind]?.table ?? ""
-            let stored = streams[kind]?.storedBytes ?? ""
+            let (id, table) = (Int64(kind.stream.number), kind.table)
             func integer(_ statement: String) throws -> Int {
                 Int(try connection.integer(statement, id) ?? 0)
             }
@@ -123,7 +121,7 @@ extension Writer {
                 ),
                 pendingBytes: try integer(
                     """
-                    SELECT sum(\(stored)) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
+                    SELECT sum(\(kind.storedBytes)) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM batches
                     WHERE stream=? AND state>0 AND r.id BETWEEN first AND last)
                     """
                 )

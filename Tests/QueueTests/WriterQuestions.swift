@@ -105,9 +105,9 @@ extension Queue {
 }
 
 extension Writer {
-    func liveStatistics(_ stream: Streams.Stream) -> StreamStatistics {
+    func liveStatistics(_ kind: StreamKind) -> StreamStatistics {
         var memory = memory
         memory.older = [:]
-        return memory.statistics(stream)
+        return memory.statistics(kind)
     }
 }
