@@ -4,7 +4,7 @@ internal import Host
 internal import Queue
 internal import Upload
 
-/// What makes a gateway degraded or critical (contract, section 1).
+/// What makes a gateway degraded or critical (waypost(1), EXIT STATUS).
 enum HealthRules {
     /// What `status --json` has no field for.
     struct Notes {

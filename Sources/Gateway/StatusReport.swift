@@ -1,4 +1,4 @@
-// `status`, as one value (contract, section 6).
+// `status`, as one value: what `waypost status --json` prints (waypost(1)).
 internal import Host
 internal import Queue
 internal import Streams
@@ -27,7 +27,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
 
     static let starting = "starting: "
 
-    /// The overall state; its exit status is the contract's.
+    /// The overall state, with its exit status (waypost(1), EXIT STATUS).
     package enum Health: String, Codable, Sendable {
         case healthy
         case degraded

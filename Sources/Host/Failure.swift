@@ -1,6 +1,6 @@
 // What went wrong, in the words and codes that a person sees.
 
-/// The error codes of the outward contract (section 4).
+/// The error codes (waypost-protocol(7), ERROR CODES).
 package enum ErrorCode: String, Sendable, CaseIterable {
     /// Network: no connection, DNS, TLS, timeout.
     case network = "E001"

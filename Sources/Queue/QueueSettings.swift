@@ -3,7 +3,7 @@ package import Host
 internal import SQLite
 package import Streams
 
-/// A stream that the user has declared (contract, section 8).
+/// A stream that the user has declared (waypost.toml(5), [stream.NAME]).
 package struct DeclaredStream: Sendable, Equatable {
     package var name: String
     /// Its name on the wire.

@@ -1,7 +1,7 @@
 // From the clocks a record saw to the time it happened.
 package import Host
 
-/// How far a timestamp can be trusted (contract, section 3).
+/// How far a timestamp can be trusted (waypost-protocol(7), RECORDS).
 package enum ClockQuality: String, Sendable {
     case synced
     /// Dated from the boot's sync by boot time, because the wall clock it saw was wrong.

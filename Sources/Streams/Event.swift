@@ -1,7 +1,7 @@
 // Events: what a reader of the data must know about how it was collected.
 package import Host
 
-/// The kinds of event of the contract (section 3).
+/// The kinds of event (waypost-protocol(7), RECORDS).
 package enum EventKind: String, Sendable, CaseIterable {
     case started
     case stopped

@@ -21,7 +21,7 @@ package enum LossKind: String, Sendable, CaseIterable {
     /// Entered in the transaction that removes the records; any other is held in memory until it is entered.
     package var isOfRemoval: Bool { self == .evicted || self == .discarded || self == .corrupt }
 
-    /// The event that tells of it (contract, section 3).
+    /// The event that reports it (waypost-protocol(7), RECORDS).
     package var event: EventKind { self == .evicted || self == .discarded ? .evicted : .gap }
 }
 

@@ -1,4 +1,4 @@
-// Records as they look on the wire (contract, section 3).
+// Records as they look on the wire (waypost-protocol(7), RECORDS).
 internal import Host
 
 /// Writes single records as JSON objects.

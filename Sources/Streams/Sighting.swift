@@ -14,7 +14,7 @@ package enum BeaconKind: Int, Sendable, CaseIterable {
     case manufacturer = 9
     case service = 10
 
-    /// The name on the wire (contract, section 3).
+    /// The name on the wire (waypost-protocol(7), RECORDS).
     package var name: String {
         switch self {
         case .iBeacon: "ibeacon"
@@ -72,7 +72,7 @@ package enum AddressType: Int, Sendable, CaseIterable {
     case randomResolvable = 2
     case randomNonResolvable = 3
 
-    /// The name on the wire (contract, section 3).
+    /// The name on the wire (waypost-protocol(7), RECORDS).
     package var name: String {
         switch self {
         case .public: "public"

@@ -1,4 +1,4 @@
-// Records of the user's own programs (contract, section 8).
+// Records of the user's own programs (waypost-protocol(7), THE INTAKE SOCKET).
 package import Host
 
 /// A record that came through the intake.

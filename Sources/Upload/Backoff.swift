@@ -1,7 +1,7 @@
 // When to try again after a failure.
 package import Host
 
-/// Waits of 30, 60, 120, 240, 300 s with full jitter (contract, section 3): a fleet that lost its server
+/// Waits of 30, 60, 120, 240, 300 s with full jitter (waypost-protocol(7), ANSWERS): a fleet that lost its server
 /// together must not come back together.
 package struct Backoff: Sendable {
     private static let steps = [30.0, 60, 120, 240, 300]

@@ -1,7 +1,7 @@
 // Sizes as people write them.
 import ArgumentParser
 
-/// Bytes, with a unit of the configuration file (contract, section 2) or none.
+/// Bytes, with a unit of the configuration file (waypost.toml(5)) or none.
 struct ByteSize: ExpressibleByArgument {
     var bytes: Int
 

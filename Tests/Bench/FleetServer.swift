@@ -47,7 +47,7 @@ struct SimulatedServer: Sendable {
     var from: BootInstant
     var to: BootInstant
 
-    /// The verdict is the gateway's own: an answer goes through the table of the contract.
+    /// The verdict is the gateway's own: an answer goes through the table of waypost-protocol(7), ANSWERS.
     func answer(at now: BootInstant) -> SimulatedAnswer {
         guard now >= from, now < to else { return .accepted }
         switch kind {

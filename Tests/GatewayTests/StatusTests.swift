@@ -348,7 +348,7 @@ import Testing
         )
     }
 
-    @Test func health_isWhatTheContractSays() {
+    @Test func health_isWhatTheManualPageSays() {
         #expect(report().state == .healthy)
         #expect(report { $0.clock.state = "unsynced" }.state == .degraded)
         #expect(report { $0.sources["beacons"]?.state = "error" }.state == .degraded)

@@ -85,7 +85,7 @@ import Testing
         #expect(point(#""a":[1]"#).line == nil)
     }
 
-    @Test func hugeIntegers_keepTheirSize_andWholeNumbersOfTheContractTheirDigits() {
+    @Test func hugeIntegers_keepTheirSize_andWholeNumbersOfTheProtocolTheirDigits() {
         #expect(
             fields(#""n":9007199254740993,"m":123456789012345678901234567890"#)
                 == "n=9007199254740992.0,m=1.2345678901234568e+29"
@@ -100,7 +100,7 @@ import Testing
             #expect(sighting.leftOut == (written == nil ? 1 : 0))
             if let written { #expect(sighting.line?.contains("rssi=\(written)") == true) }
         }
-        // The names of the contract mean nothing in a stream of somebody's own.
+        // The names of waypost-protocol(7), RECORDS, mean nothing in a stream of somebody's own.
         #expect(fields(#""sequence":5"#) == "sequence=5.0")
     }
 

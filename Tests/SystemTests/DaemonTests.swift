@@ -41,7 +41,7 @@ import Testing
         #expect(!screen.output.contains("\u{1B}"))
     }
 
-    @Test func status_hasEveryFieldOfTheContract() throws {
+    @Test func status_hasEveryField() throws {
         let bench = try Bench()
         try bench.start()
         let report = try bench.status()

@@ -92,7 +92,7 @@ import Testing
         }
         try waitUntil("the old request is gone") { server.said.contains("gone") }
         #expect(try bench.events()["in_flight"] as? Int ?? 0 > 0)
-        // The contract's limit, and the test's only way to tell it from the request's own.
+        // The limit of a stop (waypost(1)), and the only way to tell it from the request's own.
         let end = try bench.end()
         #expect(end.status == 0)
         #expect(end.seconds < 5)

@@ -21,7 +21,7 @@ from server import Receiver
 from silent import Silent
 from sound import Sounds
 
-# What is promised (design, section 4), in s.
+# What is promised (Sources/decisions/0011), in s.
 TOLD, ANSWERED, STOPPED = 60, 1.0, 5.0
 # A part that was started anew is believed after a minute, at a tick of the health timer; and a busy machine. A server is
 # asked again after 120 s at most where two tries failed.

@@ -81,7 +81,7 @@ import Testing
         #expect(try bench.result() == SyncResult(left: 0))
     }
 
-    /// The contract asks no form of a refusal.
+    /// waypost-protocol(7) asks no form of a refusal.
     @Test(arguments: [400, 413, 422], [200, 401, 404])
     func pageOfTheServerItself_isARefusal(status: Int, verify: Int) throws {
         let bench = try bench(Self.server(status, verify: verify))
@@ -149,7 +149,7 @@ import Testing
         let verified = try failure {
             _ = try Enrolment.verify(settings, token: "t", until: StopSignal())
         }
-        // The contract asks no form of a server's 401 and 403, so only a page is in doubt.
+        // waypost-protocol(7) asks no form of a server's 401 and 403, so only a page is in doubt.
         let isBelieved = [401, 403].contains(status) && body != Self.page
         #expect(verified.code == (isBelieved ? .tokenRefused : .server))
         let exchanged = try failure { try exchange(settings) }

@@ -9,7 +9,7 @@ import Testing
 import Upload
 
 @Suite struct UploaderTests {
-    @Test func batch_isWhatTheContractSays() throws {
+    @Test func batch_isWhatTheProtocolSays() throws {
         let bench = try UploadBench { _ in .ok }
         defer { bench.finish() }
         bench.add(3)

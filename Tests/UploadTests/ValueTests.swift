@@ -18,7 +18,7 @@ import Upload
         (409, "", "inProgress"), (425, "", "retry"), (429, "", "retry"), (500, "", "retry"),
         (503, "", "retry"), (418, "", "retry"), (100, "", "retry"),
     ])
-    func verdict_followsTheContractsTable(status: Int, body: String, expected: String) {
+    func verdict_followsTheProtocol(status: Int, body: String, expected: String) {
         let name =
             switch Verdict(Answer(status: status, body: Array(body.utf8))) {
             case .accepted: "accepted"
@@ -112,7 +112,7 @@ import Upload
         #expect(Enrolment.url(ingest: "https://h/api/ingest") == "https://h/api/device/verify")
     }
 
-    @Test func fix_isWrittenWithTheContractsDecimals_andWhatIsAbsentStaysAbsent() {
+    @Test func fix_isWrittenWithTheProtocolsDecimals_andWhatIsAbsentStaysAbsent() {
         var fix = Fix(
             stamp: Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0)),
             mode: .twoDimensional,

@@ -1,4 +1,4 @@
-// Each row of the contract's table of answers, at each place of a backlog.
+// Each answer of waypost-protocol(7), ANSWERS, at each place of a backlog.
 import Board
 import Foundation
 import Host

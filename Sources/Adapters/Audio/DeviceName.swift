@@ -1,7 +1,7 @@
 // Which names of capture devices may reach libasound.
 internal import Host
 
-/// The rule for one name in `audio.device` (contract, section 2).
+/// The rule for one name in `audio.device` (waypost.toml(5), SOUND DEVICES).
 ///
 /// libasound evaluates a name like a small program: `file:FILE='|CMD'` runs a command and `tee:` writes a file. A
 /// configuration may come from a card or a stick, so only names that lead to a card or to the machine's own

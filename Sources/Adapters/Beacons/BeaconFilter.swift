@@ -2,7 +2,7 @@
 internal import Queue
 package import Streams
 
-/// Allow and deny lists (contract, section 2): patterns for address, beacon id, or `kind:NAME`.
+/// Allow and deny lists (waypost.toml(5), [beacons]): patterns for address, beacon id, or `kind:NAME`.
 package struct BeaconFilter: Sendable {
     private let allow: [[UInt8]]
     private let deny: [[UInt8]]

@@ -1,7 +1,7 @@
 // The one owner of libmicrohttpd's daemon.
 internal import CMicrohttpd
 
-/// What one server may cost; the first four are the contract's.
+/// What one server may cost (waypost-receiver(1), LIMITS).
 package struct HTTPBounds: Sendable {
     /// Bytes of request line and header.
     package var header = 32 << 10

@@ -1,4 +1,4 @@
-// The routes of the receiver (contract, sections 3 and 7).
+// The routes of the receiver (waypost-protocol(7), waypost-receiver(1)).
 import Foundation
 
 /// Answers ingest requests.

@@ -14,7 +14,7 @@ package enum Enrolment {
         case cannotBeAsked
     }
 
-    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (contract, section 7).
+    /// `https://host/api/ingest` is verified at `https://host/api/device/verify` (waypost-protocol(7), ANSWERS).
     package static func url(ingest: String, _ action: String = "verify") -> String {
         let suffix = "/ingest"
         let base = ingest.hasSuffix(suffix) ? String(ingest.dropLast(suffix.count)) : ingest

@@ -1,4 +1,4 @@
-// An ingest server as the destination: one request a batch (contract, section 3).
+// An ingest server as the destination: one request per batch (waypost-protocol(7), UPLOADS).
 internal import Host
 internal import Queue
 internal import Requests

@@ -1,9 +1,9 @@
-// What a server's answer means (contract, section 3).
+// What a server's answer means (waypost-protocol(7), ANSWERS).
 internal import Host
 package import Requests
 
 extension Verdict {
-    /// The table of the contract, row by row.
+    /// The answers of waypost-protocol(7), one by one.
     ///
     /// `records`: how many were sent; nil where none were. `ofKnownServer`: the server has taken something just now, so a page that refuses the token is not its own.
     package init(_ answer: Answer, records: Int? = nil, ofKnownServer isKnown: Bool = false) {
@@ -42,7 +42,7 @@ extension Verdict {
         case 400, 422:
             self = .refused(message: answer.message)
         default:
-            // Codes that the contract does not name judge nothing, so nothing may be lost to them.
+            // Codes that waypost-protocol(7) does not name judge nothing, so nothing may be lost to them.
             self = .retry(
                 Failure("unexpected answer: \(answer.message)", code: .server),
                 after: after

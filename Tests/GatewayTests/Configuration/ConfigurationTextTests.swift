@@ -7,8 +7,8 @@ import Upload
 @testable import Gateway
 
 @Suite struct ConfigurationTextTests {
-    /// Contract, section 2, as this version has it; nil for a key without a default.
-    private static let contract: [(String, String?)] = [
+    /// The list in waypost.toml(5) as this version has it; nil for a key without a default.
+    private static let listed: [(String, String?)] = [
         ("device_id", "\"auto\""),
         ("state_directory", "\"/var/lib/waypost\""),
         ("runtime_directory", "\"/run/waypost\""),
@@ -72,10 +72,10 @@ import Upload
         ("log.level", "\"info\""),
     ]
 
-    @Test func defaults_areThoseOfTheContract() {
+    @Test func defaults_areThoseOfTheManualPage() {
         let keys = Configuration.table.keys
-        #expect(keys.map(\.path) == Self.contract.map(\.0))
-        #expect(keys.map(\.defaultText) == Self.contract.map(\.1))
+        #expect(keys.map(\.path) == Self.listed.map(\.0))
+        #expect(keys.map(\.defaultText) == Self.listed.map(\.1))
     }
 
     @Test func keys_haveEachTheirOwnVariable() {
@@ -88,7 +88,7 @@ import Upload
     @Test func default_readsBackAsTheDefaults() throws {
         let loaded = try load(Configuration.defaultText)
         #expect(loaded.values == Configuration())
-        let withDefault = Self.contract.filter { $0.1 != nil }.map(\.0)
+        let withDefault = Self.listed.filter { $0.1 != nil }.map(\.0)
         #expect(Set(loaded.origins.keys) == Set(withDefault))
     }
 
@@ -100,7 +100,7 @@ import Upload
         let examples = lines.map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }
         let loaded = try load(examples.joined(separator: "\n"))
         // And the example of a stream of the user: its table and three keys.
-        #expect(loaded.origins.count == Self.contract.count + 4)
+        #expect(loaded.origins.count == Self.listed.count + 4)
         #expect(loaded.values.upload.endpoint == "https://example.org/api/ingest")
         #expect(loaded.values.upload.maxRate == 100_000)
         #expect(loaded.values.audio.minimumLevel == -60)
@@ -193,7 +193,7 @@ import Upload
 
     @Test func show_readsBackAsTheSameValues() throws {
         let loaded = try load(Self.other)
-        #expect(loaded.origins.count == Self.contract.count - 1)
+        #expect(loaded.origins.count == Self.listed.count - 1)
         for key in Configuration.table.keys where key.path != "beacons.bindkeys" {
             let isDefault = key.written(loaded.values) == key.defaultText
             #expect(!isDefault, "\(key.path) is not exercised")

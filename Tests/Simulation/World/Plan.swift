@@ -200,7 +200,7 @@ package struct Plan {
         }
     }
 
-    /// A server that gives any answer of the contract's table, request by request.
+    /// A server that gives any answer of waypost-protocol(7), request by request.
     private static func table(_ chance: inout Chance) -> [Step] {
         let records: [Step.Kind] = [.sightings, .put, .fixes, .events, .wait]
         let rounds = (0..<4).flatMap { _ in [chance.one(of: records), .wait, .sync, .sync] }

@@ -118,7 +118,7 @@ final class Server {
         }
     }
 
-    /// A row of the contract's table.
+    /// An answer of waypost-protocol(7), ANSWERS.
     private func answer(_ records: [WireRecord], _ device: any AccountHolder) -> Answer {
         let row = chance.one(of: TableAnswer.all(records: records.count))
         log?("  answers \(row.status) \(row.body)")

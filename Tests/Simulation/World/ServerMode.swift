@@ -23,7 +23,7 @@ enum ServerMode: String, CaseIterable {
     case saysDuplicates
     /// 409 at the first try of each key.
     case busyFirst
-    /// Any answer of the contract's table.
+    /// Any answer of waypost-protocol(7), ANSWERS.
     case table
     /// 500 for each batch that has one of a few records in it.
     case chokes

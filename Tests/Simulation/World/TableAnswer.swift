@@ -1,4 +1,4 @@
-// The answers of the contract's table (section 3), drawn one for each request.
+// The answers of waypost-protocol(7), ANSWERS, drawn one for each request.
 internal import Requests
 
 /// An answer, and what it means for the records of its request.
