@@ -1,4 +1,4 @@
-"""`deploy/lake`: the day's lines as Parquet, queried by DuckDB and by Spark. See deploy/README.md."""
+"""`deploy/lake`: the day's lines as Parquet, queried by DuckDB and by Spark. See deploy/docs/data.md."""
 import argparse
 import csv
 import datetime
