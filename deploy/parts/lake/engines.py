@@ -17,7 +17,7 @@ class Lake:
         self.path = pathlib.Path(path).resolve()
         names = self.path / "_shapes.json"
         if not names.exists():
-            raise SystemExit(f"lake: {path} is no lake; make one by deploy/lake convert")
+            raise SystemExit(f"lake: {path} is not a lake; make one with deploy/lake convert")
         known = json.loads(names.read_text())
         self.folders = {}
         for stream, shape in sorted(known.items()):

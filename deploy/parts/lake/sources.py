@@ -47,7 +47,7 @@ class Folder:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         if not self.path.is_dir():
-            raise SystemExit(f"lake: {path} is no folder")
+            raise SystemExit(f"lake: {path} is not a folder")
 
     def files(self, date=None):
         for path in self.path.glob(f"stream=*/date={date or '*'}/device=*/*.ndjson*"):
