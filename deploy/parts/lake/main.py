@@ -79,7 +79,7 @@ def run_query(options, work):
     if options.query in queries.VIEWS and not check.has_view(lake, queries.VIEWS[options.query]):
         raise SystemExit(f"lake: {options.lake} has no stream for {options.query}")
     if " " not in sql:
-        raise SystemExit(f"lake: no query {sql}; there are {', '.join(queries.QUERIES)}, or write SQL")
+        raise SystemExit(f"lake: there is no query {sql}; use {', '.join(queries.QUERIES)}, or SQL")
     names, rows = engines.ENGINES[options.engine](lake, options.memory, options.threads, work).rows(sql)
     if options.csv:
         csv.writer(sys.stdout).writerows([names, *rows])

@@ -1,4 +1,4 @@
-"""Queries by name: the same text for both engines, over the views that `engines` makes."""
+"""Named queries: the same text for both engines, over the views that `engines` makes."""
 
 QUERIES = {
     "devices": ("devices heard, and their records, by day", """
