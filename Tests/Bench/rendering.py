@@ -7,7 +7,7 @@ from rows import figure, text
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FILES = (ROOT / "README.md", ROOT / "deploy/README.md")
+FILES = (ROOT / "deploy/docs/measurements.md",)
 MARK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 # Of one thread: `7zr b -mmt1` here, a quarter of what four make there (github.com/ThomasKaiser/sbc-bench, Results.md, 1.0 and 1.8 GHz).
@@ -17,14 +17,31 @@ HERE_MIPS, BOARDS = 4000, {"Pi 4": 1450, "Pi Zero 2 W": 760}
 COSTS = {
     "queue": "records into the queue, beside a C loop that inserts the same rows",
     "writes": "the same on a card: ext4 with a journal, no cache to flush", "upload": "a backlog to a server on the same machine",
-    "instructions": "instructions a sighting (callgrind; the kernel's not counted)", "line": "a backlog over a line of 10 Mbit/s",
-    "month": "a site's first day on the card: 10 sightings a second, a fix each 10 s, Opus all day",
-    "audio": "sound, beside each codec's own tool",
+    "instructions": "instructions per sighting (callgrind; without the kernel's)", "line": "a backlog over a line of 10 Mbit/s",
+    "month": "a site's first day on the card: 10 sightings per second, a fix every 10 s, Opus all day",
+    "audio": "audio, beside each codec's own tool",
     "idle": "all three sources quiet, files in memory", "disk": "all three sources quiet, files on a disk",
     "card": "all three sources quiet, files on a card: ext4 with a journal, no cache to flush",
-    "drain": "while a backlog goes out", "receiver": "a thousand gateways on one receiver, 64 at a time, beside nginx storing the bodies",
+    "drain": "while a backlog is uploaded", "receiver": "a thousand gateways on one server, 64 at a time, beside nginx storing the bodies",
     "page": "the pages of 1,000 devices",
 }
+
+# Labels of the benches, as the documents write them.
+PLAIN = (
+    (r"\bmemory of its own\b", "private memory"), (r"\bmemory resident\b", "resident memory"),
+    (r"\ba commit a second\b", "one commit per second"), (r"\b100 a commit\b", "100 per commit"),
+    (r"\b(a|an) (second|day|sighting)$", r"per \2"), (r"\buploading's marks\b", "recording uploads"),
+    (r"\bchunks of sound\b", "chunks of audio"), (r"\ban hour of sound\b", "an hour of audio"), (r"^sound, ", "audio, "),
+    (r"\breader that never rests\b", "reader that never pauses"), (r"^instructions, out of it\b", "instructions, uploading"),
+    (r"\bthat the disk got then\b", "written to the disk in that time"), (r"^receiver, ", "server, "),
+)
+
+
+def plain(label):
+    """A bench's label in the words of the documents."""
+    for old, new in PLAIN:
+        label = re.sub(old, new, label)
+    return label
 
 
 def rendered(document, known):
@@ -61,8 +78,9 @@ def costs(figures):
         lines.append([f"**{title}**", "", "", "", ""])
         for one in figures["parts"][part]["rows"]:
             beside = f"{text(one['baseline'])} ({one['against']})" if "against" in one else ""
-            goal = one.get("goal", "").replace("<=", "≤").replace(">=", "≥") + ("" if one.get("met", True) else ", **missed**")
-            lines.append([f"{one['what']}, {one['unit']}", text(one["ours"]), beside, text(one.get("ratio")), goal])
+            goal = plain(one.get("goal", "")).replace("<=", "≤").replace(">=", "≥") + ("" if one.get("met", True) else ", **missed**")
+            what = f"{plain(one['what'])}, {plain(one['unit'])}"
+            lines.append([what, text(one["ours"]), beside, text(one.get("ratio")), goal])
     return machine(figures) + "\n" + table(["what", "Waypost", "beside", "ratio", "goal"], lines)
 
 
@@ -71,14 +89,14 @@ def growth(part):
     for title, name in (("rows", "by_rows"), ("beacons", "by_beacons")):
         lines = [[f"{size[title]:,}", *(text(size[key]) for key in
                  ("ingest_cpu_us", "start_ms", "status_ms", "batch_cpu_us", "retention_cpu_us"))] for size in part[name]]
-        made.append(table([title, "ingest, CPU µs a row", "start, ms", "status, ms", "batch, CPU µs a record",
-                           "retention, CPU µs a row"], lines))
+        made.append(table([title, "ingest, CPU µs per row", "start, ms", "status, ms", "batch, CPU µs per record",
+                           "retention, CPU µs per row"], lines))
     return "\n".join(made)
 
 
 def air(part):
-    lines = [[what, *(text(size) for size in sizes)] for what, sizes in part["megabytes"].items()]
-    return table(["MB a day, an upload each", *part["ways"]], lines)
+    lines = [[plain(what), *(text(size) for size in sizes)] for what, sizes in part["megabytes"].items()]
+    return table(["MB per day, one upload every", *part["ways"]], lines)
 
 
 def boards(figures):
@@ -91,8 +109,8 @@ def boards(figures):
         times = HERE_MIPS / mips
         lines.append([name, f"{mips:,}", text(pace * times), f"{pace * times * 10 / 1e4:.2f} %", text(opus * times),
                       f"{opus * times / 36:.2f} %", text(both * times)])
-    return table(["", "7-Zip, MIPS a thread", "µs a sighting at a site's pace", "of a core, 10 a second", "s an hour of Opus", "of a core",
-                  "µs a record in and out, full speed"], lines)
+    return table(["", "7-Zip, MIPS per thread", "µs per sighting at a site's pace", "of a core, 10 per second", "s per hour of Opus",
+                  "of a core", "µs per record in and out, full speed"], lines)
 
 
 def others(peers):
@@ -107,14 +125,15 @@ def others(peers):
                     ("in_per_s", 1), ("out_per_s", 1))]
         lines.append([f"{peer['title']} ({peer['version']})", *figures, *accounts])
     kills, cuts = (next((peer[phase]["tried"] for peer in peers if phase in peer), 0) for phase in ("kills", "cuts"))
-    return table(["", "CPU µs a record: in", "out", "bytes at the disk a record", "private MB", "resident MB", "records/s in",
-                  "out", f"lost, doubled: {kills} kill -9", f"{cuts} power cuts"], lines)
+    return table(["", "CPU µs per record: in", "out", "bytes at the disk per record", "private MB", "resident MB", "records/s in",
+                  "out", f"lost, duplicated: {kills} kill -9", f"{cuts} power cuts"], lines)
 
 
 def summary(figures):
-    """One sentence for the first page."""
+    """The figures that matter most, in one sentence."""
     def of(part, what):
         return text(figure(figures["parts"][part], what))
-    return (f"As packaged it takes {of('idle', 'memory of its own')} MB of memory ({of('idle', 'memory resident')} with the system's libraries), "
-            f"{of('disk', 'wake-ups')} wake-ups a second, and {of('queue', 'CPU of the whole path, at full')} µs of a PC's "
-            f"time a sighting ([more](deploy/README.md#what-it-costs)).\n")
+    return (f"As packaged, the gateway takes {of('idle', 'memory of its own')} MB of private memory\n"
+            f"({of('idle', 'memory resident')} MB resident, with the system's libraries), wakes up {of('disk', 'wake-ups')} times "
+            f"per second with its\nfiles on a disk, and needs {of('queue', 'CPU of the whole path, at full')} µs of a PC's CPU "
+            f"per sighting at full speed.\n")

@@ -55,7 +55,7 @@ HEADINGS = ("hang", "told after", "status in", "stopped after", "lost", "counted
 
 
 def table(hangs):
-    """Lines for deploy/README.md."""
+    """Lines for deploy/docs/measurements.md."""
     lines = [HEADINGS, ["---"] * len(HEADINGS)]
     for hang in hangs:
         figure = lambda name, unit=" s", digits=0: (

@@ -1,7 +1,7 @@
-# A Debian 13 root to build in. Sourced by deploy/package and parts/arm64-tests, not run.
+# Makes a Debian 13 root to build in. Sourced by deploy/package and parts/arm64-tests, not run.
 # shellcheck shell=bash disable=SC2016
 
-# in_root ROOT [--net] COMMAND…: runs it there; with --net without a network. What is mounted ends with it.
+# in_root ROOT [--net] COMMAND…: runs it there; with --net without a network. Its mounts end with it.
 in_root() {
     local root=$1 spaces=(--mount --pid --fork --kill-child)
     shift
@@ -14,7 +14,7 @@ in_root() {
             LANG=C.UTF-8 TERM=dumb DEBIAN_FRONTEND=noninteractive ${TZ:+TZ="$TZ"} chroot "$@"' sh "$root" "$@"
 }
 
-# make_root ROOT ARCH: a root of this machine's architecture that can have packages of ARCH, too.
+# make_root ROOT ARCH: makes a root of this machine's architecture that can also have packages of ARCH.
 make_root() {
     [ ! -e "$1/build-root" ] || return 0
     install_packages mmdebstrap
@@ -24,13 +24,13 @@ make_root() {
     local architectures
     architectures=$(dpkg --print-architecture)
     [ "$2" = "$architectures" ] || architectures+=,$2
-    # No manual pages: of some packages they differ between two architectures, which cannot both be installed then.
+    # Without manual pages: some packages have different ones for two architectures, and could not both be installed.
     mmdebstrap --quiet --mode=root --variant=buildd --architectures="$architectures" --include=debhelper,lintian \
         --aptopt='APT::Install-Recommends "false"' --dpkgopt='path-exclude=/usr/share/man/*' trixie "$1"
     touch "$1/build-root"
 }
 
-# install_build_dependencies ROOT ARCH: what /build/waypost/debian/control asks for.
+# install_build_dependencies ROOT ARCH: installs the build dependencies of /build/waypost/debian/control.
 install_build_dependencies() {
     local cross=() compiler=
     if [ "$2" != "$(dpkg --print-architecture)" ]; then
@@ -50,7 +50,7 @@ install_build_dependencies() {
     if [ ${#cross[@]} -gt 0 ] && [ ! -e "$1/opt/swift-$2/swift" ]; then unpack_swift "$1" "$2"; fi
 }
 
-# The other architecture's Swift libraries, to link with and to run on: its packages and this machine's cannot both be installed.
+# Unpacks the other architecture's Swift libraries, to link with and to run on: its packages and this machine's conflict.
 unpack_swift() {
     in_root "$1" sh -ec 'cd /var/cache/apt/archives
         arch=$1
@@ -69,13 +69,13 @@ unpack_swift() {
         mv "/opt/swift-$arch.part" "/opt/swift-$arch"' sh "$2"
 }
 
-# A folder's content as one sum, links followed.
+# Prints one digest of a folder's content; follows links.
 content_sum() {
     (cd "$1" && find -L . -name .git -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) | sha256sum |
         cut -d ' ' -f 1
 }
 
-# fetch_sources FOLDER: the Swift packages into it, at the versions and with the content that deploy/debian/sources names.
+# fetch_sources FOLDER: fetches the Swift packages with the versions and digests of deploy/debian/sources into it.
 fetch_sources() {
     local url version sum folder
     while read -r url version sum; do
@@ -92,7 +92,7 @@ fetch_sources() {
     done < <(grep -v '^#' deploy/debian/sources)
 }
 
-# copy_tree FOLDER: what is tracked or new here, into it.
+# copy_tree FOLDER: copies tracked and new files into it.
 copy_tree() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
@@ -100,7 +100,7 @@ copy_tree() {
         tar --null -T - -cf - | tar -C "$1" --no-same-owner -xf -
 }
 
-# weigh ROOT ARCH: what apt would install for /build/out on a Debian 13 of priority "important", and how big it is.
+# weigh ROOT ARCH: prints what apt would install for /build/out on a Debian 13 of priority "important", and its size.
 weigh() {
     in_root "$1" sh -ec '
         deb=$(echo /build/out/waypost_*.deb)

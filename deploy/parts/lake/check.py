@@ -1,4 +1,4 @@
-"""Whether files, Parquet in DuckDB and Parquet in Spark have the same records, and the queries the same answers."""
+"""Checks that files, Parquet in DuckDB and Parquet in Spark have the same records, and queries the same answers."""
 import datetime
 import math
 
@@ -11,7 +11,7 @@ import sources
 
 
 def of_files(source, memory, threads, work):
-    """Records of each (stream, day) of the files, each id of a device once; counted apart from the conversion, line by line."""
+    """Counts the records of each (stream, day) of the files, each id of a device once; line by line, not by the converter."""
     db = duckdb.connect()
     db.execute(f"SET memory_limit='{memory}'; SET temp_directory='{work}/spill'" + (f"; SET threads={threads}" if threads else ""))
     counts = {}
@@ -39,7 +39,7 @@ def of_engine(engine):
 
 
 def alike(one, other):
-    """The same rows; numbers with fractions to nine digits, for engines add in another order."""
+    """Returns the rows with fractions rounded to nine digits, because engines add in different orders."""
     return len(one) == len(other) and all(
         len(a) == len(b) and all(map(same, a, b)) for a, b in zip(one, other))
 
@@ -53,7 +53,7 @@ def same(a, b):
 
 
 def table(lake, source, memory, threads, work, names):
-    """Prints a line a stream and day; the number of those that differ."""
+    """Prints a line per stream and day, and returns the number of those that differ."""
     opened = {name: engines.ENGINES[name](lake, memory, threads, work) for name in names}
     files = of_files(source, memory, threads, work) if source else {}
     seen = {name: of_engine(engine) for name, engine in opened.items()}
@@ -76,7 +76,7 @@ def judged(key, lake, in_files, seen):
     notes = [f"{said[name]} {name}" for name in ("broken", "kept", "unreadable") if said.get(name)]
     faults = []
     if any(records != ids for records, ids in seen):
-        faults.append("an id stands twice")
+        faults.append("an id occurs twice")
     if len({records for records, _ in seen}) > 1 or said.get("records") != seen[0][0]:
         faults.append("the engines differ")
     if in_files is not None and in_files and not said.get("unreadable") and in_files + said.get("kept", 0) != seen[0][0]:

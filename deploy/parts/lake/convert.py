@@ -1,4 +1,4 @@
-"""Lines into Parquet: one file a stream and day, sorted by device and time, each record of a device once, replaced whole.
+"""Converts lines to Parquet: one file per stream and day, sorted by device and time, each record once, replaced whole.
 
 A day is read in slices, some devices at a time, so that memory and the temporary files have a bound whatever a day holds.
 """
@@ -43,7 +43,7 @@ def listed(paths):
 
 
 def described(path):
-    """What a partition says of itself; None where there is none."""
+    """Returns a partition's metadata; None if there is no partition."""
     if not os.path.exists(path):
         return None
     rows = duckdb.sql(f"SELECT value FROM parquet_kv_metadata({quoted(path)}) WHERE key = 'waypost'").fetchall()
@@ -62,7 +62,7 @@ class Converter:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SystemExit(f"lake: another one converts into {lake}")
+            raise SystemExit(f"lake: another process is converting into {lake}; wait until it ends")
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir()
         self.shapes = self._shapes(dict(chosen))
@@ -73,7 +73,7 @@ class Converter:
         self.progress = sys.stderr.isatty()
 
     def _shapes(self, chosen):
-        """Which shape each stream has: as remembered with the lake, for its columns must not change."""
+        """Returns the shape of each stream, as stored with the lake, because its columns must not change."""
         path = self.lake / "_shapes.json"
         known = json.loads(path.read_text()) if path.exists() else {}
         for stream, shape in chosen.items():
@@ -91,7 +91,7 @@ class Converter:
         return self.shapes[stream]
 
     def run(self, date=None):
-        """Once: yields (stream, date, Counts, what a person should know) for each day that was converted."""
+        """Converts once; yields (stream, date, Counts, messages) for each converted day."""
         groups = sources.grouped(self.source.files(date))
         for number, ((stream, day), files) in enumerate(groups.items()):
             self.say(f"{stream} {day} ({number + 1} of {len(groups)})")
@@ -114,7 +114,7 @@ class Converter:
 
 
 class Day:
-    """One partition."""
+    """Converts one partition."""
 
     def __init__(self, converter, stream, files, target, before):
         self.converter, self.db = converter, converter.db
@@ -141,7 +141,7 @@ class Day:
         return self.counts
 
     def _slices(self):
-        """Devices in order with their files, some at a time; those of the partition before, too."""
+        """Yields devices in order with their files, some at a time, including those of the former partition."""
         by_device = {}
         if self.old:
             for device, in self.db.execute(f"SELECT DISTINCT device FROM {self._partition}").fetchall():
@@ -164,7 +164,7 @@ class Day:
         return f"read_parquet({quoted(self.old)}, hive_partitioning=false)"
 
     def _read(self, files):
-        """The slice's records, typed, into `slice`; counts what is none."""
+        """Reads the typed records into `slice`; counts lines that are not records."""
         types = ", ".join(f"{column.name} {column.type}" for column in shapes.columns(self.shape))
         self.db.execute(f"CREATE OR REPLACE TEMP TABLE slice({types}, filename VARCHAR)")
         with self._fetched(files) as paths:
@@ -214,7 +214,7 @@ class Day:
             return False
 
     def _once(self):
-        """Each id of a device once: the first file's, by name."""
+        """Keeps each id of a device once: that of the first file by name."""
         rows, ids = self.db.execute("SELECT count(*), count(DISTINCT (device, id)) FROM slice").fetchone()
         if rows == ids:
             return
@@ -224,7 +224,7 @@ class Day:
             SELECT * FROM slice QUALIFY row_number() OVER (PARTITION BY device, id ORDER BY filename, record) = 1""")
 
     def _keep(self, devices):
-        """What the partition has and no file any more: files may be archived, the lake stays."""
+        """Adds records of the former partition that are in no file: files may be archived, the lake stays."""
         before, = self.db.execute("SELECT count(*) FROM slice").fetchone()
         self.db.execute(f"""
             INSERT INTO slice BY NAME SELECT * FROM {self._partition} AS old
@@ -250,14 +250,14 @@ class Day:
         self.db.execute(f"COPY ({query}) TO {quoted(path)} ({options})")
 
     def _finish(self, mark):
-        """Puts the partition in its place: checked, on the disk, and in one step."""
+        """Replaces the partition in one step, checked and synced to the disk."""
         whole = self.parts[0]
         if len(self.parts) > 1:
             whole = str(self.converter.work / "whole.parquet")
             self._copy(f"SELECT * FROM read_parquet({listed(self.parts)}, hive_partitioning=false)", whole, mark)
         rows, = self.db.execute(f"SELECT num_rows FROM parquet_file_metadata({quoted(whole)})").fetchone()
         if rows != self.counts.records:
-            raise SystemExit(f"lake: {self.target}: {rows} records were written, {self.counts.records} were to be")
+            raise SystemExit(f"lake: {self.target}: {rows} records were written, {self.counts.records} expected; convert again")
         self.target.parent.mkdir(parents=True, exist_ok=True)
         sync(whole)
         os.replace(whole, self.target)

@@ -1,4 +1,4 @@
-"""The lake as views of DuckDB and of Spark, named alike: queries need not know where they run.
+"""Offers the lake as views of DuckDB and of Spark with the same names, so that queries run in both.
 
 A view a shape (`location`, `sound`, `beacons`, `events`, `free`) with its columns, `stream` and `date` (of the folder),
 and `unix_s` (`timestamp` as a number); `records`, what all streams have; `readings`, a row a number of `numbers`.
@@ -17,7 +17,7 @@ class Lake:
         self.path = pathlib.Path(path).resolve()
         names = self.path / "_shapes.json"
         if not names.exists():
-            raise SystemExit(f"lake: {path} is no lake; make one by deploy/lake convert")
+            raise SystemExit(f"lake: {path} is not a lake; make one with deploy/lake convert")
         known = json.loads(names.read_text())
         self.folders = {}
         for stream, shape in sorted(known.items()):
@@ -25,7 +25,7 @@ class Lake:
             if any(folder.glob("date=*/*.parquet")):
                 self.folders.setdefault(shape, []).append(str(folder))
         if not self.folders:
-            raise SystemExit(f"lake: {path} holds no records yet")
+            raise SystemExit(f"lake: {path} has no records yet")
 
     @property
     def all(self):

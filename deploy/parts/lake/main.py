@@ -1,4 +1,4 @@
-"""`deploy/lake`: the day's lines as Parquet, queried by DuckDB and by Spark. See deploy/README.md."""
+"""`deploy/lake`: turns lines into Parquet, and queries them with DuckDB or Spark. See deploy/docs/data.md."""
 import argparse
 import csv
 import datetime
@@ -23,22 +23,22 @@ def arguments():
     parser = argparse.ArgumentParser(prog="deploy/lake", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="convert|query|check")
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--memory", default="1GB", help="what an engine may use (1GB); the rest goes to temporary files")
+    shared.add_argument("--memory", default="1GB", help="memory limit of an engine (1GB); the rest goes to temporary files")
     shared.add_argument("--threads", type=int, help="cores to use (all)")
-    into = commands.add_parser("convert", parents=[shared], help="make Parquet of new and changed days")
-    into.add_argument("--from", dest="source", required=True, metavar="DATA", help="a receiver's --data, s3://BUCKET, or its copy")
+    into = commands.add_parser("convert", parents=[shared], help="write Parquet for new and changed days")
+    into.add_argument("--from", dest="source", required=True, metavar="DATA", help="a server's --data, s3://BUCKET, or a copy of a bucket")
     into.add_argument("--to", required=True, metavar="LAKE", help="the folder of the lake")
-    into.add_argument("--date", type=day, help="this day alone (YYYY-MM-DD)")
+    into.add_argument("--date", type=day, help="only this day (YYYY-MM-DD)")
     into.add_argument("--shape", action="append", default=[], type=shaped, metavar="STREAM=SHAPE",
-                      help="the columns of a stream that was given another name: " + ", ".join(shapes.SHAPES))
-    ask = commands.add_parser("query", parents=[shared], help="ask the lake", epilog="queries:\n" + named,
+                      help="the shape of a stream that has another name: " + ", ".join(shapes.SHAPES))
+    ask = commands.add_parser("query", parents=[shared], help="query the lake", epilog="queries:\n" + named,
                               formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("query", metavar="NAME|SQL")
     ask.add_argument("--csv", action="store_true", help="comma-separated values instead of a table")
     ask.add_argument("--engine", choices=engines.ENGINES, default="duckdb")
     compare = commands.add_parser("check", parents=[shared], help="compare files, DuckDB and Spark")
     compare.add_argument("--from", dest="source", metavar="DATA", help="the files that the lake was made of")
-    compare.add_argument("--engine", choices=engines.ENGINES, action="append", help="this engine alone (both)")
+    compare.add_argument("--engine", choices=engines.ENGINES, action="append", help="only this engine (default: both)")
     for one in (ask, compare):
         one.add_argument("--lake", required=True)
     return parser.parse_args()
@@ -79,7 +79,7 @@ def run_query(options, work):
     if options.query in queries.VIEWS and not check.has_view(lake, queries.VIEWS[options.query]):
         raise SystemExit(f"lake: {options.lake} has no stream for {options.query}")
     if " " not in sql:
-        raise SystemExit(f"lake: no query {sql}; there are {', '.join(queries.QUERIES)}, or write SQL")
+        raise SystemExit(f"lake: there is no query {sql}; use {', '.join(queries.QUERIES)}, or SQL")
     names, rows = engines.ENGINES[options.engine](lake, options.memory, options.threads, work).rows(sql)
     if options.csv:
         csv.writer(sys.stdout).writerows([names, *rows])

@@ -1,4 +1,4 @@
-"""Queries by name: the same text for both engines, over the views that `engines` makes."""
+"""Named queries: the same text for both engines, over the views that `engines` makes."""
 
 QUERIES = {
     "devices": ("devices heard, and their records, by day", """
@@ -25,7 +25,7 @@ QUERIES = {
                      OVER (PARTITION BY date, device ORDER BY timestamp, id) AS hole
               FROM sound) AS chunks
         GROUP BY date, device ORDER BY date, device"""),
-    "losses": ("what devices told of gaps, losses and failed sources", """
+    "losses": ("gaps, losses and failed sources, as devices report them", """
         SELECT date, device, kind, source, count(*) AS events, sum(records) AS records
         FROM events WHERE kind IN ('gap', 'evicted', 'quarantined', 'source_lost', 'database_salvaged',
                                    'unexpected_duplicates', 'storage_low')

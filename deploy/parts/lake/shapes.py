@@ -1,4 +1,4 @@
-"""What the columns of a stream are.
+"""Defines the columns of a stream.
 
 A column's type is fixed here and never guessed from a day's values. What has no column is kept: `record` holds the
 line as it came where the columns do not hold all of it, and always in streams whose members are free.
@@ -23,7 +23,7 @@ class Column:
 
     @property
     def sql(self):
-        """The column out of `m`, the line's members as they were read."""
+        """SQL that computes the column from `m`, the members of the line."""
         if not self.member:
             return self.made
         value = f'm."{self.member}"'
@@ -92,12 +92,12 @@ USUAL = {"linux_gpsd_location": "location", "linux_alsa_audio": "sound", "linux_
 
 
 def columns(shape):
-    """All columns of a shape as they stand in the files."""
+    """Returns all columns of a shape, as they are in the files."""
     return [Column("device", "VARCHAR"), Column("id", "VARCHAR", "id"), *SHAPES[shape], Column("record", "VARCHAR")]
 
 
 def reading(shape, files):
-    """A query for the lines of `files` (SQL): the shape's columns; `id` and `timestamp` NULL where a line is no record."""
+    """A query for the lines of `files` (SQL): the shape's columns; `id` and `timestamp` NULL if a line is not a record."""
     read = [Column("id", "VARCHAR", "id"), *(column for column in SHAPES[shape] if column.member)]
     members = ", ".join(f'"{column.member}": "{column.read}"' for column in read)
     rest = ", ".join(f"{column.sql} AS {column.name}" for column in SHAPES[shape])

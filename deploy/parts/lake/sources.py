@@ -1,4 +1,4 @@
-"""Where the day's lines lie: a receiver's data directory, a bucket, or a bucket that was copied into a folder."""
+"""Finds the lines to convert: in a server's data directory, a bucket, or a bucket that was copied into a folder."""
 import dataclasses
 import hashlib
 import json
@@ -23,12 +23,12 @@ class File:
 
     @property
     def weight(self):
-        """Bytes of JSON, about."""
+        """Estimates the bytes of JSON."""
         return self.size if self.name.endswith(".ndjson") else self.size * UNPACKED
 
 
 def fingerprint(files):
-    """Names what was read: another one, and the day is converted again."""
+    """Returns a digest of the files to read; if it changes, the day is converted again."""
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.name):
         digest.update(f"{file.name}\0{file.size}\0{file.mark}\n".encode())
@@ -36,7 +36,7 @@ def fingerprint(files):
 
 
 def grouped(files):
-    """Lists of files by (stream, date), in order."""
+    """Lists the files by (stream, date), in order."""
     groups = {}
     for file in sorted(files, key=lambda file: (file.stream, file.date, file.device, file.name)):
         groups.setdefault((file.stream, file.date), []).append(file)
@@ -47,7 +47,7 @@ class Folder:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         if not self.path.is_dir():
-            raise SystemExit(f"lake: {path} is no folder")
+            raise SystemExit(f"lake: {path} is not a folder")
 
     def files(self, date=None):
         for path in self.path.glob(f"stream=*/date={date or '*'}/device=*/*.ndjson*"):
@@ -57,7 +57,7 @@ class Folder:
                 yield File(*place.groups(), name, status.st_size, str(status.st_mtime_ns))
 
     def local(self, files, _):
-        """Paths to read."""
+        """Returns the paths to read."""
         return [str(self.path / file.name) for file in files]
 
 
@@ -102,7 +102,7 @@ def opened(source):
 
 
 def has_open_end(path):
-    """Whether the last line of a plain file is half a line: a receiver is writing it just now."""
+    """True if the last line of a plain file is incomplete, because a server is writing it."""
     if not path.endswith(".ndjson"):
         return False
     with open(path, "rb") as file:

@@ -13,20 +13,20 @@ import tomllib
 NAMES = ("rpi-preseed.toml", "custom.toml")
 HOSTNAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
-# Options before the type (`from="…"`) are for sshd to judge.
+# sshd checks options before the type (`from="…"`).
 KEY = re.compile(r"(.* )?(?P<kind>ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+|sk-(ssh|ecdsa)-[a-z0-9@.-]+)"
                  r" (?P<key>[A-Za-z0-9+/]{40,}=*)( .*)?")
 HEX = re.compile(r"([0-9A-Fa-f]{2})+")
 
 
 def is_key(text):
-    """Whether sshd takes it: one that was cut in copying still looks like a key, and nobody could log in."""
+    """Whether sshd accepts the key: one that was cut in copying still looks like a key, and nobody could log in."""
     found = KEY.fullmatch(text.strip())
     try:
         rest = base64.b64decode(found["key"], validate=True) if found else b""
     except binascii.Error:
         return False
-    # Fields, each with its length before it; the first is the type once more.
+    # Fields, each preceded by its length; the first repeats the type.
     fields = []
     while len(rest) >= 4 and len(rest) >= (end := 4 + int.from_bytes(rest[:4], "big")):
         fields.append(rest[4:end])
@@ -34,8 +34,8 @@ def is_key(text):
     return len(fields) > 1 and not rest and fields[0].decode("latin-1") == found["kind"]
 
 
-# What each key is, and what else it must be; the words follow "must be".
-# One line: passwords are handed on in lines.
+# The type of each key, and the condition that it must meet; the text follows "must be".
+# One line: passwords are passed on in lines.
 TEXT = (str, lambda value: value != "" and value.isprintable(), "text on one line")
 YES_OR_NO = (bool, lambda value: True, "true or false")
 KEYS = {
@@ -57,13 +57,13 @@ KEYS = {
     "updates.security": YES_OR_NO,
     "gnss.device": (str, re.compile(r"/dev/[A-Za-z0-9/_:.-]+").fullmatch, 'a device as "/dev/ttyS1"'),
 }
-# Of no use here, so not worth a word.
+# Not used here, and not reported.
 SILENT = {"config_version", "user.groups", "user.passwordless_sudo", "locale.keymap"}
 
 
 @dataclasses.dataclass
 class Settings:
-    """`values` by dotted key; `errors` keep the file from being used, `notes` do not."""
+    """`values` by dotted key; with `errors` the file is not used, with `notes` it is."""
 
     values: dict = dataclasses.field(default_factory=dict)
     errors: list = dataclasses.field(default_factory=list)
@@ -74,23 +74,23 @@ class Settings:
 
 
 def name_of(path):
-    """Any case, and the `.txt` that Windows may add."""
+    """Matches any case, and the `.txt` that Windows may add."""
     return path.name.lower().removesuffix(".txt")
 
 
 def files(folder):
-    """The files that are there, in the order in which they count."""
+    """Lists the existing files, in the order of their precedence."""
     found = [path for path in sorted(pathlib.Path(folder).iterdir()) if name_of(path) in NAMES and path.is_file()]
     return sorted(found, key=lambda path: NAMES.index(name_of(path)))
 
 
 def read(paths):
-    """What the files say together."""
+    """Reads the settings of all files together."""
     settings = Settings()
     for path in paths:
         read_file(path, settings)
     for name in NAMES:
-        # The card comes with a custom.toml: an editor may put what was written beside it.
+        # The card comes with a custom.toml: an editor may save a second file beside it.
         same = [path.name for path in paths if name_of(path) == name]
         if len(same) > 1:
             settings.errors.append(f"{' and '.join(same)} are both there: keep one")
@@ -111,7 +111,7 @@ def read_file(path, settings):
         settings.errors.append(f"{path.name}: {error}")
         return
     if not text.strip():
-        # Taken for settings, it would undo those that are made: the receiver's device, the keys.
+        # An empty file would undo the present settings: the GNSS receiver's device, the keys.
         settings.errors.append(f"{path.name}: is empty: save it again, and eject the card before you pull it out")
     if not str(tables.get("config_version", 1)).startswith("1"):
         settings.errors.append(f"{path.name}: config_version must be 1")
@@ -138,7 +138,7 @@ def take(file, key, value, settings):
 
 
 def contradictions(settings):
-    """What is wrong only together."""
+    """Checks conditions between several keys."""
     password, is_psk = settings.get("wlan.password"), settings.get("wlan.password_encrypted", False)
     has_name = settings.get("wlan.ssid") or settings.get("wlan.ssid_hex")
     if password is not None and not has_name:
@@ -154,7 +154,7 @@ def contradictions(settings):
 
 
 def wireless(settings):
-    """The content of wpa_supplicant.conf; None without a network."""
+    """Returns the content of wpa_supplicant.conf; None without a network."""
     if settings.get("wlan.ssid"):
         name = settings.get("wlan.ssid").encode().hex()
     elif settings.get("wlan.ssid_hex"):
@@ -164,7 +164,7 @@ def wireless(settings):
     lines = ["ctrl_interface=DIR=/run/wpa_supplicant GROUP=netdev"]
     if settings.get("wlan.country"):
         lines.append(f"country={settings.get('wlan.country')}")
-    # In hexadecimal, any byte may stand in it.
+    # In hexadecimal, because it may contain any byte.
     lines += ["network={", f"    ssid={name}"]
     if settings.get("wlan.hidden"):
         lines.append("    scan_ssid=1")
@@ -173,7 +173,7 @@ def wireless(settings):
 
 
 def keys(settings):
-    """The lines of a network that say how it is entered."""
+    """Returns the lines of a network that set its authentication."""
     password = settings.get("wlan.password")
     how = settings.get("wlan.key_mgmt", "none" if password is None else "wpa-psk")
     if how == "none":
