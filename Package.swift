@@ -31,12 +31,14 @@ func module(
     _ name: String,
     _ dependencies: [Target.Dependency],
     path: String? = nil,
+    exclude: [String] = ["README.md"],
     small isSmall: Bool = false
 ) -> Target {
     .target(
         name: name,
         dependencies: dependencies,
         path: "Sources/\(path ?? name)",
+        exclude: exclude,
         swiftSettings: strict + [withoutRegex] + (isSmall ? [small] : [])
     )
 }
@@ -55,8 +57,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// Tests as everything else; with WAYPOST_FUZZ set (deploy/fuzz), one program under libFuzzer.
 let fuzzing: [Target] = {
     let gateway: [Target.Dependency] = [
-        "Beacons", "Location", "Containers", "Upload", "Requests", "Gateway", "Queue", "Streams",
-        "Board", "Configuration", "Host", "Support", "FuzzSupport",
+        "Beacons", "Location", "AudioFiles", "Upload", "HTTP", "Gateway", "Queue", "Records",
+        "StatusBoard", "Configuration", "Host", "JSON", "Support", "FuzzSupport",
     ]
     let receiver: [Target.Dependency] = ["Receiver", "Support", "FuzzSupport"]
     let support = Target.target(
@@ -152,66 +154,67 @@ let package = Package(
         .target(name: "CBaseline", dependencies: ["CSQLite", "CAAC"], path: "Sources/C/CBaseline"),
 
         module("Host", ["CLinux"]),
-        module("Board", ["Host"], small: true),
+        module("JSON", ["Host"]),
+        module("StatusBoard", ["Host"], path: "Status/Board", exclude: [], small: true),
         module("Configuration", ["Host", "CTOML"], small: true),
         module("SQLite", ["CSQLite"]),
-        module("Streams", ["Host"]),
+        module("Records", ["Host", "JSON"]),
         module(
             "Queue",
-            ["Host", "Board", "Configuration", "SQLite", "Streams", "CSQLite", "CLinux", "CZlib"]
+            ["Host", "StatusBoard", "Configuration", "SQLite", "Records", "CSQLite", "CLinux", "CZlib"]
         ),
         module(
             "Beacons",
-            ["Host", "Board", "Configuration", "Queue", "Streams", "CBlueZ", "CLinux", "CCrypto"],
+            ["Host", "StatusBoard", "Configuration", "Records", "CBlueZ", "CLinux", "CCrypto"],
             path: "Adapters/Beacons"
         ),
         module(
             "Location",
-            ["Host", "Board", "Configuration", "Queue", "Streams", "CGPSD"],
+            ["Host", "StatusBoard", "Configuration", "Records", "CGPSD"],
             path: "Adapters/Location",
             small: true
         ),
         module(
             "Audio",
             [
-                "Host", "Board", "Configuration", "Queue", "Streams", "Containers", "CALSA",
+                "Host", "StatusBoard", "Configuration", "Records", "AudioFiles", "CALSA",
                 "COpus", "CFLAC", "CAAC", "CSpeexDSP", "CLinux",
             ],
             path: "Adapters/Audio"
         ),
-        module("Containers", ["COgg"]),
+        module("AudioFiles", ["COgg"]),
         module(
-            "Requests",
-            ["Host", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
+            "HTTP",
+            ["Host", "JSON", "CLinux", "CCurl", "CCrypto", "CZlib", "CZstd"],
             small: true
         ),
         module(
             "Upload",
             [
-                "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Containers",
-                "Requests", "CCurl",
+                "Host", "JSON", "StatusBoard", "Configuration", "SQLite", "Queue", "Records",
+                "AudioFiles", "HTTP", "CCurl",
             ],
             small: true
         ),
         module(
             "Gateway",
             [
-                "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Location",
-                "Audio", "Upload", "Requests", "Containers", "CLinux",
+                "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Upload", "HTTP", "AudioFiles", "COpus", "CLinux",
             ],
             small: true
         ),
         module(
             "Receiver",
             [
-                "Host", "SQLite", "Requests", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
+                "Host", "SQLite", "HTTP", "CLinux", "CMicrohttpd", "CCurl", "CZlib", "CZstd",
                 "CCrypto",
             ]
         ),
         .executableTarget(
             name: "waypost",
             dependencies: [
-                "Host", "Board", "Configuration", "Queue", "Streams", "Beacons", "Upload",
+                "Host", "StatusBoard", "Configuration", "Queue", "Records", "Beacons", "Upload",
                 "Gateway",
                 "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -221,7 +224,7 @@ let package = Package(
         .executableTarget(
             name: "waypost-receiver",
             dependencies: [
-                "Receiver", "Requests", "Host",
+                "Receiver", "HTTP", "Host",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -229,8 +232,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "Board", "Configuration", "SQLite", "Queue", "Streams", "Audio", "Beacons",
-                "Upload", "Requests", "Gateway", "CLinux", "CBaseline",
+                "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio", "Beacons",
+                "Upload", "HTTP", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/Bench",
@@ -261,8 +264,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedDisk", "Configuration", "Upload", "Requests", "Queue", "Streams",
-                "SQLite", "Host", "Board",
+                "SimulatedDisk", "Configuration", "Upload", "HTTP", "Queue", "Records",
+                "SQLite", "Host", "StatusBoard",
             ],
             path: "Tests/Simulation/World",
             swiftSettings: strict
@@ -274,39 +277,39 @@ let package = Package(
             swiftSettings: strict
         ),
 
-        tests("Simulation", ["Simulation", "SimulatedDisk", "Queue", "Streams", "Host"]),
+        tests("Simulation", ["Simulation", "SimulatedDisk", "Queue", "Records", "Host"]),
         tests("SimulatedDisk", ["SimulatedDisk", "CSQLite"]),
-        tests("Host", ["Host"]),
-        tests("Board", ["Board", "Host"]),
-        tests("Queue", ["Queue", "Streams", "SQLite", "Host", "Board", "CSQLite"]),
+        tests("Host", ["Host", "JSON"]),
+        tests("StatusBoard", ["StatusBoard", "Host"]),
+        tests("Queue", ["Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
         tests(
             "Beacons",
-            ["Beacons", "Configuration", "Queue", "Streams", "Host", "Board", "CBlueZ", "CLinux"]
+            ["Beacons", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CBlueZ", "CLinux"]
         ),
         tests(
             "Location",
-            ["Location", "Configuration", "Queue", "Streams", "Host", "Board", "CLinux"]
+            ["Location", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CLinux"]
         ),
         tests(
             "Audio",
             [
-                "Audio", "Configuration", "Queue", "Streams", "Upload", "Host", "Board",
-                "Containers", "COpus",
+                "Audio", "Configuration", "Queue", "Records", "Upload", "Host", "StatusBoard",
+                "AudioFiles", "COpus",
             ]
         ),
-        tests("Containers", ["Containers", "COpus", "COgg"]),
+        tests("AudioFiles", ["AudioFiles", "COpus", "COgg"]),
         tests(
             "Upload",
             [
-                "Upload", "Requests", "Configuration", "Queue", "Streams", "Host", "Board", "CZlib",
+                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CZlib",
                 "CZstd", "CLinux",
             ]
         ),
         tests(
             "Gateway",
             [
-                "Gateway", "Configuration", "Upload", "Requests", "Queue", "Streams", "Beacons",
-                "Location", "Audio", "Host", "Board", "CLinux",
+                "Gateway", "Configuration", "Upload", "HTTP", "Queue", "Records", "Beacons",
+                "Location", "Audio", "Host", "StatusBoard", "CLinux",
             ]
         ),
         .target(
@@ -324,12 +327,12 @@ let package = Package(
             "Delivery",
             [
                 "waypost-receiver", "Receiver", "ReceiverSupport", "Gateway", "Configuration",
-                "Upload", "Requests", "Queue", "Streams", "Host", "Board",
+                "Upload", "HTTP", "Queue", "Records", "Host", "StatusBoard",
             ]
         ),
         tests(
             "System",
-            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Queue", "Streams"]
+            ["waypost", "waypost-bench", "waypost-receiver", "Host", "Gateway", "Queue", "Records"]
         ),
     ] + fuzzing,
     swiftLanguageModes: [.v6]

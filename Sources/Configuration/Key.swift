@@ -1,5 +1,5 @@
 // A key: its name, what it may be, which setting it is, what it does. All else is made of that.
-internal import Host
+import Host
 
 /// Settings that have keys: a part of the file, or all of it.
 package protocol Configurable: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // Sizes and durations: a number and a unit, read and written exactly.
-internal import Host
+import Host
 
 /// A unit of a quantity and how many of the smallest one it is.
 struct Unit {

@@ -1,5 +1,5 @@
 // Puts file and environment together over the defaults and gathers every problem on the way.
-internal import Host
+import Host
 
 /// Right settings, and where each of their values came from.
 package struct Loaded<Settings: Configurable>: Sendable, Equatable {

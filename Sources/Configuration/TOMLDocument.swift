@@ -1,5 +1,5 @@
 // The one owner of a document parsed by toml++ (CTOML); values leave it as Swift copies.
-internal import CTOML
+import CTOML
 
 /// A value as it stands in the file or in the environment, before its key gives it a meaning.
 package indirect enum Literal: Equatable {

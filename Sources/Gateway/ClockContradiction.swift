@@ -1,6 +1,6 @@
 // Two who vouch for the time, and tell different ones.
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// Whose time is believed, and whose is not.
 package struct ClockContradiction: Sendable, Equatable {

@@ -1,9 +1,9 @@
 // Watching the wall clock: is it synced, and does it jump.
-internal import Board
-internal import CLinux
-internal import Host
-internal import Queue
-internal import Streams
+import CLinux
+import Host
+import Queue
+import Records
+import StatusBoard
 
 /// What is known of the wall clock in this boot.
 package struct ClockState: Sendable, Equatable {

@@ -1,7 +1,7 @@
 // What may let an upload through that failed before: the network came back, the token file was replaced.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// A socket on which the kernel tells of interfaces and addresses.
 final class NetworkSocket {

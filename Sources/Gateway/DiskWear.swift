@@ -1,6 +1,6 @@
 // How fast the disk below the state directory is written, and how long it lasts at that pace.
-internal import Configuration
-internal import Host
+import Configuration
+import Host
 
 /// What a disk was asked to write since the boot, by all programs and by this one.
 struct DiskWear: Sendable, Equatable {

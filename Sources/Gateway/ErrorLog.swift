@@ -1,5 +1,5 @@
 // The last few errors, for whoever looks later: journals on a Pi are often in memory only.
-internal import Host
+import Host
 
 /// Distinct errors with how often each was seen, the newest few; and how often each code was.
 final class ErrorLog: Sendable {

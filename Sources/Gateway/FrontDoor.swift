@@ -1,7 +1,7 @@
 // The control socket of a gateway, which is there before the gateway is when a start takes long.
-internal import Glibc
-internal import Host
-internal import Queue
+import Glibc
+import Host
+import Queue
 
 /// Answers `status` as soon as a start takes long, and all other commands once the gateway runs.
 final class FrontDoor: Sendable {

@@ -1,14 +1,14 @@
 // The gateway as a schematic: what runs, in which order it starts and stops.
-internal import Audio
-internal import Beacons
-internal import Board
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Location
-internal import Queue
-internal import Streams
-internal import Upload
+import Audio
+import Beacons
+import CLinux
+import Glibc
+import Host
+import Location
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 /// One gateway, from its directories to its health timer.
 package final class Gateway: Sendable {

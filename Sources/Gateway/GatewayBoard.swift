@@ -1,7 +1,8 @@
 // All that a gateway shows of itself, as it is now.
-internal import Board
-internal import Queue
-internal import Upload
+import Host
+import Queue
+import StatusBoard
+import Upload
 
 /// Every state that a gateway shows, and who is to be told of a change.
 final class GatewayBoard: Sendable {

@@ -1,9 +1,9 @@
 // What of the board goes into the log and the list of recent errors.
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Host
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 extension Gateway {
     /// Follows everything on the board while the result lives.

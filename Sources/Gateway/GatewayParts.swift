@@ -1,7 +1,7 @@
 // The threads of a gateway as its health timer sees them, and what is to be done when one hangs.
-internal import Board
-internal import Host
-internal import Queue
+import Host
+import Queue
+import StatusBoard
 
 extension Gateway {
     /// Judges every thread that may hang.

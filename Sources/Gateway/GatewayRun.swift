@@ -1,6 +1,6 @@
 // The main thread of `waypost run`: signals and the service manager, and nothing that can hang.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 package import Host
 
 /// A gateway from its start to its end, as a process.

@@ -1,5 +1,5 @@
 // What a gateway is started with, and how its main thread is called.
-internal import Host
+import Host
 
 /// What a gateway is started with.
 package struct GatewaySettings: Sendable {

@@ -1,5 +1,5 @@
 // What is written at each health tick: the snapshot, and figures for Prometheus where that is wanted.
-internal import Host
+import Host
 
 /// Tells once that a file cannot be written, and again only after it could be written in between.
 final class HealthFiles: Sendable {

@@ -1,8 +1,8 @@
 // What makes a gateway degraded or critical.
-internal import Board
-internal import Host
-internal import Queue
-internal import Upload
+import Host
+import Queue
+import StatusBoard
+import Upload
 
 /// What makes a gateway degraded or critical (waypost(1), EXIT STATUS).
 enum HealthRules {

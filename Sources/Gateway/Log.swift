@@ -1,6 +1,6 @@
 // Log lines on standard error: what happened, key: value.
-internal import Glibc
-internal import Host
+import Glibc
+import Host
 
 /// Writes lines for the journal; copies share the level, which is the configuration's.
 ///

@@ -1,5 +1,5 @@
 // The status as figures for Prometheus (its text format 0.0.4).
-internal import Host
+import Host
 
 /// Writes a report as metrics; every name begins with `waypost_`.
 struct MetricsText {

@@ -1,10 +1,10 @@
 // What one run of a source may do to the rest of the gateway, until it is cut off.
-internal import Audio
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
-internal import Synchronization
+import Audio
+import Host
+import Queue
+import Records
+import StatusBoard
+import Synchronization
 
 /// The only way of one run of a source to the queue and the board.
 ///

@@ -1,5 +1,6 @@
 // What `status` knew before this start of the program, and goes on from.
-internal import Host
+import Host
+import JSON
 
 /// Sync dates, errors with their totals, and the sources' counters: kept beside the records, for one start to the next.
 struct Past: Codable, Sendable, Equatable {

@@ -1,7 +1,7 @@
 // What the process uses, from /proc.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Memory, time and bytes written of this process.
 struct ProcessFigures {

@@ -1,7 +1,7 @@
 // What `waypost quarantine` asks for.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// A page of the list of what is in quarantine.
 package struct QuarantinePage: Codable, Sendable, Equatable {

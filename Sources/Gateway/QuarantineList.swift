@@ -1,7 +1,7 @@
 // The list of what is in quarantine, for people and for scripts.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// Draws batches in quarantine as text of at most 80 columns, or as one JSON object.
 package struct QuarantineList {

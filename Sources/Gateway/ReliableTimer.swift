@@ -1,8 +1,8 @@
 // The one timer of the program: a fixed grid on the boot's own clock.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 package import Host
-internal import Synchronization
+import Synchronization
 
 /// The moments of a grid: `phase`, `phase + interval`, `phase + 2 × interval` … on CLOCK_BOOTTIME.
 package struct TimerGrid: Sendable, Equatable {

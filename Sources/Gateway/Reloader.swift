@@ -1,9 +1,9 @@
 // Taking another configuration, on a thread of its own: changes that come in a burst are one.
-internal import Board
-internal import Configuration
-internal import Host
-internal import Queue
-internal import Streams
+import Configuration
+import Host
+import Queue
+import Records
+import StatusBoard
 
 /// Reads the configuration again when asked, and changes only what it says differently.
 struct Reloader: Sendable {

@@ -1,5 +1,5 @@
 // What the screens of the commands share: columns, lines, times and sizes as a person reads them.
-internal import Host
+import Host
 
 extension String {
     /// At the left of a column: visible characters alone, cut where they are too many, a blank at the end.

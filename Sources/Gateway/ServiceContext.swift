@@ -1,8 +1,8 @@
 // What every part of a gateway may need.
-internal import Board
-internal import Host
-internal import Queue
-internal import Upload
+import Host
+import Queue
+import StatusBoard
+import Upload
 
 /// What outlives a configuration.
 struct ServiceContext: Sendable {

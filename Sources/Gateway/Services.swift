@@ -1,10 +1,10 @@
 // The sources and the uploader: started for a configuration, and changed for the next one.
-internal import Audio
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Audio
+import Host
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 /// The sources and uploading, brought into line with a configuration part by part.
 final class Services: Sendable {

@@ -1,9 +1,9 @@
 // From the configuration to what each part needs to know.
-internal import Host
-internal import Queue
-internal import Requests
-internal import Streams
-internal import Upload
+import Host
+import HTTP
+import Queue
+import Records
+import Upload
 
 extension DestinationSettings {
     /// nil without an endpoint or bucket.

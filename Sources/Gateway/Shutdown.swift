@@ -1,7 +1,7 @@
 // Ending everything in order, and in time whatever hangs.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// The end of a gateway: first what makes records, last what keeps them.
 struct Shutdown: Sendable {

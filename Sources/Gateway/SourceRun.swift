@@ -1,10 +1,10 @@
 // One run of a source: its thread, and its way to the queue and the board.
-internal import Audio
-internal import Beacons
-internal import Board
-internal import Host
-internal import Location
-internal import Queue
+import Audio
+import Beacons
+import Host
+import Location
+import Queue
+import StatusBoard
 
 /// The settings of a source; with other settings it is started anew.
 enum SourceSlice: Sendable, Equatable {

@@ -1,8 +1,8 @@
 // Which sources are lost and which are back: told once each, even if they come and go in between.
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
+import StatusBoard
 
 /// One source over time, as the board tells it.
 struct SourceHealth: Sendable {

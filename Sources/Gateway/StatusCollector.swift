@@ -1,10 +1,10 @@
 // From the board to a status report.
-internal import Board
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Glibc
+import Host
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 /// Puts a report together from the board and the queue.
 struct StatusCollector: Sendable {

@@ -1,7 +1,8 @@
 // `status`, as one value: what `waypost status --json` prints (waypost(1)).
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import JSON
+import Queue
+import Records
 
 /// Everything `status --json` says; times are RFC 3339 text.
 package struct StatusReport: Codable, Sendable, Equatable {

@@ -1,6 +1,6 @@
 // The part of the status that has to be read from a disk.
-internal import Host
-internal import Queue
+import Host
+import Queue
 
 /// What has to be read from a disk or from /proc, as of its last commit.
 struct StoredFigures: Sendable {

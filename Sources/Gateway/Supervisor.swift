@@ -1,7 +1,7 @@
 // Which threads hang: tells the call that they are in, starts them anew, and in the end has the program restarted.
-internal import Board
-internal import Host
-internal import Synchronization
+import Host
+import StatusBoard
+import Synchronization
 
 /// One part over time, by the last words of its thread; a pure value.
 struct PartHealth: Sendable {

@@ -1,7 +1,7 @@
 // What `waypost survey` asks for.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// What a survey may be called.
 package enum SurveyName {

@@ -1,8 +1,9 @@
 // Surveys that are over.
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Host
+import JSON
+import Queue
+import Records
+import Upload
 
 extension QueueQuestions {
     /// Surveys that are over and still on the device, as on the wire, oldest first.

@@ -1,7 +1,7 @@
 // What a survey comes to: its track, and each beacon's figures.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// Figures of one beacon; its memory does not grow with the sightings.
 struct BeaconFigures {

@@ -1,7 +1,7 @@
 // Surveys for people: a table of 80 columns with a picture a beacon.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// Draws surveys as text.
 package enum SurveyScreen {

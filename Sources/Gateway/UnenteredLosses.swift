@@ -1,8 +1,8 @@
 // Losses that a gateway could not enter by its end, for its disk refused: they wait in the runtime directory.
-internal import Host
-internal import Queue
-internal import Streams
-internal import Glibc
+import Glibc
+import Host
+import Queue
+import Records
 
 /// A file with a line for each loss: number of the stream, kind, records, both clocks of the first and last record, and
 /// when the program had started and which of its commits was to enter it.

@@ -1,8 +1,8 @@
 // What would end with the program while the disk takes nothing: kept for the next start, which enters it.
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
+import Glibc
+import Host
+import Queue
+import Records
 
 /// Records and losses on their way to the disk, in files of the runtime directory.
 struct UnwrittenRecords: Sendable {

@@ -1,10 +1,10 @@
 // The uploader of one configuration, and what wakes it.
-internal import Board
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Glibc
+import Host
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 /// The settings of uploads; with other settings the uploader is started anew.
 struct UploadSlice: Sendable, Equatable {

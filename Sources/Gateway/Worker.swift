@@ -1,5 +1,5 @@
 // A thread for work that would delay others.
-internal import Host
+import Host
 
 /// Does one thing after another on a thread of its own.
 final class Worker: Sendable {

@@ -1,6 +1,6 @@
 // What time it is: two clocks, and the stamp each record carries of both.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 
 /// A moment on CLOCK_BOOTTIME: nanoseconds since this boot, suspend included, never stepped.
 package struct BootInstant: Sendable, Hashable, Comparable {

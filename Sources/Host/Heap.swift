@@ -1,5 +1,5 @@
 // Where the threads of a daemon take their memory from.
-internal import CLinux
+import CLinux
 
 package enum Heap {
     /// All threads take it from one place; to be called before the first of them is started.

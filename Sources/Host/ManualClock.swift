@@ -1,5 +1,5 @@
 // A clock that a test turns by hand.
-internal import Synchronization
+import Synchronization
 
 /// Two clocks that move only when told to, apart from each other if wanted (a step of the wall clock).
 package final class ManualClock: HostClock {

@@ -1,6 +1,6 @@
 // A system call that failed, with its own name and the kernel's message.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 
 /// A system call that returned an error: what was called, on what, and errno.
 package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {

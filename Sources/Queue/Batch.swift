@@ -1,7 +1,7 @@
 // A batch: a frozen range of one stream, the unit of upload.
-internal import SQLite
-package import Streams
 package import Host
+package import Records
+import SQLite
 
 /// A range of records that is sent under one key until a server has judged it.
 package struct Batch: Sendable, Equatable {

@@ -1,8 +1,8 @@
 // What the queue can tell without its writer: as it was at the last commit.
-internal import Host
-internal import SQLite
-internal import Streams
-internal import Synchronization
+import Host
+import Records
+import SQLite
+import Synchronization
 
 /// The writer's memory as of its last commit, for whoever asks; and a reading connection for the rest.
 final class Books: Sendable {

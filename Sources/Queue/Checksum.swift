@@ -1,7 +1,7 @@
 // What the bytes of a long record add up to.
-internal import CZlib
-internal import SQLite
-internal import Streams
+import CZlib
+import Records
+import SQLite
 
 /// CRC-32 (RFC 1952, section 8) of what is longer than a page of the database, stored in the same row: a segment's
 /// encoded sound, the payload of a long advertisement, a long record of a user.

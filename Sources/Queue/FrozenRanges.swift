@@ -1,6 +1,6 @@
 // Which sequence numbers of a stream are in a batch, or gone: the rest is pending.
-internal import SQLite
-internal import Streams
+import Records
+import SQLite
 
 /// Everything up to a number, and islands above it: batches of the newest records that went first.
 struct FrozenRanges: Sendable, Equatable {

@@ -1,7 +1,7 @@
 // What the writer is asked to do, and how a caller waits for it.
-internal import Host
-internal import Streams
-internal import Synchronization
+import Host
+import Records
+import Synchronization
 
 /// What the writer is asked to do.
 enum Job: Sendable {

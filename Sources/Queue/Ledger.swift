@@ -1,7 +1,7 @@
 // The ledger of losses, as it is stored.
 package import Host
-internal import SQLite
-package import Streams
+package import Records
+import SQLite
 
 /// All that was lost of a stream in one way since the database was made.
 package struct LossEntry: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // What other parts of the gateway want to know after a restart, kept beside the records.
-internal import SQLite
-internal import Synchronization
+import SQLite
+import Synchronization
 
 /// Texts by name: the newest of each, and which of them the database does not have yet.
 ///

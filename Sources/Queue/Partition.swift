@@ -1,6 +1,6 @@
 // The records of one stream in one database, and what is known of their numbers.
-internal import SQLite
-package import Streams
+package import Records
+import SQLite
 
 /// The records of a stream in a database: 0 is the live one, others were set aside and are drained beside it.
 package struct Partition: Sendable, Hashable {

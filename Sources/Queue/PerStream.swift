@@ -1,5 +1,5 @@
 // What is kept for each stream, found without hashing: it is looked up for every record.
-internal import Streams
+import Records
 
 /// A value for each live stream.
 struct PerStream<Value> {

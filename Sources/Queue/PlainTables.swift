@@ -1,7 +1,7 @@
 // Tables of plain records: made, filled and read by their columns alone.
-internal import Host
-internal import SQLite
-internal import Streams
+import Host
+import Records
+import SQLite
 
 /// The statements that insert plain records; one a stream, prepared once.
 final class PlainTables {

@@ -1,9 +1,9 @@
 // The queue: where every source puts its records and the uploader finds them.
-package import Board
 package import Host
-internal import SQLite
-package import Streams
-internal import Synchronization
+package import Records
+import SQLite
+package import StatusBoard
+import Synchronization
 
 /// The one queue, on one thread with one writing connection.
 ///

@@ -1,5 +1,5 @@
 // Which frozen batches wait for their verdict.
-package import Streams
+package import Records
 
 extension Queue {
     /// The batch of a stream that is to be sent next: of the frozen ones that with the oldest records.

@@ -1,9 +1,9 @@
 // What the queue's callers, its writer and its maintenance share.
-internal import Board
-internal import Host
-internal import SQLite
-internal import Streams
-internal import Synchronization
+import Host
+import Records
+import SQLite
+import StatusBoard
+import Synchronization
 
 /// The shared part of one queue.
 final class QueueCore: Sendable {

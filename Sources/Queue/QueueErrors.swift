@@ -1,5 +1,5 @@
 // Why the queue does not take something, or cannot give it.
-package import Streams
+package import Records
 
 /// The queue is closed, or has no database for now, while something wanted it.
 package struct QueueClosed: Error, CustomStringConvertible {

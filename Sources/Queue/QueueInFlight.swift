@@ -1,8 +1,8 @@
 // What the queue says of records on their way to the disk.
-internal import Board
 package import Host
-package import Streams
-internal import Synchronization
+package import Records
+import StatusBoard
+import Synchronization
 
 extension Queue {
     /// What would be lost if the program ended now, as far as is known: part of it may be on the disk already.

@@ -1,7 +1,7 @@
 // What a queue is made with.
 package import Host
-internal import SQLite
-package import Streams
+package import Records
+import SQLite
 
 /// A stream that the user has declared (waypost.toml(5), [stream.NAME]).
 package struct DeclaredStream: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // When the records of a database were captured.
 package import Host
-package import Streams
+package import Records
 
 /// What a clock map says of the records of one database.
 package struct RecordDates: Sendable {

@@ -1,6 +1,6 @@
 // Ids for records and batches: unique for ever, the same at each retry.
-internal import SQLite
-internal import Streams
+import Records
+import SQLite
 
 /// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
 ///

@@ -1,6 +1,6 @@
 // The tables, and how a database comes to its newest version.
-internal import SQLite
-internal import Streams
+import Records
+import SQLite
 
 /// The database's shape.
 ///

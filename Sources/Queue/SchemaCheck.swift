@@ -1,5 +1,5 @@
 // Whether the tables still are what they were made.
-internal import SQLite
+import SQLite
 
 /// Compares the tables of a database with those of a new one.
 ///

@@ -1,6 +1,6 @@
 // What a migration does beyond its statements: it mends numbers that stand for no record, which versions before 5 could
 // leave, and changes tables whose names it has to look up.
-internal import SQLite
+import SQLite
 
 /// What depends on what a database holds.
 enum SchemaRepair {

@@ -1,6 +1,6 @@
 // Where sound ended last, for the next start.
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// Where the last run that is over ended, as a memo: its segments may be gone, too quiet to be kept or purged.
 enum SoundEnd {

@@ -1,6 +1,6 @@
 // The stored size of records: how much an eviction step deletes, and which stream holds most.
-internal import SQLite
-package import Streams
+package import Records
+import SQLite
 
 extension StreamKind {
     /// Bytes of a row beside its text and bytes: numbers, headers, its share of the pages above it.

@@ -1,6 +1,6 @@
 // What the writer and a reader both load.
-internal import SQLite
-internal import Streams
+import Records
+import SQLite
 
 /// Reads the clock map up to and with entry `last`.
 func loadClockMap(_ connection: borrowing Connection, through last: Int64) throws -> ClockMap {

@@ -1,5 +1,5 @@
 // One owner for a SQLite connection and for each prepared statement.
-internal import CSQLite
+import CSQLite
 
 /// An open database connection; closed with its owner.
 ///

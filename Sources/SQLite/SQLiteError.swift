@@ -1,5 +1,5 @@
 // An error of SQLite with its own code and words.
-internal import CSQLite
+import CSQLite
 
 /// What SQLite said: extended result code, message, and the statement (never its bound values).
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {

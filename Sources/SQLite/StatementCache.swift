@@ -1,5 +1,5 @@
 // Statements that were prepared before: compiling one costs more than running it.
-internal import CSQLite
+import CSQLite
 
 /// The statements of one connection that nobody uses now, each under its text.
 ///

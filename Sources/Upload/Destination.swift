@@ -1,7 +1,7 @@
 // Where batches go: a server, a bucket, or what a simulation puts in their place.
 package import Host
 package import Queue
-internal import Streams
+import Records
 
 /// Takes one batch at a time; used by one thread.
 package protocol Destination: AnyObject {

@@ -1,6 +1,6 @@
 // Where uploads go, and as whom.
-package import Requests
-package import Streams
+package import HTTP
+package import Records
 
 /// What is special to a bucket as the place that uploads go to.
 package struct BucketSettings: Sendable {

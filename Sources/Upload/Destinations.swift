@@ -1,7 +1,7 @@
 // The destinations there are.
 package import Host
 package import Queue
-internal import Streams
+import Records
 
 extension DestinationSettings {
     /// For the batches of a queue.

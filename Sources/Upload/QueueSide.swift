@@ -1,8 +1,8 @@
 // The queue as a sync sees it: the only place of uploading that asks the writer.
-internal import Host
-internal import Queue
-internal import SQLite
-internal import Streams
+import Host
+import Queue
+import Records
+import SQLite
 
 /// Everything that was accepted up to a moment.
 struct AcceptedMark {

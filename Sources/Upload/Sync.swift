@@ -1,8 +1,8 @@
 // Syncs: each sends what is due, batch by batch, until nothing is left or the server takes nothing more.
-package import Board
 package import Host
 package import Queue
-internal import Streams
+import Records
+package import StatusBoard
 
 /// What a sync has come to.
 package struct SyncResult: Codable, Sendable, Equatable {

@@ -1,8 +1,8 @@
 // The uploader's report, kept up to date and published.
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
+import StatusBoard
 
 /// Writes the report; used by the sync's thread.
 final class SyncReportBook {

@@ -1,7 +1,7 @@
 // The keys of `[upload]`, and what they may be together.
 package import Configuration
-internal import Host
-internal import Requests
+import Host
+import HTTP
 
 extension UploadSettings: Configurable {
     package static var keys: [Key<Self>] {

@@ -1,7 +1,7 @@
 // What the uploader tells of itself.
 package import Host
-internal import Queue
-package import Streams
+import Queue
+package import Records
 
 /// An error with when it happened.
 package struct TimedFailure: Sendable, Equatable {

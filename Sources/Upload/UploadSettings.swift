@@ -1,5 +1,5 @@
 // What the configuration says of uploads.
-package import Requests
+package import HTTP
 
 /// `[upload]`: where data goes, how often and how much at a time.
 package struct UploadSettings: Sendable, Equatable {

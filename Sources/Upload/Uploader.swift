@@ -1,8 +1,8 @@
 // The thread that syncs run on, and what calls for them.
-package import Board
 package import Host
 package import Queue
-internal import Synchronization
+package import StatusBoard
+import Synchronization
 
 /// Sends what the queue holds, on a thread of its own.
 package final class Uploader: Sendable {

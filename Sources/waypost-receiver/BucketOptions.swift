@@ -2,8 +2,8 @@
 import ArgumentParser
 import Foundation
 import Host
+import HTTP
 import Receiver
-import Requests
 
 struct BucketOptions: ParsableArguments {
     static let scheme = "s3://"

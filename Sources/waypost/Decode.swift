@@ -4,7 +4,7 @@ import Beacons
 import Gateway
 import Host
 import Queue
-import Streams
+import Records
 import Upload
 
 struct Decode: ParsableCommand {

@@ -1,10 +1,10 @@
 // `waypost run`: the gateway in the foreground.
 import ArgumentParser
-import Board
 import CLinux
 import Configuration
 import Gateway
 import Host
+import StatusBoard
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 // `waypost status`: how the gateway is, on one screen or as JSON.
 import ArgumentParser
-import Board
 import Gateway
 import Host
+import StatusBoard
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,10 @@
 // The whole source over the real libasound: file to segments, and devices that refuse.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Testing
 
 @testable import Audio

@@ -1,10 +1,10 @@
 // The whole source over the real libasound with a microphone that fails in each way: every sample is accounted for.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Synchronization
 import Testing

@@ -2,7 +2,7 @@
 import Configuration
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Audio

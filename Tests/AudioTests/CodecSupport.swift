@@ -3,7 +3,7 @@ import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 import Upload

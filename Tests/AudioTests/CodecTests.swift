@@ -1,8 +1,8 @@
 // Each codec from samples to the files that are uploaded, as ffmpeg and the codec's own tool see them.
-import Containers
+import AudioFiles
 import Foundation
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Audio

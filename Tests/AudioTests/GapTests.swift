@@ -1,7 +1,7 @@
 // What gaps cost, and how they are told, where a device fails again and again.
 import Host
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

@@ -1,5 +1,5 @@
 // Chunks as a player sees them: opusdec (opus-tools) decodes each to exactly its length.
-import Containers
+import AudioFiles
 import Foundation
 import Support
 import Testing

@@ -1,6 +1,6 @@
 // Segments of an unbroken run: none lost, none twice, decodable from any segment.
+import AudioFiles
 import COpus
-import Containers
 import Testing
 
 @testable import Audio

@@ -1,10 +1,10 @@
 // What is said of a microphone by its samples: dead, clipping, too slow; and a level that knows no DC.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,5 +1,4 @@
 // The whole source against a real controller (Bumble) over TCP, which comes and goes.
-import Board
 import CBlueZ
 import CLinux
 import Configuration
@@ -7,7 +6,8 @@ import Foundation
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Synchronization
 import Testing

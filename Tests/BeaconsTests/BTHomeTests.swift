@@ -1,7 +1,7 @@
 // BTHome v2 against its published examples (bthome.io/format, bthome.io/encryption), and against damage.
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Beacons

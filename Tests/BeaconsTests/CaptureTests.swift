@@ -1,10 +1,10 @@
 // btsnoop captures: the recorded fixture against its expected output, the three datalinks, and junk.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Synchronization
 import Testing

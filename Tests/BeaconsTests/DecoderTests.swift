@@ -1,7 +1,7 @@
 // Each decoder against its publisher's vectors and tables, and against damage.
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Beacons

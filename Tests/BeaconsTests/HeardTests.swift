@@ -1,7 +1,7 @@
 // What is kept of each beacon: so many sightings a second, and each of its measurements once.
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Beacons

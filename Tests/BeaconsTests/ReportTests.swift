@@ -1,7 +1,7 @@
 // HCI events to advertising reports: both kinds, several in one, in pieces, and damaged.
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Beacons

@@ -1,7 +1,7 @@
 // Ruuvi's data formats against their published vectors.
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 
 @testable import Beacons

@@ -1,12 +1,12 @@
 // The whole source on scripted controllers: silence, failures, adapters that come and go.
-import Board
 import CBlueZ
 import CLinux
 import Configuration
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Synchronization
 import Testing

@@ -4,7 +4,7 @@ import CLinux
 import Configuration
 import Glibc
 import Host
-import Streams
+import Records
 import Support
 import Synchronization
 import Testing

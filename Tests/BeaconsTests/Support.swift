@@ -1,9 +1,9 @@
 // Parts that the tests share: bytes from hex, HCI events, seeded noise, a collector, waiting.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Synchronization
 
 @testable import Beacons

@@ -1,7 +1,7 @@
 // A controller whose reports cannot be read.
-import Board
 import Host
-import Streams
+import Records
+import StatusBoard
 import Testing
 
 @testable import Beacons

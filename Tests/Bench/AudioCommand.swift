@@ -5,7 +5,7 @@ import CBaseline
 import Configuration
 import Glibc
 import Queue
-import Streams
+import Records
 
 struct AudioCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,9 @@
 // A backlog: a database full of pending sightings, opened and drained as the uploader drains it.
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Upload
 
 enum BacklogSide {

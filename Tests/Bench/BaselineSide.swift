@@ -2,7 +2,7 @@
 import CBaseline
 import Host
 import Queue
-import Streams
+import Records
 import Upload
 
 /// Owns the C structs of a plan and all they point to.

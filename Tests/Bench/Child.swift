@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Upload
 
 /// Runs workers, and ends them when a signal ends the bench.

@@ -1,7 +1,7 @@
 // The other side of the upload: the `curl` command line, posting bodies that are finished files.
 import Glibc
 import Host
-import Requests
+import HTTP
 import Upload
 
 enum CurlSide {

@@ -1,7 +1,7 @@
 // What a server saw of a fleet: rates before, during and after an outage, as a table, as JSON, as a plot.
 import Host
 import Queue
-import Streams
+import Records
 
 /// Requests a second of one part of the time.
 struct FleetRate: Sendable {

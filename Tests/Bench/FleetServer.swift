@@ -1,6 +1,6 @@
 // The simulated server: there, away, or asking to be left alone.
 import Host
-import Requests
+import HTTP
 import Upload
 
 /// How a server fails a fleet.

@@ -2,10 +2,10 @@
 import Configuration
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
+import Records
 import SQLite
-import Streams
 import Upload
 
 /// One size: so many rows that wait, of so many beacons.

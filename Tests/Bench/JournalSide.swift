@@ -2,7 +2,7 @@
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
 import Synchronization
 
 enum JournalSide {

@@ -1,7 +1,7 @@
 // What the figures were measured on: processor, file system, kind of disk.
 import Glibc
 import Queue
-import Streams
+import Records
 
 /// The machine, as far as it matters for the figures.
 struct Machine {

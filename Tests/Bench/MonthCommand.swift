@@ -4,8 +4,8 @@ import Configuration
 import Glibc
 import Host
 import Queue
+import Records
 import SQLite
-import Streams
 import Synchronization
 
 struct MonthCommand: ParsableCommand {

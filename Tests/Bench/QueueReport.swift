@@ -1,6 +1,6 @@
 // What `waypost-bench queue` found: a table for people, an object for programs.
 import Queue
-import Streams
+import Records
 
 /// The figures of one run of the bench.
 struct QueueReport {

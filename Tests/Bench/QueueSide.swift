@@ -1,13 +1,13 @@
 // Waypost's side: sightings into the queue, from values or from a controller's bytes.
 import Beacons
-import Board
 import Configuration
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
+import Records
 import SQLite
-import Streams
+import StatusBoard
 import Synchronization
 import Upload
 

@@ -2,7 +2,7 @@
 import ArgumentParser
 import Glibc
 import Queue
-import Streams
+import Records
 
 struct ReceiverCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

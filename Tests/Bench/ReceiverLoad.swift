@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 import Host
-import Requests
+import HTTP
 import Synchronization
 import Upload
 

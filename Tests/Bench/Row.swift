@@ -1,6 +1,6 @@
 // One line of the bench's tables: what was measured, what beside it, and what was promised.
 import Queue
-import Streams
+import Records
 
 struct Row {
     /// What must hold: of the figure itself, or of its ratio to what was measured beside it.

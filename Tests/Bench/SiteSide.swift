@@ -2,7 +2,7 @@
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
 
 enum SiteSide {
     /// Ten sightings a second at moments drawn at random, of the bench's forty beacons; asked for fixes, one each ten seconds.

@@ -1,9 +1,9 @@
 // `waypost-bench upload`: a backlog to a server on this machine, beside curl posting the same bodies.
 import ArgumentParser
 import Glibc
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Upload
 
 struct UploadCommand: ParsableCommand {

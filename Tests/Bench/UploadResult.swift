@@ -1,7 +1,7 @@
 // What `waypost-bench upload` found: a table for people, an object for programs.
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Upload
 
 /// The figures of one run of the bench.

@@ -1,11 +1,11 @@
 // Waypost's side of the upload: a backlog of sightings or of sound, sent by the real uploader.
-import Board
 import Configuration
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Synchronization
 import Upload
 

@@ -1,7 +1,7 @@
 // What a process has used: time, CPU, bytes written, memory.
 import Glibc
 import Host
-import Streams
+import Records
 import Synchronization
 
 /// The kernel's figures for this process at one moment.

@@ -1,8 +1,8 @@
 // `waypost-bench worker`: one side of one case, in a process of its own; started by the bench.
 import ArgumentParser
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Upload
 
 /// What a worker measures.

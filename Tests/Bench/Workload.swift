@@ -2,7 +2,7 @@
 import Beacons
 import Host
 import Queue
-import Streams
+import Records
 
 /// Advertisements and what they decode to, the same at each run.
 ///

@@ -1,10 +1,10 @@
 // A gateway behind a receiver that stores in a bucket, beside a gateway that writes to the bucket itself.
 import Foundation
 import Host
+import HTTP
 import Queue
 import ReceiverSupport
-import Requests
-import Streams
+import Records
 import Support
 import Testing
 import Upload

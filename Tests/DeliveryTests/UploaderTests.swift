@@ -1,12 +1,12 @@
 // The gateway's own uploader against the real receiver.
-import Board
 import Configuration
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
 import ReceiverSupport
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

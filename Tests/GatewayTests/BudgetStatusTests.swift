@@ -1,9 +1,9 @@
 // What a person sees of a budget and of quiet hours.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,7 +1,7 @@
 // Two who vouch for the time, and tell different ones.
 import Host
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

@@ -1,9 +1,9 @@
 // Checks that look at files, over trees that stand for other machines.
 import Audio
-import Board
 import Foundation
 import Glibc
 import Host
+import StatusBoard
 import Support
 import Testing
 

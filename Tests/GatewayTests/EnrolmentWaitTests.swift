@@ -1,8 +1,8 @@
 // A gateway that waits for its endpoint, and what ends the wait.
-import Board
 import Foundation
 import Host
 import Queue
+import StatusBoard
 import Support
 import Testing
 import Upload

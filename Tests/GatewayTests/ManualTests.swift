@@ -1,6 +1,6 @@
 import Foundation
 import Host
-import Streams
+import Records
 import Support
 import Testing
 

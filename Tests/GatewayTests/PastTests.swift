@@ -1,5 +1,6 @@
 // What `status` knew before a start.
 import Foundation
+import Host
 import Queue
 import Support
 import Testing

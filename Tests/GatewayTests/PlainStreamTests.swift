@@ -1,10 +1,10 @@
 // A stream that is declared in one place, and goes through everything without another edit.
-import Board
 import Configuration
 import Foundation
 import Host
+import Records
 import SQLite
-import Streams
+import StatusBoard
 import Support
 import Testing
 import Upload

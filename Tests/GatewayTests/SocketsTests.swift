@@ -1,11 +1,11 @@
 // The sockets of a running gateway: removed by somebody, or asked by very many at once.
-import Board
 import CLinux
 import Foundation
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

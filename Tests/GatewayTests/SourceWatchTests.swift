@@ -1,8 +1,8 @@
 // When a source counts as lost and when as back.
-import Board
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

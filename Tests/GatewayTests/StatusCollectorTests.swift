@@ -1,8 +1,8 @@
 // What the status is made of.
-import Board
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,10 +1,10 @@
 // The status report, its screen, and the control socket's commands.
 import Audio
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

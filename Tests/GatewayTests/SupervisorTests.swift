@@ -1,7 +1,7 @@
-import Board
 import Foundation
 import Host
 import Queue
+import StatusBoard
 import Support
 import Testing
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Gateway
 @testable import Queue
-@testable import Streams
+@testable import Records
 @testable import Upload
 
 @Suite struct SurveyTests {

@@ -1,6 +1,7 @@
 // The watchdog of the service manager hears of a gateway only while none of its threads hangs for long.
 import Foundation
 import Glibc
+import Host
 import Support
 import Testing
 import Upload

@@ -1,7 +1,7 @@
 // The walk over JSON from outside: what is taken byte for byte, and what is refused in which words.
 import Testing
 
-@testable import Host
+@testable import JSON
 
 @Suite struct JSONCursorTests {
     private func copy(_ text: String, depth: Int = 32) -> Result<String, JSONFault> {

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Host
+@testable import JSON
 
 @Suite struct JSONEncodingTests {
     private enum Kind: String, Codable { case warm, cold }

@@ -1,9 +1,9 @@
 // The whole source, running, and what it made of its input.
-import Board
 import Configuration
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 
 @testable import Location

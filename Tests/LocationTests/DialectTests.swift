@@ -1,7 +1,7 @@
 // What gpsd sends in other releases than libgps, through the whole source.
-import Board
 import Host
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

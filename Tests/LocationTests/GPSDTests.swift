@@ -1,11 +1,11 @@
 // The whole source against a real gpsd, and against a server that only pretends to be one.
-import Board
 import CLinux
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,10 +1,10 @@
 // Which fixes are believed, and which receiver is followed: the rules alone.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

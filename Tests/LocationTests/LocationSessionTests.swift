@@ -1,10 +1,10 @@
 // When silence is trouble, and what `status` says: the session alone.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

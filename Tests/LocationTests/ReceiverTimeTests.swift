@@ -1,10 +1,10 @@
 // When a receiver's time is evidence: three agreeing 3D fixes, by hand and from a real gpsd.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,9 +1,9 @@
 // Recordings of real receivers through a real gpsd: the kept fixes against what gpsd's own suite expects.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

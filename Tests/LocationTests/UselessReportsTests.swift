@@ -1,10 +1,10 @@
 // Receivers that report and never say anything that can be used.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Records that are longer than a page of the database: bytes of another record in them are seen.
 @Suite struct ChecksumTests {

@@ -6,7 +6,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 extension ClockTests {
     @Test func monthsOfNotes_areAFewRows_andTheSameDates() throws {

@@ -1,12 +1,12 @@
 // Records dated right, whatever the wall clock did: a real queue on a real file, and a clock turned by hand.
-import SQLite
 import Foundation
 import Host
+import SQLite
 import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 @Suite struct ClockTests {
     static let now = WallTime(milliseconds: 1_795_235_407_000)

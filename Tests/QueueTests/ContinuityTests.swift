@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// What outlasts a restart beside the records.
 @Suite struct ContinuityTests {

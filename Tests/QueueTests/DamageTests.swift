@@ -1,8 +1,8 @@
 import Foundation
 import Host
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 
@@ -111,7 +111,7 @@ import Testing
 
     private func waiting(
         _ queue: Queue,
-        _ stream: Streams.Stream,
+        _ stream: Records.Stream,
         of database: Int64
     ) throws -> [ClosedRange<Int64>] {
         try queue.perform { writer in

@@ -3,7 +3,7 @@ import Host
 @testable import Queue
 import SQLite
 import Support
-@testable import Streams
+@testable import Records
 import Testing
 
 /// What stands beside the records is damaged: declarations, the ledger, the random numbers of ids, boots.

@@ -1,8 +1,8 @@
 // What stands in the header of a database, changed: no record becomes another one.
 import Foundation
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 

@@ -6,7 +6,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 @Suite struct DamagedNumbersTests {
     /// A database with ten sightings, 1 to 4 and 5 to 6 of them frozen, as a `change` left it.

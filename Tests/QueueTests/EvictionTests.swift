@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Which stream gives way when space ends, and how much of it.
 @Suite struct EvictionTests {
@@ -30,7 +30,7 @@ import Testing
         try queue.flushed()
     }
 
-    private func stream(_ queue: Queue, _ name: String) throws -> Streams.Stream {
+    private func stream(_ queue: Queue, _ name: String) throws -> Records.Stream {
         try #require(queue.streams[name: name]?.stream)
     }
 

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// A second fault while the first is being mended.
 @Suite struct FaultsInARowTests {
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// Uploads what waits of a stream in older databases; returns how much that was.
-    private func drain(_ queue: Queue, _ stream: Streams.Stream) throws -> Int {
+    private func drain(_ queue: Queue, _ stream: Records.Stream) throws -> Int {
         var records = 0
         while let range = queue.pending(stream), range.database > 0 {
             try queue.perform { writer in

@@ -1,7 +1,7 @@
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 @Suite struct FrozenRangesTests {
     /// The slow way to say the same.

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Histories that combine faults, each of which once lost, mixed or invented records.
 @Suite struct HistoryTests {

@@ -1,6 +1,6 @@
 import Foundation
 import Host
-import Streams
+import Records
 import Support
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
         Event(.started, source: "\(number)", detail: [], stamp: SystemClock().stamp())
     }
 
-    private func lost(_ queue: Queue) throws -> [Streams.Stream: Int] {
+    private func lost(_ queue: Queue) throws -> [Records.Stream: Int] {
         let entries = try queue.flushed().losses()
         return Dictionary(entries.map { ($0.stream, $0.records) }, uniquingKeysWith: +)
     }

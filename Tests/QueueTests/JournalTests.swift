@@ -1,12 +1,12 @@
-import Board
 import Foundation
 import Host
+import StatusBoard
 import Support
 import Synchronization
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// The journal stays small whoever reads, and one who keeps it from that is named.
 @Suite struct JournalTests {

@@ -1,8 +1,8 @@
 // Another program that holds the database: it is named, and nothing is lost by it.
-import Board
 import Foundation
 import Host
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

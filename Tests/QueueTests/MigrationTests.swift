@@ -5,7 +5,7 @@ import Testing
 @testable import Queue
 import SQLite
 import Support
-@testable import Streams
+@testable import Records
 
 /// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
 ///

@@ -1,12 +1,12 @@
-import Board
 import Foundation
 import Host
 import SQLite
+import StatusBoard
 import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Somebody deletes the database, or puts another in its place, while the gateway runs.
 @Suite struct MovedFileTests {

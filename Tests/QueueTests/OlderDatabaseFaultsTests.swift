@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 @Suite struct OlderDatabaseFaultsTests {
     /// Ten sightings in a database that was set aside, of which nothing is adopted yet; turned by hand.

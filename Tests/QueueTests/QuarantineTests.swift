@@ -1,9 +1,9 @@
-import Board
 import Foundation
 import Host
+import StatusBoard
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
     /// Freezes the first records of a stream and quarantines them in batches of `size`.
     private func quarantine(
         _ queue: Queue,
-        _ stream: Streams.Stream,
+        _ stream: Records.Stream,
         _ sizes: [Int64],
         message: String = "HTTP 422: bad"
     ) throws -> [Batch] {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    private func figures(_ queue: Queue, _ stream: Streams.Stream) throws -> [Int] {
+    private func figures(_ queue: Queue, _ stream: Records.Stream) throws -> [Int] {
         let all = try queue.flushed().statistics()
         let figures = try #require(all.first { $0.stream == stream })
         return [figures.accepted, figures.pending, figures.quarantined, figures.evicted]

@@ -2,8 +2,8 @@ import CSQLite
 import Foundation
 import Host
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Which uploaded batches are marked to be sent again, and what becomes of the mark.
 @Suite struct ResendMarkTests {

@@ -4,7 +4,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 @Suite struct SalvageEventTests {
     /// The database that reported the salvage of one before it is damaged itself.

@@ -1,8 +1,8 @@
 import Foundation
 import Host
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 

@@ -1,9 +1,9 @@
-import Board
 import Foundation
 import Host
+import StatusBoard
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Synchronization
 import Testing
@@ -22,11 +22,11 @@ import Testing
         }
     }
 
-    private func figures(_ queue: Queue, _ stream: Streams.Stream) throws -> StreamStatistics {
+    private func figures(_ queue: Queue, _ stream: Records.Stream) throws -> StreamStatistics {
         try #require(try queue.flushed().statistics().first { $0.stream == stream })
     }
 
-    private func freeze(_ queue: Queue, _ stream: Streams.Stream, _ count: Int64) throws -> Batch {
+    private func freeze(_ queue: Queue, _ stream: Records.Stream, _ count: Int64) throws -> Batch {
         try queue.perform { writer in
             let range = try #require(try writer.pending(stream))
             return try #require(try writer.freeze(range, through: range.first + count - 1))

@@ -5,7 +5,7 @@ import Support
 import Testing
 
 @testable import Queue
-@testable import Streams
+@testable import Records
 
 /// Streams of the user over a database that is replaced: what was put into one is never another's.
 @Suite struct UserStreamHistoryTests {

@@ -1,6 +1,6 @@
 @testable import Queue
+import Records
 import SQLite
-import Streams
 import Testing
 
 @Suite struct ValueTests {

@@ -1,13 +1,13 @@
 import Host
+import Records
 import SQLite
-import Streams
 
 @testable import Queue
 
 // What tests ask inside a transaction, and of single streams.
 
 extension Writer {
-    func pending(_ stream: Streams.Stream, newest: Bool = false) throws -> PendingRange? {
+    func pending(_ stream: Records.Stream, newest: Bool = false) throws -> PendingRange? {
         let counters = memory[Partition(stream)]
         return (newest ? counters.newestWaiting : counters.oldestWaiting).map {
             PendingRange(
@@ -20,19 +20,19 @@ extension Writer {
         }
     }
 
-    func nextReady(_ stream: Streams.Stream) throws -> Batch? {
+    func nextReady(_ stream: Records.Stream) throws -> Batch? {
         try batches("WHERE state=0 AND stream=? ORDER BY id LIMIT 1", Int64(stream.number)).first
     }
 
     /// Purges until nothing is due; returns how many records of a stream went.
-    func purge(_ stream: Streams.Stream, retention: Duration) throws -> Int {
+    func purge(_ stream: Records.Stream, retention: Duration) throws -> Int {
         let table = streams[stream]?.table ?? ""
         let before = try connection.integer("SELECT count(*) FROM \(table)") ?? 0
         while try purge(retention: retention) {}
         return Int(before - (try connection.integer("SELECT count(*) FROM \(table)") ?? 0))
     }
 
-    func id(_ stream: Streams.Stream, _ sequence: Int64) throws -> String {
+    func id(_ stream: Records.Stream, _ sequence: Int64) throws -> String {
         try RecordIDs(connection, stream, sequence...sequence).id(sequence)
     }
 }
@@ -40,7 +40,7 @@ extension Writer {
 extension Reader {
     /// The rows of a range that are there.
     func there(
-        _ stream: Streams.Stream,
+        _ stream: Records.Stream,
         _ range: ClosedRange<Int64>,
         _ body: (Stored<PlainRow>) throws -> Void
     ) throws {
@@ -62,7 +62,7 @@ extension Reader {
     }
 
     private func parts(
-        _ stream: Streams.Stream,
+        _ stream: Records.Stream,
         _ range: ClosedRange<Int64>
     ) throws -> [ClosedRange<Int64>] {
         let rows = try query("SELECT id FROM \(kind(of: stream).table) ORDER BY id")
@@ -87,13 +87,13 @@ extension Reader {
         }
     }
 
-    func id(_ stream: Streams.Stream, _ sequence: Int64) throws -> String {
+    func id(_ stream: Records.Stream, _ sequence: Int64) throws -> String {
         try ids(stream, sequence...sequence).id(sequence)
     }
 }
 
 /// Records purged, on the writer's thread.
-func purge(_ queue: Queue, _ stream: Streams.Stream, _ retention: Duration) throws -> Int {
+func purge(_ queue: Queue, _ stream: Records.Stream, _ retention: Duration) throws -> Int {
     try queue.perform { try $0.purge(stream, retention: retention) }
 }
 

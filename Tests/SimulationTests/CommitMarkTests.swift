@@ -5,7 +5,7 @@ import Testing
 
 @testable import Queue
 @testable import Simulation
-@testable import Streams
+@testable import Records
 
 /// A commit that is told as failed and is on the disk all the same, in a database that is then set aside.
 @Suite struct CommitMarkTests {
@@ -42,7 +42,7 @@ import Testing
     /// What goes out of the live database and of those set aside.
     private func readAll<Value>(
         _ queue: Queue,
-        _ stream: Streams.Stream,
+        _ stream: Records.Stream,
         _ read: (Reader, ClosedRange<Int64>) throws -> [Value]
     ) throws -> [Value] {
         var found: [Value] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Queue
 @testable import Simulation
-@testable import Streams
+@testable import Records
 
 /// A disk without room for a new database: at the first start, or after one was set aside.
 @Suite struct FullAtStartTests {

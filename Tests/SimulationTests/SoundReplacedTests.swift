@@ -4,7 +4,7 @@ import Testing
 
 @testable import Queue
 @testable import Simulation
-@testable import Streams
+@testable import Records
 
 /// Sound that goes on while the database is replaced on a disk that refuses something.
 @Suite struct SoundReplacedTests {

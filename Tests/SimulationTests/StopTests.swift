@@ -4,7 +4,7 @@ import Testing
 
 @testable import Queue
 @testable import Simulation
-@testable import Streams
+@testable import Records
 
 /// A stop while the disk refuses: what memory holds is lost, and that is told.
 @Suite struct StopTests {

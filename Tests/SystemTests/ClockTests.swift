@@ -1,6 +1,7 @@
 // The real program with a real gpsd: a board that only its receiver can tell the time.
 import Foundation
 import Glibc
+import Host
 import Support
 import Testing
 

@@ -1,8 +1,8 @@
 // The real program on a disk that fails and comes back, by a library that stands before the system calls.
 import Foundation
 import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 

@@ -1,7 +1,7 @@
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

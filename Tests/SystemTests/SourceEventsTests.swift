@@ -2,8 +2,8 @@
 import Foundation
 import Glibc
 import Queue
+import Records
 import SQLite
-import Streams
 import Support
 import Testing
 

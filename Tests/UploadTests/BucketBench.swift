@@ -1,14 +1,14 @@
 // A queue and uploads to a bucket.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 
-@testable import Requests
+@testable import HTTP
 @testable import Upload
 
 /// A queue, and uploaders to a bucket one after another, as a gateway that is started again has them.
@@ -159,11 +159,11 @@ final class BucketBench {
         return answer.value ?? false
     }
 
-    func figures(_ stream: Streams.Stream) throws -> StreamStatistics {
+    func figures(_ stream: Records.Stream) throws -> StreamStatistics {
         try #require(queue.flushed().statistics().first { $0.stream == stream })
     }
 
-    func error(_ stream: Streams.Stream) -> Failure? {
+    func error(_ stream: Records.Stream) -> Failure? {
         board.state.value?.streams[stream]?.lastError?.failure
     }
 }

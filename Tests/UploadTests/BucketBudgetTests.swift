@@ -2,7 +2,7 @@
 import Configuration
 import Foundation
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

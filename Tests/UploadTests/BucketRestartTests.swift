@@ -1,9 +1,9 @@
 // A bucket over restarts and other configurations: what it may have keeps its name, and is not sent again.
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Support
 import Testing
 

@@ -1,14 +1,14 @@
 // Object storage as the destination: keys, verdicts, signatures that a store checks, what a query finds.
-import Board
 import CLinux
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 
-@testable import Requests
+@testable import HTTP
 @testable import Upload
 
 // One store at a time: each is a Python process of some 100 MB.

@@ -1,10 +1,10 @@
-import Board
 import Configuration
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Upload
 
@@ -131,7 +131,7 @@ final class BudgetBench {
         return requests.reduce(0) { $0 + $1.body.count }
     }
 
-    func pending(_ stream: Streams.Stream) throws -> Int {
+    func pending(_ stream: Records.Stream) throws -> Int {
         try queue.flushed().statistics().first { $0.stream == stream }?.pending ?? -1
     }
 

@@ -1,11 +1,11 @@
 // A budget of bytes a day: who gets what of it, and that nobody gets it twice.
-import Board
 import Configuration
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,10 +1,10 @@
 // What the wall clock does to uploads: dates on the wire, and the wait for the first sync.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

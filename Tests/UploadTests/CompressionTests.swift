@@ -1,12 +1,12 @@
 // How bodies are compressed, and what becomes of that when a server says 415.
-import CZstd
 import Configuration
+import CZstd
 import Foundation
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Support
 import Testing
 import Upload

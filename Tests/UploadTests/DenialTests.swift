@@ -1,10 +1,10 @@
 // Answers that say "200" and do not have the records, or that only look strange.
-import Board
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,6 +1,6 @@
 import Host
+import HTTP
 import Queue
-import Requests
 import Testing
 
 @testable import Upload

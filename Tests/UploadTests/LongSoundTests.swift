@@ -1,9 +1,9 @@
 // Long chunks of sound on their way to a server: whatever their length, they are never in memory as a whole.
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Support
 import Testing
 

@@ -1,13 +1,13 @@
 // Networks that fail: whatever happens on the wire, the batch stays as it is and the next sync delivers it.
-import Board
 import Foundation
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
-@testable import Requests
+@testable import HTTP
 @testable import Upload
 
 @Suite struct NetworkTests {

@@ -2,9 +2,9 @@
 import Dispatch
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
 import Support
 import Testing
 

@@ -1,10 +1,10 @@
 // Networks with a captive portal in them: whatever its page says, no record pays for it.
-import Board
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,12 +1,12 @@
-import Board
 import CLinux
 import Configuration
 import Foundation
 import Glibc
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

@@ -1,10 +1,10 @@
 // Records that a server refuses: found in few requests, set aside with its words, and nothing else with them.
-import Board
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

@@ -1,11 +1,11 @@
 // The live database is replaced at the worst moments of a sync: what was read before says nothing of the new one.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
+import Records
 import SQLite
-import Streams
+import StatusBoard
 import Support
 import Testing
 import Upload

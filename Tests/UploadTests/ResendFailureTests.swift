@@ -1,10 +1,10 @@
 // Batches that are sent again and do not get through, or cannot be read, cost what is pending nothing.
-import Board
 import Configuration
 import Foundation
 import Host
+import Records
 import SQLite
-import Streams
+import StatusBoard
 import Support
 import Testing
 

@@ -1,8 +1,8 @@
 // Uploaded records that a person has sent again, to a server that was restored from an older backup.
-import Board
 import Foundation
 import Host
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload
@@ -17,7 +17,7 @@ import Upload
 
     private func resend(
         _ bench: UploadBench,
-        _ stream: Streams.Stream? = nil,
+        _ stream: Records.Stream? = nil,
         since: WallTime = WallTime(milliseconds: 0),
         until: WallTime? = nil
     ) throws -> (batches: Int, records: Int) {

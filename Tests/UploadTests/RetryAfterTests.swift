@@ -1,9 +1,9 @@
 // When a server says how long to wait, and how failures of one sync add up.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

@@ -1,10 +1,10 @@
 // A batch that never gets through must not hold up the rest of its stream, and nothing may arrive in two forms.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 

@@ -1,15 +1,15 @@
 // What a sync does next, and how far it goes on with what is refused: pure values.
 import Host
-import Streams
+import Records
 import Testing
 
 @testable import Upload
 
 @Suite struct SyncOrderTests {
-    private static let streams: [Streams.Stream] = [.events, .location, .beacons, .audio]
+    private static let streams: [Records.Stream] = [.events, .location, .beacons, .audio]
     private let start = BootInstant(nanoseconds: 0)
 
-    private func order(first: Streams.Stream? = nil) -> SyncOrder {
+    private func order(first: Records.Stream? = nil) -> SyncOrder {
         SyncOrder(
             Self.streams,
             small: [.events, .location, .beacons],
@@ -19,9 +19,9 @@ import Testing
     }
 
     /// The streams whose backlogs are looked at, each empty.
-    private func turns(_ order: SyncOrder) -> [Streams.Stream] {
+    private func turns(_ order: SyncOrder) -> [Records.Stream] {
         var order = order
-        var turns: [Streams.Stream] = []
+        var turns: [Records.Stream] = []
         while let step = order.next(), turns.count < 100 {
             turns.append(step.stream)
             order.isEmpty(step)

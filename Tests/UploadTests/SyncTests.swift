@@ -1,9 +1,9 @@
 // Syncs on the test's own thread, with a destination, a clock and chances of its own: as a simulation turns them.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

@@ -1,10 +1,10 @@
 // Uploads to a real web server over TLS: what is trusted, what is not, and what is said of it.
-import Board
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Testing
 import Upload
 

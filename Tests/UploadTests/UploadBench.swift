@@ -1,10 +1,10 @@
-import Board
 import Configuration
 import Foundation
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Support
 import Upload
 

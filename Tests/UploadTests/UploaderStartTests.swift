@@ -1,9 +1,9 @@
 // An uploader whose destination cannot be opened, and one that is given up.
-import Board
 import Configuration
 import Foundation
 import Host
 import Queue
+import StatusBoard
 import Support
 import Testing
 

@@ -1,9 +1,9 @@
-import Board
 import CZlib
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

@@ -1,8 +1,8 @@
-import Board
 import Host
+import HTTP
 import Queue
-import Requests
-import Streams
+import Records
+import StatusBoard
 import Testing
 import Upload
 

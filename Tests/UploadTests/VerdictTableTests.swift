@@ -1,9 +1,9 @@
 // Each answer of waypost-protocol(7), ANSWERS, at each place of a backlog.
-import Board
 import Foundation
 import Host
 import Queue
-import Streams
+import Records
+import StatusBoard
 import Support
 import Testing
 import Upload

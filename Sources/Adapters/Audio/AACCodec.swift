@@ -1,5 +1,5 @@
 // AAC: low complexity, in ADTS frames (ISO/IEC 13818-7), by libvo-aacenc.
-internal import CAAC
+import CAAC
 
 /// Owns a libvo-aacenc encoder.
 ///

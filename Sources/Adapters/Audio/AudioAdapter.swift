@@ -1,9 +1,8 @@
 // The sound source: a microphone to encoded segments in the queue.
-package import Board
-internal import Glibc
+import Glibc
 package import Host
-internal import Queue
-internal import Streams
+import Records
+package import StatusBoard
 
 /// Captures until it is told to stop, whatever the device does meanwhile.
 ///

@@ -1,7 +1,7 @@
 // The keys of `[audio]`, and what they may be together.
 package import Configuration
-internal import Host
-internal import Streams
+import Host
+import Records
 
 extension AudioSettings: Configurable {
     package static var keys: [Key<Self>] {

@@ -1,6 +1,6 @@
 // What the sound source is told, and what follows from it.
-internal import Host
-package import Streams
+import Host
+package import Records
 
 /// What a microphone without any signal means.
 package enum SilencePolicy: String, Sendable, CaseIterable {

@@ -1,6 +1,5 @@
 // Segments of codecs that encode whole blocks, each of which stands for itself: FLAC, AAC.
-internal import Queue
-internal import Streams
+import Records
 
 /// A codec that makes one packet of each block of samples.
 protocol BlockCodec: AnyObject {

@@ -1,7 +1,6 @@
 // One run of capture: samples in, dated segments out.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// The run under way; lives on the source's thread.
 final class Capture {

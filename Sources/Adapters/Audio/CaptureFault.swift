@@ -1,7 +1,7 @@
 // What goes wrong with a device that is being captured.
-internal import Board
-internal import Glibc
-internal import Host
+import Glibc
+import Host
+import StatusBoard
 
 /// A fault of a device that was open.
 enum CaptureFault: Error, Equatable {

@@ -1,5 +1,5 @@
 // What is done about a fault, and what if it comes again.
-internal import Host
+import Host
 
 /// The recovery of a faulty device: start it again, open it again, take the next one, wait; a pure value.
 ///

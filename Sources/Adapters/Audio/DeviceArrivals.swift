@@ -1,7 +1,7 @@
 // Whether a sound device has been plugged in.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Watches `/dev/snd`, where each card has its files, or `/dev` until the first card makes that folder.
 final class DeviceArrivals {

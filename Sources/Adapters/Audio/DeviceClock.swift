@@ -1,5 +1,5 @@
 // When each frame was captured, by the device's own clock as our clock sees it.
-internal import Host
+import Host
 
 /// Follows a device's clock: a quartz is up to some 100 ppm off, which is nine seconds a day.
 ///

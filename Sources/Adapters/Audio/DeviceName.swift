@@ -1,5 +1,5 @@
 // Which names of capture devices may reach libasound.
-internal import Host
+import Host
 
 /// The rule for one name in `audio.device` (waypost.toml(5), SOUND DEVICES).
 ///

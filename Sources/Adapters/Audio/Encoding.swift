@@ -1,6 +1,5 @@
 // The way from samples to stored segments by itself, for measuring it.
-internal import Queue
-internal import Streams
+import Records
 
 /// One run's encoder, as the source uses it.
 package final class Encoding {

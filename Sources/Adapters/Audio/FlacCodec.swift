@@ -1,6 +1,6 @@
 // FLAC: bit by bit the samples that came in.
-internal import CFLAC
-internal import Containers
+import AudioFiles
+import CFLAC
 
 /// Owns a libFLAC encoder; frames of one block size, which divides a segment.
 final class FlacCodec: BlockCodec {

@@ -1,5 +1,5 @@
 // How a device lays out its frames.
-internal import CALSA
+import CALSA
 
 /// A sample format that we read, little-endian; the order of the cases is the order of preference.
 enum FrameFormat: CaseIterable {

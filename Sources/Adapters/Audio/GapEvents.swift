@@ -1,5 +1,5 @@
 // How many gaps of sound are told of one by one.
-internal import Host
+import Host
 
 /// The first gaps of an hour have events of their own; a broken cable makes one a second, for weeks.
 struct GapEvents {

@@ -1,5 +1,5 @@
 // Whether a device that reports no error does its work.
-internal import Host
+import Host
 
 /// Judges a device by the frames that it delivers; a pure value.
 struct Liveness {

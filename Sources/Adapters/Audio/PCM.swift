@@ -1,7 +1,7 @@
 // One capture stream of libasound.
-internal import CALSA
-internal import Glibc
-internal import Host
+import CALSA
+import Glibc
+import Host
 
 /// A call of libasound that failed, with its own message.
 struct ALSAError: Error, Equatable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // What a device can do, and which of it we take.
-internal import CALSA
-internal import Glibc
-internal import Host
+import CALSA
+import Glibc
+import Host
 
 /// How a device was set up.
 struct PCMShape: Equatable {

@@ -1,5 +1,5 @@
 // The device's rate to ours, with a proper low-pass filter.
-internal import CSpeexDSP
+import CSpeexDSP
 
 /// Owns a resampler of libspeexdsp: one channel, windowed sinc.
 ///

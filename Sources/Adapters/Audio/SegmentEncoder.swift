@@ -1,8 +1,7 @@
 // Samples to encoded segments.
-internal import COpus
-internal import Containers
-internal import Queue
-internal import Streams
+import AudioFiles
+import COpus
+import Records
 
 /// A segment that an encoder has finished.
 struct EncodedSegment: Equatable {
@@ -195,9 +194,14 @@ private final class OpusHandle {
 }
 
 /// libopus refused, with its own message.
-struct OpusError: Error, CustomStringConvertible {
+package struct OpusError: Error, CustomStringConvertible {
     var call: String
     var code: Int32
 
-    var description: String { "\(call): \(String(cString: opus_strerror(code)))" }
+    package init(call: String, code: Int32) {
+        self.call = call
+        self.code = code
+    }
+
+    package var description: String { "\(call): \(String(cString: opus_strerror(code)))" }
 }

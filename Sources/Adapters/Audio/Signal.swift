@@ -1,5 +1,5 @@
 // What samples say about a microphone: its level, whether there is any signal, whether it clips.
-internal import Host
+import Host
 
 /// Sums over samples, from which level and signal follow.
 struct SampleSums: Equatable {

@@ -1,7 +1,7 @@
 // The sound cards that are here: names that last, and who uses them.
-internal import CALSA
-internal import Glibc
-internal import Host
+import CALSA
+import Glibc
+import Host
 
 /// A capture device that is here now.
 package struct AudioDevice: Sendable, Equatable {

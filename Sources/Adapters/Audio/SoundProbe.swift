@@ -1,7 +1,6 @@
 // A short look at what a microphone hears, without recording it.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// Listens for `doctor`.
 package enum SoundProbe {

@@ -1,9 +1,8 @@
 // Where the sound source puts its sound.
 package import Host
-package import Queue
-package import Streams
+package import Records
 
-/// Where sound goes: the queue, or what a test puts in its place.
+/// Where the audio source puts its sound: the queue, or what a test puts in its place.
 package struct SoundSink: Sendable {
     package var newRunID: @Sendable () -> Int64
     package var begin: @Sendable (AudioRun) -> Void
@@ -31,17 +30,5 @@ package struct SoundSink: Sendable {
         self.refusal = refusal
         self.end = end
         self.event = event
-    }
-
-    package init(_ queue: Queue) {
-        self.init(
-            newRunID: { queue.newRunID() },
-            begin: { queue.begin($0) },
-            accept: { queue.accept($0) },
-            refusal: { queue.soundRefusal },
-            end: { queue.end(run: $0) },
-            event: { queue.accept($0) }
-        )
-        lost = { queue.note($0) }
     }
 }

@@ -1,8 +1,7 @@
 // The beacon source: a controller or a capture, from bytes to sightings in the queue.
-package import Board
 package import Host
-internal import Queue
-package import Streams
+package import Records
+package import StatusBoard
 
 /// What the beacon source has to do with beside sightings.
 package struct BeaconHooks: Sendable {

@@ -1,6 +1,6 @@
 // One run of the source on a controller: listen, judge silence, climb the recovery, come back from failures.
-internal import Board
-internal import Host
+import Host
+import StatusBoard
 
 /// The life of a source that listens to a controller; lives on its thread.
 struct BeaconSession {

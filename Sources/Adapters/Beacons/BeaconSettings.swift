@@ -1,7 +1,7 @@
 // What the beacon source is told.
 package import Configuration
 package import Host
-package import Streams
+package import Records
 
 /// What the beacon source needs to know (`[beacons]`).
 package struct BeaconSettings: Configurable {

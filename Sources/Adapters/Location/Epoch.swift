@@ -1,7 +1,6 @@
 // Partial reports to one fix an epoch.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// All that the reports of one epoch said.
 struct MergedReport {

@@ -1,7 +1,6 @@
 // Which fixes are not to be believed, and why.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// Why a fix is not kept, in words for `status`.
 enum Refusal: Equatable {

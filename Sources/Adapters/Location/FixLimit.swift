@@ -1,7 +1,6 @@
 // Which of the good fixes are kept.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// At most one fix an interval, and only after so many metres.
 struct FixLimit {

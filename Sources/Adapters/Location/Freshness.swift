@@ -1,5 +1,5 @@
 // How old a fix is, by the receiver's time against the board's clock that is never stepped.
-internal import Host
+import Host
 
 /// Finds fixes that waited somewhere: in gpsd while it was stopped, in a socket while we were.
 ///

@@ -1,7 +1,7 @@
 // The connection to gpsd, and libgps for what its lines say.
-internal import CGPSD
-internal import Glibc
-internal import Host
+import CGPSD
+import Glibc
+import Host
 
 /// Owns the connection and libgps's data.
 ///

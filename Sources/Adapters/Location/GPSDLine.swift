@@ -1,5 +1,5 @@
 // A look at a line of gpsd before libgps gets it.
-internal import Host
+import Host
 
 /// What of a line is understood here, without libgps.
 ///

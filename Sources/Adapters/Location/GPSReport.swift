@@ -1,5 +1,5 @@
 // One report of gpsd as plain values.
-internal import Host
+import Host
 
 /// What gpsd said in one line, checked: nothing in it is NaN or out of range.
 enum GPSReport: Equatable {

@@ -1,9 +1,8 @@
 // The location source: gpsd's reports to fixes in the queue.
-package import Board
-internal import Configuration
+import Configuration
 package import Host
-internal import Queue
-package import Streams
+package import Records
+package import StatusBoard
 
 /// Follows gpsd until it is told to stop, reconnecting for ever.
 package final class LocationAdapter: Sendable {

@@ -1,8 +1,7 @@
 // What the location source knows and tells: from gpsd's reports to kept fixes and a state on the board.
-internal import Board
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
+import StatusBoard
 
 /// The state of the source, without its connection; outlives each of them.
 struct LocationSession {

@@ -1,5 +1,5 @@
 // Which dates a receiver may give.
-internal import Host
+import Host
 
 /// The dates that are believed of a receiver.
 ///

@@ -1,6 +1,6 @@
 // When the time that a receiver gives is evidence for the board's clock.
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// Believes a receiver's time once three 3D fixes in a row agree on it (gpsd_json(5), TPV `time`).
 ///

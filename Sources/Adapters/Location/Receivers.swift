@@ -1,7 +1,6 @@
 // The receivers behind one gpsd: the epochs of each apart, and the one whose fixes are kept.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Records
 
 /// What came of an epoch of a receiver.
 struct Outcome {

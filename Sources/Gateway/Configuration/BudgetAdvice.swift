@@ -1,11 +1,11 @@
 // A budget of bytes that is right as a number and will not do.
-internal import Audio
-internal import Beacons
-internal import Configuration
-internal import Host
-internal import Location
-internal import Streams
-internal import Upload
+import Audio
+import Beacons
+import Configuration
+import Host
+import Location
+import Records
+import Upload
 
 extension Configuration {
     /// What header and answer of a batch come to with our own receiver.

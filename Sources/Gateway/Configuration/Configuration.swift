@@ -2,11 +2,11 @@
 package import Audio
 package import Beacons
 package import Configuration
-internal import Glibc
-internal import Host
+import Glibc
+import Host
 package import Location
 package import Queue
-package import Streams
+package import Records
 package import Upload
 
 /// All settings, one property a section of the file (waypost.toml(5)).

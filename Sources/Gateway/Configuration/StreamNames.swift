@@ -1,7 +1,7 @@
 // Streams and their names on the wire: the gateway's own, and those of the user.
 package import Configuration
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// `[streams]`: names on the wire of the gateway's own streams.
 package struct StreamNames: Configurable {

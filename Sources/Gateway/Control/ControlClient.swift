@@ -1,7 +1,7 @@
 // The other end of the control socket, for the field commands.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Why the daemon cannot be asked: three things that must not be taken for one another.
 package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // A client that is connected to the control socket, from the server's side.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Requests come in, replies go out; neither ever waits, and what waits of either is bounded.
 ///

@@ -1,6 +1,6 @@
 // What the thread of the control socket does, turn by turn.
-internal import Glibc
-internal import Host
+import Glibc
+import Host
 
 /// The state of the thread: who is connected, and what each waits for.
 final class ControlLoop {

@@ -1,5 +1,6 @@
 // What goes over the control socket: one JSON object a line each way, requests of one shape, replies of one shape.
-internal import Host
+import Host
+import JSON
 package import Upload
 
 /// A request: `{"command": "quarantine drop", "argument": "7"}`.

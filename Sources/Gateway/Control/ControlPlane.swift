@@ -1,7 +1,7 @@
 // What the running gateway does for the field commands.
-internal import Host
-internal import Queue
-internal import Upload
+import Host
+import Queue
+import Upload
 
 /// What the gateway lends to the commands; none of it may block but `restart`.
 struct ControlActions: Sendable {

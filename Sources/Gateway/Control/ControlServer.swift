@@ -1,8 +1,8 @@
 // The control socket: field commands ask, and are always answered at once.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Synchronization
+import CLinux
+import Glibc
+import Host
+import Synchronization
 
 /// Serves the socket on one thread, which waits for nothing but its clients: see `ControlLoop`.
 final class ControlServer: Sendable {

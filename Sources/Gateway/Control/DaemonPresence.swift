@@ -1,7 +1,7 @@
 // Whether a daemon lives, by the lock that it holds as long as it does.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// What the lock on the state directory tells (flock(2)): a socket may be left over from a daemon that died.
 enum DaemonPresence: Equatable {

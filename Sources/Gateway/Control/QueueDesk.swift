@@ -1,7 +1,7 @@
 // What commands ask of the queue, or change in it.
-internal import Host
-internal import Queue
-internal import Streams
+import Host
+import Queue
+import Records
 
 /// Does on a queue what was asked for; waits for the writer.
 struct QueueDesk: Sendable {

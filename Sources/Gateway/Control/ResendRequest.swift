@@ -1,7 +1,7 @@
 // What `waypost resend` asks of the running gateway.
 package import Host
-internal import Queue
-internal import Streams
+import Queue
+import Records
 
 /// Uploaded records that are to be sent again.
 package struct ResendRequest: Sendable, Equatable {
@@ -56,7 +56,7 @@ struct ResendHandler: Sendable {
         return QuarantineChange(batches: marked.batches, records: marked.records)
     }
 
-    private func stream(_ name: String) throws -> Streams.Stream {
+    private func stream(_ name: String) throws -> Records.Stream {
         let streams = queue.streams.streams
         let found = streams.first { $0.name == name || configuration.wire(of: $0) == name }
         if let found { return found }

@@ -1,9 +1,9 @@
 // The status as the daemon left it on the disk, for when it cannot be asked.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
+import CLinux
+import Glibc
+import Host
+import Queue
+import Records
 
 /// Where `status` comes from when the daemon is dead.
 package enum Snapshot {

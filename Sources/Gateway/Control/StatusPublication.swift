@@ -1,6 +1,6 @@
 // The status as it was last published: from memory, whatever the disk does.
-internal import Host
-internal import Synchronization
+import Host
+import Synchronization
 
 /// Has the figures gathered on a thread of its own when somebody asks, and tells the state with the newest ones.
 ///

@@ -1,10 +1,10 @@
 // The radio: is there an adapter, is it blocked, may it be used.
-internal import Beacons
-internal import Board
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
+import Beacons
+import CLinux
+import Configuration
+import Glibc
+import Host
+import StatusBoard
 
 struct BluetoothCheck {
     let input: DoctorInput

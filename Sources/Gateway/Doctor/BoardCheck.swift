@@ -1,8 +1,8 @@
 // What a board in the field stands or falls with: its card's files, its supply, its temperature, and the last upload.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Upload
+import CLinux
+import Glibc
+import Host
+import Upload
 
 struct BoardCheck {
     private static let boot = "/boot/firmware"

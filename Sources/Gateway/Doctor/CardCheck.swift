@@ -1,7 +1,7 @@
 // The card, as the kernel speaks of it: errors in its log, and file systems that it made read-only.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 struct CardCheck {
     /// What its drivers and file systems write about a medium that fails.

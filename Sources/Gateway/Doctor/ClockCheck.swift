@@ -1,5 +1,5 @@
 // Is the time right, and who says so.
-internal import Host
+import Host
 
 struct ClockCheck {
     let input: DoctorInput

@@ -1,7 +1,8 @@
 // `devices`: what could be used here now.
-internal import Audio
-internal import Host
-internal import Location
+import Audio
+import Host
+import JSON
+import Location
 
 /// Bluetooth adapters, capture devices and gpsd's receivers.
 package struct DeviceList: Codable, Sendable {

@@ -1,10 +1,10 @@
 // Room, rights and the database.
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
+import CLinux
+import Configuration
+import Glibc
+import Host
+import Queue
+import Records
 
 struct DiskCheck {
     let input: DoctorInput

@@ -1,7 +1,7 @@
 // `doctor`: looks at each part that a field device needs, all at once, each for a limited time.
-internal import Audio
-internal import Board
-internal import Host
+import Audio
+import Host
+import StatusBoard
 
 /// Runs the checks.
 package struct Doctor: Sendable {

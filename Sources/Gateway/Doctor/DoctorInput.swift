@@ -1,8 +1,8 @@
 // What the checks of the doctor are told.
-internal import Glibc
-internal import Host
-internal import Requests
-internal import Upload
+import Glibc
+import Host
+import HTTP
+import Upload
 
 /// What the checks are told: one for all of them, for code that copies it would be in each.
 package final class DoctorInput: Sendable {

@@ -1,5 +1,6 @@
 // What `doctor` finds, as text and as JSON.
-internal import Host
+import Host
+import JSON
 
 /// One thing that was looked at.
 package struct Finding: Codable, Sendable, Equatable {

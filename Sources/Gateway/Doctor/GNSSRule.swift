@@ -1,5 +1,5 @@
 // A rule that gives whatever is plugged into a USB port to gpsd.
-internal import Glibc
+import Glibc
 package import Host
 
 /// Writes such rules: `waypost devices --write-rule PORT`.

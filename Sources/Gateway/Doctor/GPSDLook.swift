@@ -1,8 +1,9 @@
 // A short talk with gpsd, beside the gateway's own.
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
+import CLinux
+import Configuration
+import Glibc
+import Host
+import JSON
 
 /// What gpsd says of itself in a few seconds (gpsd_json(5)).
 struct GPSDLook {

@@ -1,6 +1,6 @@
 // gpsd, its receiver and its fix.
-internal import Host
-internal import Location
+import Host
+import Location
 
 struct LocationCheck {
     /// A receiver reports each second; the rest of the time is for one that gpsd has just opened.

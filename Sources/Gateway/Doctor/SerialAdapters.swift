@@ -1,6 +1,6 @@
 // Serial adapters on USB that may be receivers, and that gpsd is told nothing of.
-internal import Glibc
-internal import Host
+import Glibc
+import Host
 
 /// A serial port of an adapter on USB.
 package struct SerialAdapter: Codable, Sendable, Equatable {

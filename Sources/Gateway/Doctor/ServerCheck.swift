@@ -1,9 +1,9 @@
 // The server: its name, the way to it, its certificate, and whether it knows this device.
-internal import Board
-internal import Configuration
-internal import Host
-internal import Requests
-internal import Upload
+import Configuration
+import Host
+import HTTP
+import StatusBoard
+import Upload
 
 struct ServerCheck {
     /// For all that is asked of it.

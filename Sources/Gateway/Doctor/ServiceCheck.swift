@@ -1,7 +1,7 @@
 // The program as a service: unit, rules, user, and whether it runs.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 struct ServiceCheck {
     let input: DoctorInput

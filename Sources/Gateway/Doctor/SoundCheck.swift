@@ -1,7 +1,7 @@
 // A second of what the microphone hears.
-internal import Audio
-internal import Board
-internal import Host
+import Audio
+import Host
+import StatusBoard
 
 struct SoundCheck {
     let input: DoctorInput

@@ -1,8 +1,9 @@
 // Listening for `doctor` with no more rights than the service has.
-internal import Audio
-internal import CLinux
-internal import Glibc
-internal import Host
+import Audio
+import CLinux
+import Glibc
+import Host
+import JSON
 
 /// Listens to a microphone, in a process of the service's user where root asks.
 ///

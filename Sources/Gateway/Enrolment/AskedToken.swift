@@ -1,9 +1,9 @@
 // The token that this device asks a server for, until it has it.
-internal import Configuration
-internal import Glibc
-internal import Host
-internal import Requests
-internal import Upload
+import Configuration
+import Glibc
+import Host
+import HTTP
+import Upload
 
 /// Made here and stored before the server is asked: a server that has used the code up gives this token again, where its
 /// answer was lost on the way or in a power cut.

@@ -1,5 +1,5 @@
 // Changes single keys in the text of a configuration, and leaves the rest as a person wrote it.
-internal import Host
+import Host
 
 /// The text of a file; whoever edits checks what it says afterwards.
 struct ConfigurationEdit {

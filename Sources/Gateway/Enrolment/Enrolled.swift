@@ -1,9 +1,9 @@
 // Nothing is collected for a device that its server does not know (`upload.required`).
-internal import Glibc
-internal import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Glibc
+import Host
+import Queue
+import Records
+import Upload
 
 /// A file in the state directory that names the endpoint which has accepted this device.
 struct EnrolmentMark {

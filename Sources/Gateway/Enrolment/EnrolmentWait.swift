@@ -1,10 +1,10 @@
 // A gateway that waits until its endpoint accepts the device.
-internal import Board
-internal import Host
-internal import Queue
-internal import Requests
-internal import Streams
-internal import Upload
+import Host
+import HTTP
+import Queue
+import Records
+import StatusBoard
+import Upload
 
 /// Asks the endpoint once an interval, and sooner where it was not the server that said no.
 ///

@@ -1,10 +1,10 @@
 // `waypost enroll`: from a URL and a token, or a code, to a gateway that may collect.
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
-internal import Requests
-internal import Upload
+import CLinux
+import Configuration
+import Glibc
+import Host
+import HTTP
+import Upload
 
 /// Enrols this device, and writes down what the gateway needs for it.
 package struct Onboarding {

@@ -1,11 +1,11 @@
 // Local data out: reads the database beside the gateway, or without one, and changes nothing.
-internal import Audio
-internal import Containers
-internal import Glibc
+import Audio
+import AudioFiles
+import Glibc
 package import Host
-internal import Queue
-internal import Streams
-internal import Upload
+import Queue
+import Records
+import Upload
 
 /// What is wanted of an export.
 package struct ExportRequest: Sendable {

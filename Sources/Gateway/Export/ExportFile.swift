@@ -1,7 +1,7 @@
 // Where an export goes.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Where an export is written: a file that appears when it is whole, standard output, or what takes no other's place.
 final class ExportFile {

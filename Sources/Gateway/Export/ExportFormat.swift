@@ -1,5 +1,5 @@
 // Records as they are written for other programs: one format a type.
-internal import Host
+import Host
 
 /// What an export is written as.
 package enum ExportFormat: String, Sendable, CaseIterable {

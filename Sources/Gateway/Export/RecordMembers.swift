@@ -1,5 +1,6 @@
 // A record's JSON, taken apart into its members.
-internal import Host
+import Host
+import JSON
 
 /// The members of a record in order; values as they are written.
 struct RecordMembers {

@@ -1,7 +1,7 @@
 // A database that the user of a command may not read, or that another program holds.
-internal import Glibc
-internal import Host
-internal import Queue
+import Glibc
+import Host
+import Queue
 
 enum DatabaseRights {
     /// Why SQLite refuses it, with the next step; nil where neither rights nor another program are the reason.

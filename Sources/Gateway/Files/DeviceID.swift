@@ -1,6 +1,6 @@
 // Who this device is at the server: configured, or a UUID made once and kept.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 package import Host
 
 /// The device's id.

@@ -1,6 +1,6 @@
 // The directories that the gateway writes to, made and tried before anything relies on them.
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 package import Host
 
 extension Configuration {

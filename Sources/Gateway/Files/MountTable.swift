@@ -1,6 +1,6 @@
 // Tables of mounted file systems.
-internal import Configuration
-internal import Host
+import Configuration
+import Host
 
 /// The words of each line of fstab(5) or /proc/self/mounts: device, folder, type and options, without comments.
 func mountTable(_ text: String) -> [[Substring]] {

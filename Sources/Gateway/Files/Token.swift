@@ -1,6 +1,6 @@
 // The device token: read from a file that only its owner can read, and shown to nobody.
 package import Host
-internal import Requests
+import HTTP
 
 /// Reads the device token; its text never stands in an error.
 package enum Token {

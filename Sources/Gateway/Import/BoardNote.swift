@@ -1,5 +1,5 @@
 // Whether a card is in the board that it was in before: a copy of it makes one device of two.
-internal import Host
+import Host
 
 /// Compares the board with the one that is noted on the card.
 ///

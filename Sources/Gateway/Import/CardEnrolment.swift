@@ -1,10 +1,10 @@
 // What an import needs the network for: a token for a code, and whether the server knows this device.
-internal import Board
-internal import Configuration
-internal import Glibc
+import Configuration
+import Glibc
 package import Host
-internal import Requests
-internal import Upload
+import HTTP
+import StatusBoard
+import Upload
 
 /// Asks the server that a card named, once; the unit that runs it tries again.
 package struct CardEnrolment {

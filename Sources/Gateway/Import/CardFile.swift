@@ -1,6 +1,6 @@
 // The files that a person may put on a card or a stick, and their names there.
-internal import Configuration
-internal import Host
+import Configuration
+import Host
 
 /// A file on a card that is for the gateway.
 enum CardFile: String, CaseIterable, Sendable {

@@ -1,9 +1,9 @@
 // What lies on a card: read whole, checked, and nothing changed.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Requests
-internal import Upload
+import CLinux
+import Glibc
+import Host
+import HTTP
+import Upload
 
 /// A file of a card that can be used.
 struct CardContent: Sendable, Equatable {

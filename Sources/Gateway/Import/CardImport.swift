@@ -1,10 +1,10 @@
 // A configuration and its secrets from a card's FAT partition or a stick: checked first, then all of it or nothing.
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
-internal import Requests
-internal import Upload
+import CLinux
+import Configuration
+import Glibc
+import Host
+import HTTP
+import Upload
 
 /// What an import did.
 package struct ImportOutcome: Sendable, Equatable {

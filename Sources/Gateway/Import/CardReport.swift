@@ -1,6 +1,7 @@
 // What is wrong with a card, told on the card itself and to `status`.
-internal import Glibc
-internal import Host
+import Glibc
+import Host
+import JSON
 
 /// Both places where a person may look, each rewritten only when what it says changes.
 struct CardReport {

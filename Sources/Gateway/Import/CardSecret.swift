@@ -1,6 +1,6 @@
 // A secret on a card: one line of a text file, and what stands there once the device has it.
-internal import Host
-internal import Requests
+import Host
+import HTTP
 
 enum CardSecret {
     /// The secret in the text of a file, as it is kept; nil where there is none (any more).

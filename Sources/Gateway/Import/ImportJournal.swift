@@ -1,8 +1,8 @@
 // How a card's files come into force together: a power cut leaves all of them, or none.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Requests
+import CLinux
+import Glibc
+import Host
+import HTTP
 
 /// Gathers files in a folder, and puts them into their places once the folder has its final name.
 ///

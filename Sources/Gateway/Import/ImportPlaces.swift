@@ -1,9 +1,9 @@
 // Where an import puts things.
-internal import CLinux
-internal import Configuration
-internal import Glibc
-internal import Host
-internal import Requests
+import CLinux
+import Configuration
+import Glibc
+import Host
+import HTTP
 
 /// The paths of an import.
 package struct ImportPlaces: Sendable {

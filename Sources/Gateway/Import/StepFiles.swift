@@ -1,7 +1,7 @@
 // Changes to files, each of which lasts once its call has returned.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Writes, renames and removes files in steps that a power cut may come between.
 struct StepFiles: Sendable {

@@ -1,7 +1,7 @@
 // Whether a stick may configure this device: `import.stick` in its own file.
-internal import Configuration
-internal import Glibc
-internal import Host
+import Configuration
+import Glibc
+import Host
 
 /// What the device's own `waypost.toml` says of sticks.
 ///

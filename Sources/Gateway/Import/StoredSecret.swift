@@ -1,8 +1,8 @@
 // What the device has for its server, where a configuration names another one.
-internal import Configuration
-internal import Host
-internal import Requests
-internal import Upload
+import Configuration
+import Host
+import HTTP
+import Upload
 
 /// A secret that a new configuration cannot use.
 struct StoredSecret {

@@ -1,6 +1,6 @@
 // Why `waypost put` reaches no gateway, and whether waiting for one may help.
-internal import Glibc
-internal import Host
+import Glibc
+import Host
 
 /// The reasons why nothing answers at the intake socket; they look alike from outside.
 enum IntakeAbsence: Equatable {

@@ -1,7 +1,7 @@
 // The side of the command `waypost put`: objects of an input into the queue, many on their way at a time.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Puts a JSON object a line into a stream, and follows what becomes of each.
 package final class IntakeClient {

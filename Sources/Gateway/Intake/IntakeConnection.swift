@@ -1,7 +1,7 @@
 // A program that is connected to the intake socket.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
 
 /// Lines come in, answers go out in the order of the lines; what waits of either is bounded.
 ///

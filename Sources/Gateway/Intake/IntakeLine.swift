@@ -1,6 +1,7 @@
 // A line of the intake socket: `{"stream": "weather", "data": {…}, "timestamp": "…"}`.
-internal import Host
-internal import Streams
+import Host
+import JSON
+import Records
 
 /// Why a line or an object is not taken, in the words that its program gets.
 struct IntakeRefusal: Error, Equatable {

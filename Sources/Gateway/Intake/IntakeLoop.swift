@@ -1,8 +1,8 @@
 // What the thread of the intake socket does, turn by turn.
-internal import CLinux
-internal import Glibc
-internal import Host
-internal import Streams
+import CLinux
+import Glibc
+import Host
+import Records
 
 /// The state of the thread: who is connected, what waits for the disk.
 ///

@@ -1,6 +1,6 @@
 // The intake socket: records of other programs, a line each, answered when they are on the disk.
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// What the socket has seen since it was opened.
 package struct IntakeFigures: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // Where the records of other programs go.
 package import Queue
-package import Streams
+package import Records
 
 /// Keeps records of the streams of the user; the queue is one.
 package protocol IntakeSink: Sendable {

@@ -1,7 +1,8 @@
 // A connection to the intake socket.
-internal import CLinux
-internal import Glibc
-internal import Host
+import CLinux
+import Glibc
+import Host
+import JSON
 
 /// Sends lines and reads their answers, without ever waiting.
 final class IntakeSocket {

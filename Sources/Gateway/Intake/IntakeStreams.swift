@@ -1,6 +1,7 @@
 // The declared streams of the user, and what each of them takes.
-internal import Host
-internal import Streams
+import Host
+import JSON
+import Records
 
 /// A bucket of tokens, one a record: a second's worth of them may come at once.
 struct RecordRate: Sendable {

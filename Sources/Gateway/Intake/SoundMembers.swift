@@ -1,5 +1,6 @@
 // Members by which a receiver takes a record for a sound.
-internal import Host
+import Host
+import JSON
 
 /// What a record says of a sound in it: the receiver stores that in a file, if it can read it.
 struct SoundMembers {

@@ -1,8 +1,8 @@
 // The board's LED in /sys/class/leds; the kernel makes it blink by itself.
-internal import Board
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 package import Host
+import StatusBoard
 
 /// An LED that a board has for whatever it wants to tell.
 package struct BoardLED {

@@ -1,6 +1,6 @@
 // What the board's LED shows: four patterns that a person tells apart from some metres away, without counting.
-import Board
 package import Host
+import StatusBoard
 
 /// How a gateway is, for somebody without a terminal.
 package enum LEDPattern: String, Sendable, CaseIterable {

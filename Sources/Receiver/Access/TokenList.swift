@@ -1,5 +1,5 @@
 // Who may send: the tokens of devices, in a file that keeps their digests.
-internal import CLinux
+import CLinux
 import Foundation
 import Glibc
 import Host

@@ -1,5 +1,5 @@
 // A small database that commands change while a receiver has it open.
-internal import CLinux
+import CLinux
 import FoundationEssentials
 import Glibc
 import SQLite

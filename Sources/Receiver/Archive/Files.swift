@@ -1,5 +1,5 @@
 // Files and folders that outlast a power cut.
-internal import CLinux
+import CLinux
 import Foundation
 import Glibc
 

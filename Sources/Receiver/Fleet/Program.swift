@@ -1,5 +1,5 @@
 // Programs that the receiver starts.
-internal import CLinux
+import CLinux
 import Glibc
 import Host
 

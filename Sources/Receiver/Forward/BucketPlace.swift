@@ -1,5 +1,5 @@
 // Where a receiver that keeps nothing puts its batches.
-package import Requests
+package import HTTP
 
 /// A bucket, and as whom objects are put there.
 package struct BucketPlace: Sendable {

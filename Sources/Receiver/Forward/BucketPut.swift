@@ -1,6 +1,6 @@
 // One object after another to a bucket, and what its answers mean to a gateway.
 import Host
-import Requests
+import HTTP
 import Synchronization
 
 /// A connection to the bucket, kept between batches; used by one thread at a time.

@@ -1,7 +1,7 @@
 // Batches as objects of a bucket: the very ones that a gateway which writes there itself would have made.
 import Foundation
 import Host
-import Requests
+import HTTP
 
 /// Stores batches, each on its own thread; keeps nothing but what is under way.
 ///

@@ -1,5 +1,5 @@
 // The records of a batch as lines, compressed, each day's by themselves.
-import Requests
+import HTTP
 
 /// What becomes of a batch in a bucket, before it is sent: an object for each day of its records.
 struct DayObjects {

@@ -1,7 +1,7 @@
 // A body posted to an address, through libcurl.
 import CCurl
 import Host
-import Requests
+import HTTP
 
 /// Owns libcurl's handles for one request; used by one thread.
 struct WebPost: ~Copyable {

@@ -1,5 +1,5 @@
 // A connection of libmicrohttpd's, as the server side uses it.
-internal import CMicrohttpd
+import CMicrohttpd
 
 /// Valid until the daemon says that it is closed.
 struct HTTPConnection: @unchecked Sendable {

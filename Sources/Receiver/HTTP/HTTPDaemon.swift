@@ -1,5 +1,5 @@
 // The one owner of libmicrohttpd's daemon.
-internal import CMicrohttpd
+import CMicrohttpd
 
 /// What one server may cost (waypost-receiver(1), LIMITS).
 package struct HTTPBounds: Sendable {

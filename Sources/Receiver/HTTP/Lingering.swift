@@ -1,5 +1,5 @@
 // Connections that were answered before their body was read.
-internal import CMicrohttpd
+import CMicrohttpd
 import Foundation
 import Glibc
 

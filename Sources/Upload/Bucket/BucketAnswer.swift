@@ -1,6 +1,6 @@
 // What an object store's answer means: it keeps bytes and judges no records.
-internal import Host
-package import Requests
+import Host
+package import HTTP
 
 extension Verdict {
     /// The verdict on storing one object.

@@ -1,8 +1,8 @@
 // Batches to an object store: one object a batch, written as often as it takes, always the same.
-internal import Host
-internal import Queue
-internal import Requests
-internal import Streams
+import Host
+import HTTP
+import Queue
+import Records
 
 /// Stores batches; lives on the sync's thread.
 final class BucketDestination: Destination {

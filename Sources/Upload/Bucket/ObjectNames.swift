@@ -1,8 +1,9 @@
 // What the objects of batches are called in a bucket, whatever is configured after their first try.
-internal import Host
-internal import Queue
-internal import Requests
-internal import Streams
+import Host
+import HTTP
+import JSON
+import Queue
+import Records
 
 /// Gives each batch the names of the time when it was frozen.
 ///

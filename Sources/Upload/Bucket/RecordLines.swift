@@ -1,7 +1,7 @@
 // The records of a batch as the lines of an object.
-internal import Queue
-internal import Requests
-internal import Streams
+import HTTP
+import Queue
+import Records
 
 /// One pass over a batch's records, a JSON object a line, compressed.
 final class RecordLines {

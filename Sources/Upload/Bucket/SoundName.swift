@@ -1,6 +1,6 @@
 // What the files of sound are called, and their media types.
-internal import Host
-internal import Streams
+import Host
+import Records
 
 /// The name of a chunk's file: when it begins, and which record it is.
 func soundName(_ start: WallTime, id: String, codec: AudioCodec) -> String {

@@ -1,5 +1,5 @@
 // How much of a batch's sound a bucket has: whoever is started anew goes on there.
-internal import Queue
+import Queue
 
 /// The batch that is under way, and up to which chunk its sound is stored; a memo of the queue.
 ///

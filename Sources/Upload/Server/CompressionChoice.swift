@@ -1,5 +1,5 @@
 // Which compression a server takes: the one configured until it answers 415.
-package import Requests
+package import HTTP
 
 /// The compression in use; a server's refusal is remembered as long as this value lives, or until it refuses all.
 package struct CompressionChoice: Sendable {

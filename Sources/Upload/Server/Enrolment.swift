@@ -1,9 +1,10 @@
 // Asking a server whether it knows this device, before anything is collected for it.
-internal import Board
 package import Host
-internal import Queue
-package import Requests
-internal import Streams
+package import HTTP
+import JSON
+import Queue
+import Records
+import StatusBoard
 
 /// Checks URL, TLS and token against the server in one request; or has it give a token for a code.
 package enum Enrolment {

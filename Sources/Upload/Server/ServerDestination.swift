@@ -1,8 +1,8 @@
 // An ingest server as the destination: one request per batch (waypost-protocol(7), UPLOADS).
-internal import Host
-internal import Queue
-internal import Requests
-internal import Streams
+import Host
+import HTTP
+import Queue
+import Records
 
 /// Posts batches; lives on the sync's thread.
 final class ServerDestination: Destination {

@@ -1,6 +1,6 @@
 // What a server's answer means (waypost-protocol(7), ANSWERS).
-internal import Host
-package import Requests
+import Host
+package import HTTP
 
 extension Verdict {
     /// The answers of waypost-protocol(7), one by one.

@@ -1,6 +1,6 @@
 // Pages of HTML that say no to a batch: whose are they?
-internal import Host
-internal import Requests
+import Host
+import HTTP
 
 extension Answer {
     /// It would count against records, and is a page, as a captive portal has one, or what stands before a server.

@@ -1,12 +1,12 @@
 // From servers, and what stands between them and us.
-import Board
 import FuzzSupport
 import Glibc
 import Host
+import StatusBoard
 import Support
 import Synchronization
 
-@testable import Requests
+@testable import HTTP
 @testable import Upload
 
 enum AnswerTargets {

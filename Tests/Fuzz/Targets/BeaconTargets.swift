@@ -4,7 +4,7 @@ import FuzzSupport
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
 
 @testable import Beacons
 

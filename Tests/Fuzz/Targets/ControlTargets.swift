@@ -2,7 +2,7 @@
 import FuzzSupport
 import Host
 import Queue
-import Streams
+import Records
 
 @testable import Gateway
 

@@ -1,7 +1,7 @@
 // From any program of the device that reaches the intake socket.
 import FuzzSupport
 import Host
-import Streams
+import Records
 
 @testable import Gateway
 

@@ -2,6 +2,7 @@
 import FuzzSupport
 
 @testable import Host
+@testable import JSON
 
 enum JSONTargets {
     static let all = [FuzzTarget(name: "json", run: tree)]

@@ -3,7 +3,7 @@ import FuzzSupport
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
 import Support
 
 @testable import Location

@@ -1,7 +1,7 @@
 // Stored sound into files: the database may be damaged.
 import FuzzSupport
 
-@testable import Containers
+@testable import AudioFiles
 
 enum SoundTargets {
     static let all = [

@@ -4,7 +4,7 @@ import Beacons
 import Configuration
 import Host
 import Queue
-import Streams
+import Records
 import Testing
 import Upload
 

@@ -3,7 +3,7 @@ import Audio
 import Beacons
 import Configuration
 import Queue
-import Streams
+import Records
 import Testing
 import Upload
 

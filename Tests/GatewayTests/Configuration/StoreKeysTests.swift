@@ -1,7 +1,7 @@
 // The keys of an object store: both forms of the file, who may read it, and that no error shows them.
 import Foundation
 import Host
-import Requests
+import HTTP
 import Support
 import Testing
 

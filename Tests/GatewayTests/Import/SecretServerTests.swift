@@ -1,9 +1,9 @@
 // A secret goes to no server that it was not given for.
-import Board
 import Configuration
 import Foundation
 import Host
-import Requests
+import HTTP
+import StatusBoard
 import Support
 import Testing
 import Upload

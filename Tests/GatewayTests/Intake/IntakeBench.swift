@@ -3,7 +3,7 @@ import CLinux
 import Foundation
 import Glibc
 import Host
-import Streams
+import Records
 import Support
 import Synchronization
 import Testing

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Host
 import Queue
-import Streams
+import Records
 import Support
 import Testing
 

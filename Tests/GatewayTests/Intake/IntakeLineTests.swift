@@ -1,6 +1,6 @@
 // A line of the intake socket by itself: what it holds, or why it is refused.
 import Host
-import Streams
+import Records
 import Testing
 
 @testable import Gateway

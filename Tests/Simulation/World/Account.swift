@@ -1,6 +1,6 @@
 // The account of one device: what it accepted, and what may have become of it.
 internal import Queue
-internal import Streams
+internal import Records
 
 /// Whoever has an account: a device, as its uploader and the server see it.
 protocol AccountHolder: AnyObject {

@@ -1,8 +1,8 @@
 // A server that fails over a few records, and takes all others.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 internal import Upload
 
 extension World {

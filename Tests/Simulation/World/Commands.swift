@@ -1,8 +1,8 @@
 // What people and timers do to the program.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 internal import Upload
 
 extension World {

@@ -1,8 +1,8 @@
 // One simulated device: disk, clocks, the gateway's queue, and its sources.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 /// Random numbers for the program on a device.
 final class RandomBox: @unchecked Sendable {

@@ -1,7 +1,7 @@
 // What happens to the power and to the disk.
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 extension World {
     func takeFault(_ step: Step, _ device: Device, _ chance: inout Chance) throws {

@@ -1,8 +1,8 @@
 // What the steps of a history do.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 extension World {
     func take(_ step: Step) throws {

@@ -1,6 +1,6 @@
 // What a device's live database holds, read without the gateway's code.
+internal import Records
 internal import SQLite
-internal import Streams
 
 /// The records of a device by what has become of them, as far as the order of deletion depends on it.
 struct Holdings {

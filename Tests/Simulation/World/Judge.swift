@@ -1,9 +1,9 @@
 // What must be true of each device, whatever happened.
 internal import Host
 internal import Queue
-internal import SQLite
+internal import Records
 internal import SimulatedDisk
-internal import Streams
+internal import SQLite
 internal import Upload
 
 extension World {

@@ -1,7 +1,7 @@
 // What the databases of a device hold, read without the gateway's code.
-internal import SQLite
+internal import Records
 internal import SimulatedDisk
-internal import Streams
+internal import SQLite
 
 /// The serial numbers of records and segments that are on a disk, and what the ledger says.
 struct Presence {

@@ -1,8 +1,8 @@
 // A quiet device, hour by hour: what a year of it comes to.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 internal import Upload
 
 extension World {

@@ -1,8 +1,8 @@
 // What the program remembers, beside what it would remember after a restart.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 extension World {
     /// Opens a copy of the disk and compares.

@@ -1,7 +1,7 @@
 // The server of a simulated world: behaves well or badly, forgets nothing, and checks what it gets.
 internal import Host
-internal import Requests
-internal import Streams
+internal import HTTP
+internal import Records
 internal import Upload
 
 /// Shared by all devices.

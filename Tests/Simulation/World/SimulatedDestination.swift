@@ -1,9 +1,9 @@
 // The server of a simulated world as the uploader sees it.
 internal import Host
+internal import HTTP
 internal import Queue
-internal import Requests
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 internal import Upload
 
 /// Stands where the network and a server would: bodies are the real ones, verdicts too.

@@ -1,8 +1,8 @@
 // Sound: runs that begin, go on and end, and segments that never come.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 extension World {
     func takeSound(_ step: Step, _ device: Device, _ chance: inout Chance) throws {

@@ -1,8 +1,8 @@
 // The order in which a device gives records up, and how long it keeps what was uploaded.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 /// What is known of one device's storage from step to step.
 struct StorageAudit {

@@ -1,9 +1,9 @@
 // Uploads of a device, turned by hand and watched.
-internal import Board
 import Configuration
 internal import Host
 internal import Queue
-internal import Streams
+internal import Records
+internal import StatusBoard
 internal import Upload
 
 /// The uploader of one program.

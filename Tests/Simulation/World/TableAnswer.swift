@@ -1,5 +1,5 @@
 // The answers of waypost-protocol(7), ANSWERS, drawn one for each request.
-internal import Requests
+internal import HTTP
 
 /// An answer, and what it means for the records of its request.
 struct TableAnswer {

@@ -1,7 +1,7 @@
 // What must be true of the tables of a database, said in SQL.
 internal import Queue
+internal import Records
 internal import SQLite
-internal import Streams
 
 /// Looks at one database; throws a Violation for what does not fit together.
 struct TableAudit {

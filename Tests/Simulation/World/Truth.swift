@@ -1,6 +1,6 @@
 // What really happened: every record that sources made, with what they heard, and every boot.
 internal import Host
-internal import Streams
+internal import Records
 
 /// A record as its source made it; its serial number is its place in `Truth.records`.
 struct Known {

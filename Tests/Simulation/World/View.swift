@@ -1,7 +1,7 @@
 // The database of a device, looked at without the gateway's code.
-internal import SQLite
+internal import Records
 internal import SimulatedDisk
-internal import Streams
+internal import SQLite
 
 /// An open database; a box, because a connection cannot be copied.
 final class OpenDatabase {

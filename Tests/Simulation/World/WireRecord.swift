@@ -1,6 +1,6 @@
 // A record as it came over the wire, checked against what really happened.
 internal import Host
-internal import Streams
+internal import Records
 
 /// One element of `data`.
 struct WireRecord {

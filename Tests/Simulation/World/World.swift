@@ -1,8 +1,8 @@
 // A world: devices, a server, and time, turned step by step.
 internal import Host
 internal import Queue
+internal import Records
 internal import SimulatedDisk
-internal import Streams
 
 /// Runs one history on one thread.
 package final class World {

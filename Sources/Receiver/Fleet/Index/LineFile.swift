@@ -1,5 +1,5 @@
 // The lines of a file of records, read in bounded memory.
-internal import CLinux
+import CLinux
 import Glibc
 
 /// A file of records, open for reading; closed with its owner.

@@ -1,5 +1,5 @@
 // Whether the index is being made anew by a command.
-internal import CLinux
+import CLinux
 import Glibc
 
 /// A lock on a file, which the kernel lets go of however the command ends.

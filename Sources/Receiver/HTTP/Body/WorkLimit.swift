@@ -1,5 +1,5 @@
 // The processor time that one request may use.
-internal import CLinux
+import CLinux
 import Glibc
 
 /// How long the current thread may still work on a batch, in its own processor time.

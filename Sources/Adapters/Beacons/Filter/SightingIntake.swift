@@ -1,0 +1,161 @@
+// From advertising reports to sightings: decode, filter, throttle, stamp.
+import Host
+import Records
+
+/// The intake of one beacon source; lives on its thread.
+///
+/// A measurement that was kept before is a sighting without readings: where and how strong, not what.
+struct SightingIntake: ~Copyable {
+    /// Payloads remembered with what they decode to, most beacons repeat themselves: 4096 common ones, and fewer
+    /// of those that are long or hold several beacons.
+    static let cacheLimit = 2 * 4096
+
+    /// A sender and the length of its payload: what comes in turn (Eddystone UID, TLM) differs in length.
+    private struct Key: Hashable {
+        private let packed: UInt64
+
+        init(_ report: AdvertisingReport) {
+            // 48 bits of address, 2 of type, 14 of length: data is at most 1650 bytes long.
+            let type = UInt64(report.addressType.rawValue)
+            packed = report.address.value | type << 48 | UInt64(report.data.count & 0x3FFF) << 50
+        }
+    }
+
+    /// The last payload of a key.
+    private struct Known {
+        var data: [UInt8]
+        var admitted: [Admitted]
+
+        /// Against `cacheLimit`: 2 for a payload of 31 bytes with one beacon.
+        var weight: Int { 1 + admitted.count + data.count / 64 }
+    }
+
+    /// A decoded beacon that the lists admit.
+    private struct Admitted {
+        var identity: BeaconIdentity
+        var telemetry: Telemetry
+        var mark: MeasurementMark?
+        var data: [UInt8]
+        /// Whose readings they are, for what there is to tell about it.
+        var device: BluetoothAddress
+        var unread: UnreadReason?
+
+        /// Its readings with its mark, so that a restart knows them again.
+        var stored: Telemetry {
+            guard let mark, !telemetry.isEmpty else { return telemetry }
+            var stored = telemetry
+            stored.add(.mark, scaled: mark.stored)
+            return stored
+        }
+    }
+
+    private let filter: BeaconFilter
+    private let keepsUnknown: Bool
+    private let keys: BTHomeKeys
+    private let tell: @Sendable (String) -> Void
+    private var heard: HeardBeacons
+    private var cache: [Key: Known] = [:]
+    /// The sum over `cache`.
+    private(set) var cacheWeight = 0
+    /// What was told, once for each device with a key.
+    private var told: Set<Told> = []
+
+    private struct Told: Hashable {
+        var device: BluetoothAddress
+        var reason: UnreadReason
+    }
+
+    init(_ settings: BeaconSettings, _ hooks: BeaconHooks = BeaconHooks()) {
+        filter = BeaconFilter(allow: settings.allow, deny: settings.deny)
+        keepsUnknown = settings.keepsUnknown
+        keys = BTHomeKeys(settings.bindkeys)
+        tell = hooks.tell
+        heard = HeardBeacons(rate: settings.maxRate)
+        for sighting in hooks.recent() { heard.recall(sighting) }
+    }
+
+    /// Calls `body` with each sighting to be kept.
+    mutating func take(
+        _ report: AdvertisingReport,
+        at stamp: Stamp,
+        _ body: (Sighting) -> Void
+    ) {
+        for admitted in decode(report) {
+            let verdict = heard.take(
+                admitted.identity,
+                admitted.mark,
+                admitted.telemetry,
+                at: stamp.boot
+            )
+            guard case .kept(let measurement) = verdict else { continue }
+            if let reason = admitted.unread { note(reason, of: admitted.device) }
+            if case .replayed = measurement { note(.replayed, of: admitted.device) }
+            body(
+                Sighting(
+                    identity: admitted.identity,
+                    rssi: report.rssi,
+                    telemetry: measurement == .new ? admitted.stored : Telemetry(),
+                    data: admitted.data,
+                    stamp: stamp
+                )
+            )
+        }
+    }
+
+    private mutating func note(_ reason: UnreadReason, of device: BluetoothAddress) {
+        guard told.insert(Told(device: device, reason: reason)).inserted else { return }
+        tell(reason.text(of: device))
+    }
+
+    private mutating func decode(_ report: AdvertisingReport) -> [Admitted] {
+        let key = Key(report)
+        if let index = cache.index(forKey: key) {
+            if cache.values[index].data[...] == report.data { return cache.values[index].admitted }
+            let admitted = admit(report)
+            cacheWeight -= cache.values[index].weight
+            // Not `Array(report.data)`: the room is there, and a slice would keep the whole packet.
+            cache.values[index].data.replaceSubrange(0..., with: report.data)
+            cache.values[index].admitted = admitted
+            cacheWeight += cache.values[index].weight
+            if cacheWeight > Self.cacheLimit { forget() }
+            return admitted
+        }
+        let known = Known(data: Array(report.data), admitted: admit(report))
+        if cacheWeight + known.weight > Self.cacheLimit { forget() }
+        cacheWeight += known.weight
+        cache[key] = known
+        return known.admitted
+    }
+
+    private mutating func forget() {
+        cache.removeAll(keepingCapacity: true)
+        cacheWeight = 0
+    }
+
+    private func admit(_ report: AdvertisingReport) -> [Admitted] {
+        var admitted: [Admitted] = []
+        for decoded in Advertisement.decode(report.data, unknown: keepsUnknown) {
+            var beacon = decoded
+            let identity = BeaconIdentity(
+                kind: beacon.kind,
+                beaconID: beacon.identifier(report.address, report.addressType),
+                address: report.address,
+                addressType: report.addressType,
+                txPower: beacon.txPower
+            )
+            guard filter.admits(identity) else { continue }
+            let unread = keys.read(&beacon, from: report.address)
+            admitted.append(
+                Admitted(
+                    identity: identity,
+                    telemetry: beacon.telemetry,
+                    mark: beacon.mark,
+                    data: beacon.data,
+                    device: beacon.device ?? report.address,
+                    unread: unread
+                )
+            )
+        }
+        return admitted
+    }
+}

@@ -1,0 +1,184 @@
+// HCI events to advertising reports, legacy and extended.
+import Host
+import Records
+
+/// One advertising report of the controller.
+struct AdvertisingReport: Equatable {
+    var address: BluetoothAddress
+    var addressType: AddressType
+    /// dBm; nil where the controller could not tell.
+    var rssi: Int?
+    var data: ArraySlice<UInt8>
+}
+
+/// Parses LE Advertising Report and LE Extended Advertising Report events (Core Specification, Vol 4,
+/// Part E, 7.7.65.2 and 7.7.65.13), and puts fragmented reports together.
+struct ReportParser {
+    /// Advertisers with fragments under way; more than this and the oldest is given up.
+    static let fragmentLimit = 64
+    /// The pieces of one report follow each other within milliseconds; what is older belongs to no report to come.
+    static let fragmentAge = Duration.seconds(5)
+    /// The longest advertising data there is (Vol 4, Part E, 7.8.54).
+    private static let dataLimit = 1650
+
+    private struct Key: Hashable {
+        var address: UInt64
+        var type: UInt8
+        var set: UInt8
+    }
+
+    /// What has come so far of one advertiser's data.
+    private struct Fragments {
+        var data: [UInt8] = []
+        /// Too long: the rest is passed over up to its last piece.
+        var isGivenUp = false
+        var begun: UInt64
+        var begunAt: BootInstant
+    }
+
+    private var fragments: [Key: Fragments] = [:]
+    /// Counts the beginnings of fragmented data, to know which is the oldest.
+    private var beginnings: UInt64 = 0
+    /// Reports that made no sense, or whose end never came.
+    private(set) var malformed = 0
+    /// Reports that the controller cut short; what came of them is passed on.
+    private(set) var truncated = 0
+    private var now = BootInstant(nanoseconds: 0)
+
+    /// The reports in an event; empty for any other event.
+    ///
+    /// `event` starts at the event code.
+    mutating func parse(
+        _ event: ArraySlice<UInt8>,
+        at now: BootInstant = BootInstant(nanoseconds: 0)
+    ) -> [AdvertisingReport] {
+        self.now = now
+        var cursor = ByteCursor(event)
+        guard cursor.byte() == HCI.leMetaEvent, let length = cursor.byte() else { return [] }
+        guard let parameters = cursor.bytes(Int(length)) else {
+            malformed &+= 1
+            return []
+        }
+        var body = ByteCursor(parameters)
+        switch body.byte() {
+        case HCI.advertisingReport: return reports(&body) { $0.legacy(&$1) }
+        case HCI.extendedAdvertisingReport: return reports(&body) { $0.extended(&$1) }
+        default: return []
+        }
+    }
+
+    private enum Outcome {
+        case report(AdvertisingReport)
+        /// Nothing to report yet, or nothing of interest.
+        case none
+        case malformed
+    }
+
+    private mutating func reports(
+        _ body: inout ByteCursor,
+        _ next: (inout Self, inout ByteCursor) -> Outcome
+    ) -> [AdvertisingReport] {
+        var reports: [AdvertisingReport] = []
+        for _ in 0..<(body.byte() ?? 0) {
+            switch next(&self, &body) {
+            case .report(let report): reports.append(report)
+            case .none: break
+            case .malformed:
+                malformed &+= 1
+                return reports
+            }
+        }
+        return reports
+    }
+
+    private mutating func legacy(_ cursor: inout ByteCursor) -> Outcome {
+        guard cursor.byte() != nil, let type = cursor.byte(), let address = cursor.littleEndian(6),
+            let length = cursor.byte(), let data = cursor.bytes(Int(length)),
+            let rssi = cursor.signed()
+        else { return .malformed }
+        return .report(report(type, address, rssi, data))
+    }
+
+    private mutating func extended(_ cursor: inout ByteCursor) -> Outcome {
+        guard let eventType = cursor.littleEndian(2), let type = cursor.byte(),
+            let address = cursor.littleEndian(6), cursor.bytes(2) != nil, let set = cursor.byte(),
+            cursor.byte() != nil, let rssi = cursor.signed(), cursor.bytes(9) != nil,
+            let length = cursor.byte(), let data = cursor.bytes(Int(length))
+        else { return .malformed }
+        let key = Key(address: address, type: type, set: set)
+        if !fragments.isEmpty { giveUpOld() }
+        // Bits 5 and 6: 0 complete, 1 more to come, 2 cut short by the controller.
+        let status = eventType >> 5 & 3
+        if status == 2 { truncated &+= 1 }
+        guard status == 1 else {
+            guard let gathered = fragments.removeValue(forKey: key) else {
+                return .report(report(type, address, rssi, data))
+            }
+            return gathered.isGivenUp
+                ? .none : .report(report(type, address, rssi, gathered.data[...] + data))
+        }
+        gather(data, for: key)
+        return .none
+    }
+
+    private mutating func gather(_ data: ArraySlice<UInt8>, for key: Key) {
+        if fragments[key] == nil {
+            if fragments.count >= Self.fragmentLimit { giveUpOldest() }
+            beginnings &+= 1
+        }
+        var gathered =
+            fragments.removeValue(forKey: key) ?? Fragments(begun: beginnings, begunAt: now)
+        if gathered.data.count + data.count <= Self.dataLimit {
+            gathered.data.append(contentsOf: data)
+        } else if !gathered.isGivenUp {
+            gathered.isGivenUp = true
+            malformed &+= 1
+        }
+        fragments[key] = gathered
+    }
+
+    /// Gives up what has begun, as lost: its ends would have come over a link that is no more; how many there were.
+    mutating func giveUpAll() -> Int {
+        defer { fragments.removeAll() }
+        return fragments.values.count { !$0.isGivenUp }
+    }
+
+    private mutating func giveUpOld() {
+        for (key, gathered) in fragments where now - gathered.begunAt >= Self.fragmentAge {
+            fragments[key] = nil
+            if !gathered.isGivenUp { malformed &+= 1 }
+        }
+    }
+
+    private mutating func giveUpOldest() {
+        guard let oldest = fragments.min(by: { $0.value.begun < $1.value.begun }) else { return }
+        fragments[oldest.key] = nil
+        malformed &+= 1
+    }
+
+    private func report(
+        _ type: UInt8,
+        _ address: UInt64,
+        _ rssi: Int8,
+        _ data: ArraySlice<UInt8>
+    ) -> AdvertisingReport {
+        AdvertisingReport(
+            address: BluetoothAddress(value: address),
+            addressType: Self.addressType(type, address),
+            // 127: not available (7.7.65.2).
+            rssi: rssi == 127 ? nil : Int(rssi),
+            data: data
+        )
+    }
+
+    /// The two top bits of a random address tell its kind (Vol 6, Part B, 1.3.2).
+    private static func addressType(_ type: UInt8, _ address: UInt64) -> AddressType {
+        // 1 and 3 are random; 0 and 2 (resolved to an identity) public.
+        guard type & 1 == 1 else { return .public }
+        switch address >> 46 & 3 {
+        case 3: return .randomStatic
+        case 1: return .randomResolvable
+        default: return .randomNonResolvable
+        }
+    }
+}

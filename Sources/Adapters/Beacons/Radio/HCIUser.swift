@@ -1,0 +1,72 @@
+// Who else uses the kernel's Bluetooth sockets.
+import CLinux
+import Glibc
+import Host
+
+/// A program that has an HCI socket open.
+///
+/// The kernel tells each new socket of the monitor channel of them, by name (HCI_MON_CTRL_OPEN, Linux 4.9).
+/// That needs no look at other users' processes, which the service may not see, and no D-Bus.
+struct HCIUser: Equatable {
+    enum Channel: UInt64 {
+        case raw = 0
+        /// The adapter is that program's alone.
+        case user = 1
+        case management = 2
+    }
+
+    var channel: Channel
+    /// The name of the thread that opened it, at most 15 bytes.
+    var program: String
+
+    var isBluetoothDaemon: Bool { channel == .management && program == "bluetoothd" }
+
+    init(_ channel: Channel, _ program: String) {
+        self.channel = channel
+        self.program = program
+    }
+
+    /// nil for any other packet of the monitor.
+    init?(_ packet: ArraySlice<UInt8>) {
+        var cursor = ByteCursor(packet)
+        // Opcode, adapter, length; cookie, format, version, flags, the length of the name and the name.
+        guard cursor.littleEndian(2) == 14, cursor.bytes(4) != nil, cursor.bytes(4) != nil,
+            let format = cursor.littleEndian(2), let channel = Channel(rawValue: format),
+            cursor.bytes(3 + 4) != nil, let length = cursor.byte(),
+            let name = cursor.bytes(Int(length))
+        else { return nil }
+        self.init(channel, String(decoding: name.prefix { $0 != 0 }, as: UTF8.self))
+    }
+
+    /// Those of other programs at this moment; empty if the kernel does not say.
+    static func others() -> [Self] {
+        guard let monitor = try? KernelSocket.bound(to: .monitor, for: "Bluetooth") else {
+            return []
+        }
+        let own = threadName
+        return all(on: monitor.number).filter { $0.program != own }
+    }
+
+    /// Reads what a new monitor socket begins with.
+    static func all(on descriptor: Int32) -> [Self] {
+        var users: [Self] = []
+        var packet = [UInt8](repeating: 0, count: 2048)
+        // On a busy adapter it goes on with traffic that is not wanted here.
+        for _ in 0..<1000 {
+            let count = read(descriptor, &packet, packet.count)
+            guard count > 0 else { break }
+            if let user = Self(packet[..<count]) { users.append(user) }
+        }
+        return users
+    }
+
+    /// Our own sockets carry the name of the thread that opened them.
+    private static var threadName: String {
+        var name = [CChar](repeating: 0, count: 16)
+        _ = waypost_thread_name(&name)
+        return String(
+            decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) },
+            as: UTF8.self
+        )
+    }
+}

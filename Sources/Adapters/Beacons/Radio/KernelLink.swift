@@ -1,0 +1,213 @@
+// Bluetooth sockets of the kernel, and the adapter behind them.
+import CBlueZ
+import CLinux
+import Glibc
+import Host
+import StatusBoard
+
+/// Opening AF_BLUETOOTH sockets, and what their errors mean.
+enum KernelSocket {
+    static let anyAdapter = UInt16(HCI_DEV_NONE)
+
+    /// What a socket is for (BlueZ, hci(7)).
+    enum Channel: UInt16 {
+        case raw = 0
+        case monitor = 2
+        case control = 3
+    }
+
+    /// An unbound socket that does not block.
+    static func open(for name: String) throws -> Descriptor {
+        let number = Glibc.socket(
+            AF_BLUETOOTH,
+            Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
+            BTPROTO_HCI
+        )
+        guard number >= 0 else { throw error("socket", name, errno) }
+        return Descriptor(owning: number)
+    }
+
+    static func bound(to channel: Channel, for name: String) throws -> Descriptor {
+        let socket = try open(for: name)
+        guard waypost_hci_bind(socket.number, anyAdapter, channel.rawValue) == 0 else {
+            throw error("bind", name, errno)
+        }
+        return socket
+    }
+
+    /// The adapters that are there: `hci1`.
+    static func adapters() -> [String] {
+        guard let socket = try? open(for: "Bluetooth") else { return [] }
+        var numbers = [UInt16](repeating: 0, count: 16)
+        let count = waypost_hci_adapters(socket.number, &numbers, Int32(numbers.count))
+        return numbers.prefix(max(0, Int(count))).sorted().map { "hci\($0)" }
+    }
+
+    /// The error of a call, with the next step.
+    static func error(_ call: String, _ name: String, _ code: Int32) -> any Error {
+        let reason = String(cString: strerror(code))
+        switch code {
+        case EPERM, EACCES:
+            return Failure(
+                "\(name): \(call): \(reason); run it by its service, or give it CAP_NET_RAW and CAP_NET_ADMIN",
+                code: .permission
+            )
+        case ENODEV, EPIPE: return NoAdapter(name: name)
+        case EAFNOSUPPORT:
+            return Failure(
+                "\(name): this kernel has no Bluetooth (\(reason)); try `modprobe bluetooth`"
+            )
+        case ERFKILL: return RadioBlocked(name: name)
+        case ENETDOWN: return Failure("\(name): it was switched off; it is switched on again")
+        case EADDRNOTAVAIL:
+            return Failure(
+                "\(name): \(call): the controller has no address; give it one with `btmgmt --index \(name.dropFirst(3)) public-addr ADDRESS`, or static-addr"
+            )
+        case EBUSY, EUSERS:
+            return Failure(
+                "\(name): \(call): another program has the adapter to itself; `btmon` shows which"
+            )
+        default: return Failure("\(name): \(call): \(reason) (errno \(code))")
+        }
+    }
+}
+
+/// There is no adapter of this name; its coming is told by `AdapterWatch`.
+struct NoAdapter: Error, CustomStringConvertible {
+    var name: String
+    /// Those that are there.
+    var others: [String] = []
+
+    var description: String {
+        let plug = "\(name): no such Bluetooth adapter; plug it in"
+        guard !others.isEmpty else { return plug }
+        let list = others.joined(separator: ", ")
+        return "\(plug), or set beacons.source to one that is there: \(list)"
+    }
+}
+
+/// The adapter cannot be switched on because of rfkill.
+struct RadioBlocked: Error, CustomStringConvertible {
+    var name: String
+
+    var description: String { "\(name): switched off by rfkill; `rfkill unblock bluetooth`" }
+}
+
+/// A Bluetooth adapter of this machine, through a raw HCI socket of the kernel.
+///
+/// It hears every event of the adapter, whoever asked for it: libbluetooth, bluetoothd, the kernel itself.
+final class KernelLink: HCILink {
+    /// Asked of the kernel, which takes some 800 bytes for a report: seconds of a stalled reader.
+    private static let receiveBuffer: Int32 = 2 << 20
+
+    private let socket: Descriptor
+    private let name: String
+    private let adapter: Int32?
+    private let life: LifeSign
+    /// Bytes that the kernel keeps for us until they are read.
+    let room: Int
+    private var foreignOrder: HCI.ScanOrder?
+
+    /// Switches the adapter on if it is off, and listens to it.
+    init(adapter: Int, life: LifeSign) throws {
+        name = "hci\(adapter)"
+        let socket = try KernelSocket.open(for: name)
+        let number = Int32(adapter)
+        try Self.switchOn(socket.number, number, name, life)
+        let raw = KernelSocket.Channel.raw.rawValue
+        guard waypost_hci_bind(socket.number, UInt16(adapter), raw) == 0 else {
+            throw KernelSocket.error("bind", name, errno)
+        }
+        guard waypost_hci_filter(socket.number) == 0 else {
+            throw KernelSocket.error("filter", name, errno)
+        }
+        // The kernel drops events silently when this is full.
+        room = Int(max(0, waypost_set_receive_buffer(socket.number, Self.receiveBuffer)))
+        self.adapter = number
+        self.socket = socket
+        self.life = life
+    }
+
+    /// Already up is what is wanted.
+    private static func switchOn(
+        _ socket: Int32,
+        _ adapter: Int32,
+        _ name: String,
+        _ life: LifeSign
+    ) throws {
+        let code = life.during("ioctl(HCIDEVUP)") {
+            waypost_hci_up(socket, adapter) < 0 ? errno : 0
+        }
+        guard code == 0 || code == EALREADY else {
+            throw KernelSocket.error("bring up", name, code)
+        }
+    }
+
+    /// Talks over a socket that gives one H4 packet a read and does not block; takes it over.
+    init(owning descriptor: Int32, name: String) {
+        self.name = name
+        adapter = nil
+        life = LifeSign()
+        room = Int(max(0, waypost_set_receive_buffer(descriptor, Self.receiveBuffer)))
+        socket = Descriptor(owning: descriptor)
+    }
+
+    var descriptor: Int32 { socket.number }
+    let isExclusive = false
+
+    /// What the kernel dropped because the socket's buffer was full; it says so nowhere else.
+    ///
+    /// HCI sockets pass no SO_RXQ_OVFL on (hci_sock_recvmsg), but the kernel counts (sock_queue_rcv_skb).
+    var losses: Int { Self.drops(of: socket.number) }
+
+    /// The drop counter of a socket, the last of the nine figures of SO_MEMINFO (Linux 4.12).
+    static func drops(of socket: Int32) -> Int {
+        var figures = [UInt32](repeating: 0, count: 9)
+        var size = socklen_t(figures.count * MemoryLayout<UInt32>.stride)
+        guard getsockopt(socket, SOL_SOCKET, SO_MEMINFO, &figures, &size) == 0 else { return 0 }
+        return Int(figures[8])
+    }
+
+    func send(_ command: HCI.Command) throws {
+        let packet = command.packet
+        let sent = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
+        guard sent == packet.count else { throw KernelSocket.error(command.name, name, errno) }
+    }
+
+    func receive() throws -> ArraySlice<UInt8>? {
+        var packet = [UInt8](repeating: 0, count: 1 + 3 + 255)
+        var count = read(socket.number, &packet, packet.count)
+        // The kernel shows each raw socket the commands of all others.
+        while count > 1, packet[0] == HCI.commandPacket {
+            foreignOrder = HCI.ScanOrder(packet[1..<count]) ?? foreignOrder
+            count = read(socket.number, &packet, packet.count)
+        }
+        let code = errno
+        if count > 1 { return packet[1..<count] }
+        guard count < 0, code == EAGAIN || code == EINTR else {
+            throw KernelSocket.error("read", name, count == 0 ? ENODEV : code)
+        }
+        return nil
+    }
+
+    func takeForeignOrder() -> HCI.ScanOrder? {
+        defer { foreignOrder = nil }
+        return foreignOrder
+    }
+
+    /// Somebody is connected through the adapter: it works, and a reset would cost them the connection.
+    var hasConnections: Bool {
+        guard let adapter else { return false }
+        return waypost_hci_connections(socket.number, UInt16(truncatingIfNeeded: adapter)) > 0
+    }
+
+    /// Switches the adapter off and on, which resets the controller; the socket stays.
+    func powerCycle() throws {
+        guard let adapter else { return }
+        let code = life.during("ioctl(HCIDEVDOWN)") {
+            waypost_hci_down(socket.number, adapter) < 0 ? errno : 0
+        }
+        guard code == 0 else { throw KernelSocket.error("bring down", name, code) }
+        try Self.switchOn(socket.number, adapter, name, life)
+    }
+}

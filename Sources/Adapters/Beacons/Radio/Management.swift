@@ -1,0 +1,163 @@
+// The kernel's management interface (BlueZ, doc/mgmt-protocol.rst): a scan that the kernel keeps for us.
+import CBlueZ
+import CLinux
+import Glibc
+import Host
+import StatusBoard
+
+/// Commands and answers as bytes.
+enum Management {
+    static let success: UInt8 = 0x00
+    static let unknownCommand: UInt8 = 0x01
+    static let noResources: UInt8 = 0x07
+    static let notSupported: UInt8 = 0x0C
+    static let permissionDenied: UInt8 = 0x14
+
+    struct Command: Equatable {
+        var name: String
+        var opcode: UInt16
+        var parameters: [UInt8]
+
+        /// Opcode, adapter and length, 16 bits each, little-endian; then the parameters.
+        func packet(for adapter: UInt16) -> [UInt8] {
+            [opcode, adapter, UInt16(clamping: parameters.count)].flatMap {
+                [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)]
+            } + parameters
+        }
+    }
+
+    /// A part of advertising data: `value` at `offset` of a structure of type `type`.
+    struct Pattern: Equatable {
+        var type: UInt8
+        var offset: UInt8 = 0
+        var value: [UInt8]
+
+        /// Always 34 bytes: type, offset, length and 31 bytes of value.
+        var bytes: [UInt8] {
+            let value = value.prefix(31)
+            let head = [type, offset, UInt8(value.count)] + value
+            return head + [UInt8](repeating: 0, count: 34 - head.count)
+        }
+    }
+
+    /// The kernel scans passively, without a filter for duplicates, while there is such a monitor.
+    static func addMonitor(_ patterns: [Pattern]) -> Command {
+        Command(
+            name: "Add Advertisement Patterns Monitor",
+            opcode: 0x0052,
+            parameters: [UInt8(clamping: patterns.count)] + patterns.flatMap(\.bytes)
+        )
+    }
+
+    static func removeMonitor(_ handle: UInt16) -> Command {
+        Command(
+            name: "Remove Advertisement Monitor",
+            opcode: 0x0053,
+            parameters: [UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)]
+        )
+    }
+
+    /// Interval and window of the scan that monitors bring about (types 0x0013 and 0x0014; Linux 5.9).
+    static func setMonitorScan(_ scan: ScanSettings) -> Command {
+        let timing = scan.timing
+        return Command(
+            name: "Set Default System Configuration",
+            opcode: 0x004C,
+            parameters: [0x13, 0, 2] + timing.prefix(2) + [0x14, 0, 2] + timing.suffix(2)
+        )
+    }
+
+    /// What came back for a command.
+    struct Answer: Equatable {
+        var opcode: UInt16
+        var adapter: UInt16
+        var status: UInt8
+        var values: [UInt8]
+
+        /// nil for what is no Command Complete (0x0001) or Command Status (0x0002).
+        init?(_ packet: ArraySlice<UInt8>) {
+            var cursor = ByteCursor(packet)
+            guard let event = cursor.littleEndian(2), event == 1 || event == 2,
+                let adapter = cursor.littleEndian(2), let length = cursor.littleEndian(2),
+                var body = cursor.bytes(Int(length)).map({ ByteCursor($0) }),
+                let opcode = body.littleEndian(2), let status = body.byte()
+            else { return nil }
+            self.opcode = UInt16(truncatingIfNeeded: opcode)
+            self.adapter = UInt16(truncatingIfNeeded: adapter)
+            self.status = status
+            values = Array(body.rest)
+        }
+    }
+
+    /// What our decoders know, for controllers that look for patterns by themselves; other kernels report all.
+    static func patterns(unknown: Bool) -> [Pattern] {
+        [
+            // iBeacon, RuuviTag, AltBeacon (behind any company), Eddystone, BTHome.
+            Pattern(type: 0xFF, value: [0x4C, 0x00, 0x02, 0x15]),
+            Pattern(type: 0xFF, value: [0x99, 0x04]),
+            Pattern(type: 0xFF, offset: 2, value: [0xBE, 0xAC]),
+            Pattern(type: 0x16, value: [0xAA, 0xFE]),
+            Pattern(type: 0x16, value: [0xD2, 0xFC]),
+        ]
+            // Nearly all others begin with one of these flags.
+            + (unknown
+                ? [0x02, 0x04, 0x05, 0x06, 0x1A].map { Pattern(type: 0x01, value: [$0]) } : [])
+    }
+}
+
+/// The management socket of the kernel.
+final class ManagementSocket {
+    private static let answerTimeout = Duration.seconds(5)
+
+    private let socket: Descriptor
+    private let name: String
+    private let adapter: UInt16
+
+    init(adapter: Int) throws {
+        name = "hci\(adapter)"
+        self.adapter = UInt16(truncatingIfNeeded: adapter)
+        socket = try KernelSocket.bound(to: .control, for: name)
+    }
+
+    /// Talks over a socket that gives one packet a read and does not block; takes it over.
+    init(owning descriptor: Int32, adapter: Int) {
+        name = "hci\(adapter)"
+        self.adapter = UInt16(truncatingIfNeeded: adapter)
+        socket = Descriptor(owning: descriptor)
+    }
+
+    /// Sends a command and waits for its answer; events that come meanwhile are passed over.
+    func ask(
+        _ command: Management.Command,
+        until stop: StopSignal?,
+        timeout: Duration = answerTimeout
+    ) throws -> Management.Answer {
+        _ = receive(command.opcode)
+        let packet = command.packet(for: adapter)
+        // Some kernels (6.12.43) return 0 for a command that they took.
+        guard send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL)) >= 0 else {
+            throw KernelSocket.error(command.name, name, errno)
+        }
+        let end = SystemClock().now() + timeout
+        while SystemClock().now() < end, !(stop?.isRaised ?? false) {
+            if let answer = receive(command.opcode) { return answer }
+            var entries = [PollEntry(socket.number)]
+            if let stop { entries.append(PollEntry(stop.descriptor)) }
+            _ = wait(for: &entries, timeout: end - SystemClock().now())
+        }
+        throw NoAnswer(command: command.name)
+    }
+
+    private func receive(_ opcode: UInt16) -> Management.Answer? {
+        var packet = [UInt8](repeating: 0, count: 1024)
+        while true {
+            let count = read(socket.number, &packet, packet.count)
+            guard count > 0 else { return nil }
+            if let answer = Management.Answer(packet[..<count]), answer.opcode == opcode,
+                answer.adapter == adapter
+            {
+                return answer
+            }
+        }
+    }
+}

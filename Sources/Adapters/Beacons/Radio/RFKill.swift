@@ -1,0 +1,102 @@
+// rfkill: the switches that keep radios silent (Documentation/driver-api/rfkill.rst, linux/rfkill.h).
+import Glibc
+import Host
+
+/// The state of a switch, as /dev/rfkill tells it.
+struct RFKillSwitch: Equatable {
+    var index: UInt32
+    var isBluetooth: Bool
+    var isRemoved: Bool
+    /// Switched off by a program.
+    var isSoft: Bool
+    /// Switched off by a button or the firmware: no program can change that.
+    var isHard: Bool
+
+    /// nil for a packet that is too short; newer kernels append to the 8 bytes.
+    init?(_ packet: ArraySlice<UInt8>) {
+        var cursor = ByteCursor(packet)
+        guard let index = cursor.littleEndian(4), let type = cursor.byte(),
+            let operation = cursor.byte(), let soft = cursor.byte(), let hard = cursor.byte()
+        else { return nil }
+        self.index = UInt32(truncatingIfNeeded: index)
+        isBluetooth = type == 2
+        isRemoved = operation == 1
+        isSoft = soft != 0
+        isHard = hard != 0
+    }
+
+    /// The request that lets this radio transmit: RFKILL_OP_CHANGE, not soft-blocked.
+    var unblocking: [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: index >> (8 * $0)) } + [2, 2, 0, 0]
+    }
+}
+
+/// All Bluetooth switches of the machine.
+struct RFKill {
+    private static let settling = Duration.seconds(2)
+
+    /// `/dev/rfkill`, or what a test put in its place.
+    var path = "/dev/rfkill"
+
+    /// Takes every soft block off Bluetooth radios, and waits until the kernel has done so.
+    ///
+    /// True when there was one. Throws what cannot be changed: a hard block, or no rights.
+    func unblock(for name: String, until stop: StopSignal) throws -> Bool {
+        let number = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        let code = errno
+        guard number >= 0 else {
+            // A kernel without rfkill blocks nothing.
+            if code == ENOENT { return false }
+            throw Failure(
+                "\(name): \(path): \(String(cString: strerror(code))); run `rfkill unblock bluetooth` as root",
+                code: code == EACCES || code == EPERM ? .permission : nil
+            )
+        }
+        let file = Descriptor(owning: number)
+        return try unblock(on: file.number, for: name, until: stop)
+    }
+
+    func unblock(on descriptor: Int32, for name: String, until stop: StopSignal) throws -> Bool {
+        var blocked: [UInt32: RFKillSwitch] = [:]
+        Self.read(descriptor, into: &blocked)
+        try Self.refuseHard(blocked, name)
+        guard !blocked.isEmpty else { return false }
+        for one in blocked.values {
+            let request = one.unblocking
+            guard write(descriptor, request, request.count) == request.count else {
+                throw Failure(
+                    "\(name): rfkill: \(String(cString: strerror(errno))); run `rfkill unblock bluetooth` as root",
+                    code: errno == EACCES || errno == EPERM ? .permission : nil
+                )
+            }
+        }
+        // The kernel tells of it when it is done.
+        let end = SystemClock().now() + Self.settling
+        while !blocked.isEmpty, !stop.isRaised, SystemClock().now() < end {
+            var entries = [PollEntry(descriptor), PollEntry(stop.descriptor)]
+            _ = stop.wait(for: &entries, timeout: end - SystemClock().now())
+            Self.read(descriptor, into: &blocked)
+            try Self.refuseHard(blocked, name)
+        }
+        return true
+    }
+
+    private static func refuseHard(_ blocked: [UInt32: RFKillSwitch], _ name: String) throws {
+        guard blocked.values.contains(where: \.isHard) else { return }
+        throw Failure(
+            "\(name): switched off by a hardware switch, which no program can change; `rfkill list` shows it"
+        )
+    }
+
+    /// Brings `blocked` up to date with what there is to read.
+    private static func read(_ descriptor: Int32, into blocked: inout [UInt32: RFKillSwitch]) {
+        var packet = [UInt8](repeating: 0, count: 8)
+        while true {
+            let count = Glibc.read(descriptor, &packet, packet.count)
+            guard count > 0 else { return }
+            guard let state = RFKillSwitch(packet[..<count]), state.isBluetooth else { continue }
+            let isBlocked = (state.isSoft || state.isHard) && !state.isRemoved
+            blocked[state.index] = isBlocked ? state : nil
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// Where controllers are reached: a TCP server, or the kernel.
+import Configuration
+import Host
+
+/// `h4:HOST:PORT`: a controller over TCP.
+final class TCPRadioSource: RadioSource {
+    let name: String
+    let watch: AdapterWatch? = nil
+    let adapter: Int? = nil
+    private let address: HostPort
+    private let scan: ScanSettings
+
+    init(_ address: HostPort, scan: ScanSettings) {
+        name = "h4:\(address)"
+        self.address = address
+        self.scan = scan
+    }
+
+    /// A new connection resets the controller, whatever the step.
+    func open(
+        _ step: SilenceRecovery.Step,
+        until stop: StopSignal,
+        _ pass: EventSink
+    ) throws -> any Radio {
+        do {
+            let link = try H4Link(host: address.host, port: address.port, until: stop)
+            return CommandedRadio(link, scan)
+        } catch let error as ConnectError {
+            throw Failure("h4:\(error); is the controller running?")
+        }
+    }
+}
+
+/// `hciN`: an adapter of this machine.
+final class KernelRadioSource: RadioSource {
+    let name: String
+    let adapter: Int?
+    /// nil on a kernel without Bluetooth.
+    private(set) var watch: AdapterWatch?
+    private let number: Int
+    private let settings: BeaconSettings
+    private let tell: @Sendable (String) -> Void
+    private let rfkill: RFKill
+    private var told: Set<String> = []
+
+    init(
+        adapter: Int,
+        settings: BeaconSettings,
+        rfkill: RFKill = RFKill(),
+        tell: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
+        self.tell = tell
+        name = "hci\(adapter)"
+        number = adapter
+        self.adapter = adapter
+        self.settings = settings
+        self.rfkill = rfkill
+    }
+
+    func open(
+        _ step: SilenceRecovery.Step,
+        until stop: StopSignal,
+        _ pass: EventSink
+    ) throws -> any Radio {
+        // Before the adapter is looked for, so that its coming cannot be missed.
+        if watch == nil { watch = try? AdapterWatch() }
+        // Before our own sockets are among them.
+        let others = HCIUser.others()
+        if step == .reopen { _ = try rfkill.unblock(for: name, until: stop) }
+        let link = try connect(until: stop)
+        if step != .restart { try link.powerCycle() }
+        let powerCycle = { try link.powerCycle() }
+        let raw = CommandedRadio(
+            link,
+            settings.scan,
+            hasCompany: !others.isEmpty,
+            powerCycle: powerCycle
+        )
+        guard others.contains(where: \.isBluetoothDaemon) else { return raw }
+        let shared = SharedRadio(
+            link,
+            try ManagementSocket(adapter: number),
+            settings.scan,
+            keepsUnknown: settings.keepsUnknown,
+            powerCycle: powerCycle
+        )
+        do {
+            // What the kernel supports can only be tried; this monitor is replaced when the scan starts.
+            try shared.start(until: stop, pass)
+            tellOnce(shared.departures.map(\.text))
+            return shared
+        } catch is SharedRadio.NotSupported {
+            return raw
+        }
+    }
+
+    /// Each once, however often the adapter is opened.
+    private func tellOnce(_ texts: [String]) {
+        for text in texts where told.insert(text).inserted { tell("\(name): \(text)") }
+    }
+
+    private func connect(until stop: StopSignal) throws -> KernelLink {
+        do {
+            return try KernelLink(adapter: number, life: stop.life)
+        } catch is NoAdapter {
+            throw NoAdapter(name: name, others: KernelSocket.adapters())
+        } catch is RadioBlocked {
+            _ = try rfkill.unblock(for: name, until: stop)
+            return try KernelLink(adapter: number, life: stop.life)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+// Setting up a scan with real commands, and ending it.
+import Host
+
+/// What becomes of events that come while an answer is waited for.
+typealias EventSink = (ArraySlice<UInt8>) -> Void
+
+/// A scan that runs on a controller.
+struct Scanner {
+    private static let answerTimeout = Duration.seconds(5)
+    private static let endTimeout = Duration.milliseconds(300)
+
+    private let link: any HCILink
+    /// Uses the extended commands.
+    let isExtended: Bool
+    /// The controller was scanning before it was asked to.
+    let foundRunning: Bool
+
+    /// Sets the controller up and starts scanning.
+    ///
+    /// A controller that is ours alone is reset before, if `resets`. Throws an error naming the command that failed.
+    init(
+        _ link: any HCILink,
+        _ settings: ScanSettings,
+        resets: Bool = true,
+        until stop: StopSignal,
+        _ pass: EventSink = { _ in }
+    ) throws {
+        self.link = link
+        let dialogue = Dialogue(link: link, stop: stop, timeout: Self.answerTimeout)
+        if link.isExclusive, resets {
+            try dialogue.expectSuccess(HCI.reset, pass)
+            try dialogue.expectSuccess(HCI.setEventMask, pass)
+            try dialogue.expectSuccess(HCI.setLEEventMask, pass)
+        }
+        (isExtended, foundRunning) = try Self.start(settings, dialogue, pass)
+    }
+
+    /// Starts with the commands that fit, and with the other kind if those are refused as unknown or, by
+    /// a controller that has been used with the other kind, as not allowed.
+    private static func start(
+        _ settings: ScanSettings,
+        _ dialogue: Dialogue,
+        _ pass: EventSink
+    ) throws -> (isExtended: Bool, foundRunning: Bool) {
+        let fitting = try supportsExtended(dialogue, pass)
+        do {
+            return (fitting, try start(settings, dialogue, isExtended: fitting, pass))
+        } catch let refusal as Refusal where refusal.concernsTheCommand {
+            do {
+                return (!fitting, try start(settings, dialogue, isExtended: !fitting, pass))
+            } catch is Refusal {
+                throw refusal
+            }
+        }
+    }
+
+    /// True if a scan was running: its parameters cannot be changed then (Vol 4, Part E, 7.8.10 and 7.8.64).
+    private static func start(
+        _ settings: ScanSettings,
+        _ dialogue: Dialogue,
+        isExtended: Bool,
+        _ pass: EventSink
+    ) throws -> Bool {
+        let parameters =
+            isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
+        let status = try dialogue.ask(parameters, pass).status
+        guard status == 0 || status == HCI.commandDisallowed else {
+            throw Refusal(command: parameters.name, status: status)
+        }
+        // Off in any case: enabling it twice changes nothing. Some refuse that when it is off.
+        let off = enable(false, isExtended)
+        try dialogue.expectSuccess(off, tolerating: HCI.commandDisallowed, pass)
+        if status != 0 { try dialogue.expectSuccess(parameters, pass) }
+        try dialogue.expectSuccess(enable(true, isExtended), pass)
+        return status != 0
+    }
+
+    /// Ends the scan; a controller that is gone is no matter.
+    ///
+    /// Waits shortly for the answer: closing a TCP socket at once could take the command back.
+    func end(_ pass: EventSink = { _ in }) {
+        let dialogue = Dialogue(link: link, stop: nil, timeout: Self.endTimeout)
+        _ = try? dialogue.ask(Self.enable(false, isExtended), pass)
+    }
+
+    private static func enable(_ isOn: Bool, _ isExtended: Bool) -> HCI.Command {
+        isExtended ? HCI.setExtendedScanEnable(isOn) : HCI.setScanEnable(isOn)
+    }
+
+    /// Octet 37, bits 5 and 6 of the supported commands, and bit 12 of the LE features (Vol 4, Part E, 6.27;
+    /// Vol 6, Part B, 4.6): some radios claim Bluetooth 5 and have no extended scanning.
+    private static func supportsExtended(
+        _ dialogue: Dialogue,
+        _ pass: EventSink
+    ) throws -> Bool {
+        let commands = try dialogue.ask(HCI.readLocalSupportedCommands, pass)
+        guard commands.status == 0, commands.values.count > 37,
+            commands.values[commands.values.startIndex + 37] & 0x60 == 0x60
+        else { return false }
+        let features = try dialogue.ask(HCI.readLocalFeatures, pass)
+        // Where they cannot be read the commands decide.
+        guard features.status == 0, features.values.count > 1 else { return true }
+        return features.values[features.values.startIndex + 1] & 0x10 != 0
+    }
+}
+
+/// A command that the controller answered with an error (Core Specification, Vol 1, Part F).
+struct Refusal: Error, CustomStringConvertible {
+    var command: String
+    var status: UInt8
+
+    /// Unknown command, or not allowed now.
+    var concernsTheCommand: Bool { status == 0x01 || status == HCI.commandDisallowed }
+
+    var description: String {
+        "the controller refused \(command) with status 0x\(hex([status]))"
+    }
+}
+
+/// A command that the controller did not answer in time.
+struct NoAnswer: Error, CustomStringConvertible {
+    var command: String
+
+    var description: String { "the controller did not answer \(command)" }
+}
+
+/// Commands and their answers.
+private struct Dialogue {
+    let link: any HCILink
+    /// Ends the waiting; nil when it has been raised already.
+    let stop: StopSignal?
+    let timeout: Duration
+
+    func expectSuccess(
+        _ command: HCI.Command,
+        tolerating tolerated: UInt8 = 0,
+        _ pass: EventSink
+    ) throws {
+        let status = try ask(command, pass).status
+        guard status == 0 || status == tolerated else {
+            throw Refusal(command: command.name, status: status)
+        }
+    }
+
+    /// Sends a command and waits for its Command Complete or Command Status (7.7.14, 7.7.15).
+    func ask(
+        _ command: HCI.Command,
+        _ pass: EventSink
+    ) throws -> (status: UInt8, values: ArraySlice<UInt8>) {
+        try link.send(command)
+        let clock = SystemClock()
+        let deadline = clock.now() + timeout
+        var isStopped: Bool { stop?.isRaised ?? false }
+        while clock.now() < deadline, !isStopped {
+            while !isStopped, clock.now() < deadline, let event = try link.receive() {
+                if let answer = Self.answer(event, to: command.opcode) { return answer }
+                pass(event)
+            }
+            var entries = [PollEntry(link.descriptor)]
+            if let stop { entries.append(PollEntry(stop.descriptor)) }
+            _ = wait(for: &entries, timeout: deadline - clock.now())
+        }
+        throw NoAnswer(command: command.name)
+    }
+
+    private static func answer(
+        _ event: ArraySlice<UInt8>,
+        to opcode: UInt16
+    ) -> (status: UInt8, values: ArraySlice<UInt8>)? {
+        guard let answer = HCI.Answer(event), answer.opcode == opcode else { return nil }
+        return (answer.status, answer.values)
+    }
+}

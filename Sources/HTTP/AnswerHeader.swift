@@ -1,0 +1,34 @@
+// What the header of an answer says beside its status.
+import CCurl
+
+/// The header of the last answer on an easy handle; valid until the next request.
+struct AnswerHeader {
+    /// Bytes of all header lines; a server that sends more is not worth listening to.
+    static let limit = 64 << 10
+
+    let easy: UnsafeMutableRawPointer
+
+    /// Seconds the server asked to wait; 0 for none.
+    ///
+    /// A date is compared with the server's own `Date`: the clock of this device may be decades off.
+    var retryAfter: Int {
+        var seconds: curl_off_t = 0
+        waypost_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &seconds)
+        guard let text = field("Retry-After"), text.contains(","),
+            let then = date(text), let now = field("Date").flatMap(date)
+        else { return Int(seconds) }
+        return max(0, then - now)
+    }
+
+    private func field(_ name: String) -> String? {
+        var header: UnsafeMutablePointer<curl_header>?
+        let code = curl_easy_header(easy, name, 0, UInt32(CURLH_HEADER), -1, &header)
+        guard code == CURLHE_OK, let value = header?.pointee.value else { return nil }
+        return String(cString: value)
+    }
+
+    private func date(_ text: String) -> Int? {
+        let seconds = curl_getdate(text, nil)
+        return seconds >= 0 ? Int(seconds) : nil
+    }
+}

@@ -1,0 +1,71 @@
+// The upload URL, taken apart far enough to refuse what must not be sent to (RFC 3986, section 3).
+import Glibc
+package import Host
+
+/// What the rules of the configuration need to know of the upload URL.
+package struct Endpoint: Equatable {
+    package var isEncrypted: Bool
+    /// Without the brackets of an IPv6 address.
+    package var host: String
+    package var port: UInt16
+
+    /// Scheme, host and port, the same however they are written: whoever is behind them sees what is sent there.
+    package var server: String {
+        let standard: UInt16 = isEncrypted ? 443 : 80
+        let place = HostPort(host: host.lowercased(), port: port).description
+        let shown = port == standard ? String(place.dropLast(":\(port)".count)) : place
+        return (isEncrypted ? "https://" : "http://") + shown
+    }
+
+    /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
+    package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
+        guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
+            return .failure(Mismatch("holds a character that no URL may hold"))
+        }
+        guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
+            text[mark...].hasPrefix("://")
+        else { return .failure(Mismatch("is no URL with https:// before the host")) }
+        let scheme = text[..<mark].lowercased()
+        guard scheme == "https" || scheme == "http" else {
+            return .failure(Mismatch("is neither an https:// nor an http:// URL"))
+        }
+        let rest = text[mark...].dropFirst(3)
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        if authority.contains("@") {
+            return .failure(Mismatch("names a user: the token belongs in upload.token_file"))
+        }
+        if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
+        let isEncrypted = scheme == "https"
+        guard let place = place(ofAuthority: authority, port: isEncrypted ? 443 : 80) else {
+            return .failure(Mismatch("names no valid host and port"))
+        }
+        return .success(
+            Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port)
+        )
+    }
+
+    /// This machine, by address or by the name that RFC 6761 keeps for it.
+    package var isLoopback: Bool {
+        if host.lowercased() == "localhost" { return true }
+        var four = in_addr()
+        if inet_pton(AF_INET, host, &four) == 1 {
+            return UInt32(bigEndian: four.s_addr) >> 24 == 127
+        }
+        var six = in6_addr()
+        guard inet_pton(AF_INET6, host, &six) == 1 else { return false }
+        return withUnsafeBytes(of: six) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+    }
+
+    private static func place(ofAuthority authority: Substring, port: UInt16) -> HostPort? {
+        let bracket = authority.lastIndex(of: "]") ?? authority.startIndex
+        guard authority[bracket...].contains(":") else {
+            return HostPort.host(authority).map { HostPort(host: $0, port: port) }
+        }
+        return HostPort(authority)
+    }
+
+    /// Reserved, unreserved or `%` (RFC 3986, section 2).
+    private static func isURLByte(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=%".utf8.contains(byte)
+    }
+}

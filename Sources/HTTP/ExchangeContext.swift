@@ -1,0 +1,148 @@
+// One request as libcurl's callbacks see it.
+import CCurl
+
+/// What the callbacks of one request share; used by the uploader's thread only.
+final class ExchangeContext {
+    /// How long an answer may be: one that an ingest server would give, and any other.
+    ///
+    /// A server may send a whole batch back (8 MiB unless configured otherwise). An answer that never ends is no
+    /// acceptance.
+    static let limits = (good: 64 << 20, other: 1 << 20)
+    /// Bytes from the beginning of the answer that are kept for error messages.
+    private static let kept = 8 << 10
+
+    let body: any RequestBody
+    private(set) var answer: [UInt8] = []
+    /// Bytes of the answer's body.
+    private(set) var answered = 0
+    private var scanner = ReplyScanner()
+    /// Of the answer that is coming in; 0 before it.
+    private var status = 0
+    var bodyError: (any Error)?
+    /// Bytes of the body handed to libcurl.
+    var given = 0
+    /// Bytes handed to the network, header and body, by all tries that libcurl makes by itself.
+    ///
+    /// Counted as they go: libcurl 7.88 forgets the body of one try when it begins the next.
+    fileprivate(set) var sent: Int64 = 0
+    private(set) var headerBytes = 0
+    /// The body was asked for from its start again: libcurl sent it twice.
+    var isRewound = false
+    /// The answer's body was longer than what is read of it.
+    private(set) var isCut = false
+    private(set) var isHeaderTooLong = false
+    /// The empty line behind the last header has come.
+    private(set) var hasWholeHeader = false
+
+    init(body: any RequestBody) {
+        self.body = body
+    }
+
+    var reply: Reply { scanner.reply }
+
+    /// Takes a line of a header.
+    func take(header line: UnsafeRawBufferPointer) {
+        headerBytes += line.count
+        // Each of several answers (`100 Continue` first) begins anew; what follows a body are trailers.
+        if line.starts(with: "HTTP/".utf8) {
+            hasWholeHeader = false
+            let words = String(decoding: line.prefix(32), as: UTF8.self).split(separator: " ")
+            status = words.dropFirst().first.flatMap { Int($0.prefix(3)) } ?? 0
+        }
+        if line.allSatisfy({ $0 == 13 || $0 == 10 }) { hasWholeHeader = true }
+        isHeaderTooLong = headerBytes > AnswerHeader.limit
+    }
+
+    /// Takes more of the answer's body; false when no more of it is wanted.
+    func take(answer bytes: UnsafeRawBufferPointer) -> Bool {
+        answered += bytes.count
+        answer.append(contentsOf: bytes.prefix(max(0, Self.kept - answer.count)))
+        let isGood = (200...299).contains(status)
+        if isGood { scanner.append(bytes) }
+        let limit = isGood && !scanner.isBroken ? Self.limits.good : Self.limits.other
+        isCut = answered > limit
+        return !isCut
+    }
+
+    static func from(_ context: UnsafeMutableRawPointer?) -> ExchangeContext? {
+        context.map { Unmanaged<ExchangeContext>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
+
+// Plain functions: libcurl calls them, and a closure could carry an actor's isolation along.
+
+func giveBody(
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context), let buffer else {
+        return Int(CURL_READFUNC_ABORT)
+    }
+    do {
+        let bytes = try exchange.body.read(atMost: size * count)
+        bytes.withUnsafeBytes { UnsafeMutableRawPointer(buffer).copyMemory(from: $0) }
+        exchange.given += bytes.count
+        return bytes.count
+    } catch {
+        exchange.bodyError = error
+        return Int(CURL_READFUNC_ABORT)
+    }
+}
+
+func rewindBody(
+    _ context: UnsafeMutableRawPointer?,
+    _ offset: curl_off_t,
+    _ origin: Int32
+) -> Int32 {
+    guard let exchange = ExchangeContext.from(context), offset == 0 else {
+        return CURL_SEEKFUNC_CANTSEEK
+    }
+    exchange.body.rewind()
+    exchange.isRewound = exchange.given > 0
+    return CURL_SEEKFUNC_OK
+}
+
+func countSent(
+    _ easy: UnsafeMutableRawPointer?,
+    _ kind: curl_infotype,
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    if kind == CURLINFO_HEADER_OUT || kind == CURLINFO_DATA_OUT {
+        ExchangeContext.from(context)?.sent += Int64(count)
+    }
+    return 0
+}
+
+func takeAnswer(
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context), let buffer else { return 0 }
+    let bytes = UnsafeRawBufferPointer(start: buffer, count: size * count)
+    // Less than was offered ends the request.
+    return exchange.take(answer: bytes) ? bytes.count : 0
+}
+
+func takeHeader(
+    _ buffer: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
+    _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let exchange = ExchangeContext.from(context) else { return 0 }
+    exchange.take(header: UnsafeRawBufferPointer(start: buffer, count: size * count))
+    return exchange.isHeaderTooLong ? 0 : size * count
+}
+
+extension UnsafeMutableRawPointer {
+    fileprivate func copyMemory(from bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        copyMemory(from: start, byteCount: bytes.count)
+    }
+}

@@ -1,0 +1,365 @@
+// HTTP through libcurl: one handle, kept alive between requests, on the uploader's own thread.
+import CCurl
+package import Host
+
+/// What became of a request.
+package enum Exchange: Sendable, Equatable {
+    case answered(Answer)
+    /// The network failed; nobody judged the data.
+    case failed(Failure)
+    /// The stop signal was raised meanwhile.
+    case stopped
+}
+
+/// Owns libcurl's multi handle and the one easy handle in it.
+package struct Transport: ~Copyable {
+    private let multi: UnsafeMutableRawPointer
+    private let easy: UnsafeMutableRawPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+    private let settings: TransportSettings
+    private let way: WayThere
+    private let coding: AnswerCoding
+    /// Bytes of all requests until it is cleared.
+    package let meter: WireMeter
+
+    /// Once a process, before other threads use libcurl (curl_global_init(3)).
+    package static let isInitialised = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    package init(_ settings: TransportSettings) throws {
+        guard Self.isInitialised, let multi = curl_multi_init(), let easy = curl_easy_init() else {
+            throw Failure("libcurl could not be started")
+        }
+        self.multi = multi
+        self.easy = easy
+        self.settings = settings
+        way = WayThere()
+        coding = AnswerCoding()
+        meter = WireMeter()
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        curl_easy_cleanup(easy)
+        curl_multi_cleanup(multi)
+        errorText.deallocate()
+    }
+
+    /// Posts a body; returns when it is answered, has failed, or `stop` is raised.
+    ///
+    /// `isFresh`: over a new connection to an address that DNS was asked for just now. `isOnlyTry`: nobody tries it again
+    /// soon. `meanwhile` is called, until it returns false, when some of the body is under way and the network or the server
+    /// would be waited for.
+    package borrowing func post(
+        _ body: any RequestBody,
+        headers: [String],
+        to url: String? = nil,
+        isFresh: Bool = false,
+        isOnlyTry: Bool = false,
+        meanwhile: () -> Bool = { false },
+        until stop: StopSignal
+    ) -> Exchange {
+        // An empty Expect stops libcurl from waiting for `100 Continue`, which some proxies never send.
+        var request = Sending(url ?? settings.endpoint, headers + ["Expect:"])
+        (request.isFresh, request.isOnlyTry) = (isFresh, isOnlyTry)
+        return send(body, request, meanwhile: meanwhile, until: stop)
+    }
+
+    /// Fetches an address; returns when it is answered, has failed, or `stop` is raised.
+    package borrowing func get(_ url: String, until stop: StopSignal) -> Exchange {
+        var request = Sending(url, [])
+        request.isGet = true
+        return send(MemoryBody([]), request, until: stop)
+    }
+
+    /// Puts a body as a signed object; returns when it is answered, has failed, or `stop` is raised.
+    ///
+    /// `limit`: all of it may take so long, however it gets on.
+    package borrowing func put(
+        _ body: any RequestBody,
+        headers: [String],
+        to url: String,
+        signing: RequestSigning,
+        isFresh: Bool = false,
+        limit: Duration? = nil,
+        until stop: StopSignal
+    ) -> Exchange {
+        var request = Sending(url, headers + signing.headers)
+        (request.signing, request.isFresh, request.limit) = (signing, isFresh, limit)
+        return send(body, request, until: stop)
+    }
+
+    /// A request but for its body.
+    private struct Sending {
+        let url: String
+        let headers: [String]
+        var signing: RequestSigning?
+        var isGet = false
+        var isFresh = false
+        var isOnlyTry = false
+        var limit: Duration?
+
+        init(_ url: String, _ headers: [String]) { (self.url, self.headers) = (url, headers) }
+    }
+
+    private borrowing func send(
+        _ body: any RequestBody,
+        _ request: Sending,
+        meanwhile: () -> Bool = { false },
+        until stop: StopSignal
+    ) -> Exchange {
+        let way = way
+        if request.isFresh { way.forget() }
+        let first = attempt(body, request, meanwhile, stop)
+        guard let code = first.code, way.turns(code, address: first.address) else {
+            return first.outcome
+        }
+        // What may be long is left to the next try, which has been paid for.
+        guard request.isOnlyTry || !way.avoidsIPv6 else { return first.outcome }
+        body.rewind()
+        let second = attempt(body, request, meanwhile, stop)
+        guard let code = second.code else { return second.outcome }
+        _ = way.turns(code, address: second.address)
+        // A way that is not there says nothing of why the other one failed.
+        return first.outcome
+    }
+
+    /// What became of one try.
+    private struct Attempt {
+        let outcome: Exchange
+        /// Why libcurl gave no answer.
+        var code: CURLcode?
+        /// That it was sent to; empty where it came to no connection.
+        var address = ""
+    }
+
+    private borrowing func attempt(
+        _ body: any RequestBody,
+        _ request: Sending,
+        _ meanwhile: () -> Bool,
+        _ stop: StopSignal
+    ) -> Attempt {
+        var list: UnsafeMutablePointer<curl_slist>?
+        for header in request.headers { list = curl_slist_append(list, header) }
+        defer { curl_slist_free_all(list) }
+        let exchange = ExchangeContext(body: body)
+        prepare(Unmanaged.passUnretained(exchange).toOpaque(), length: body.length, headers: list)
+        apply(request)
+        curl_multi_add_handle(multi, easy)
+        defer { curl_multi_remove_handle(multi, easy) }
+        let result = withExtendedLifetime(exchange) {
+            perform(exchange, meanwhile: meanwhile, until: stop)
+        }
+        stop.life.rests()
+        meter.add(traffic(exchange))
+        guard let result else { return Attempt(outcome: .stopped) }
+        let coding = coding
+        if result == CURLE_BAD_CONTENT_ENCODING { coding.isUndone = false }
+        if let problem = exchange.bodyError {
+            return Attempt(outcome: .failed(Failure("the batch could not be read: \(problem)")))
+        }
+        // libcurl calls an answer that ends in its header a good one: `200` and no body.
+        let isWhole = result == CURLE_OK && exchange.hasWholeHeader
+        // The status counts even if the body was too long to be read.
+        return isWhole || exchange.isCut
+            ? Attempt(outcome: .answered(answer(exchange)))
+            : Attempt(outcome: .failed(failure(result, exchange)), code: result, address: peer)
+    }
+
+    private func apply(_ request: Sending) {
+        // Swift 6.0.3 ends over a member of a property of a struct that is not copied, behind others.
+        let (easy, way, coding) = (easy, way, coding)
+        // libcurl undoes the coding of an answer only where it asked for one.
+        if coding.isUndone { waypost_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "identity") }
+        if request.isGet { waypost_curl_set_long(easy, CURLOPT_HTTPGET, 1) }
+        if request.isFresh {
+            waypost_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
+            waypost_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0)
+        }
+        if way.avoidsIPv6 { waypost_curl_set_long(easy, CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4)) }
+        if let limit = request.limit {
+            waypost_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(limit.milliseconds)))
+        }
+        waypost_curl_set_string(easy, CURLOPT_URL, request.url)
+        request.signing?.apply(to: easy)
+    }
+
+    /// The address that the last request was sent to; empty where it came to no connection.
+    private var peer: String {
+        var address: UnsafeMutablePointer<CChar>?
+        waypost_curl_get_string(easy, CURLINFO_PRIMARY_IP, &address)
+        return address.map { String(cString: $0) } ?? ""
+    }
+
+    private func prepare(
+        _ context: UnsafeMutableRawPointer,
+        length: Int,
+        headers: UnsafeMutablePointer<curl_slist>?
+    ) {
+        // Reset forgets the options and keeps the connection.
+        curl_easy_reset(easy)
+        errorText[0] = 0
+        let connectLimit = max(1, Int(settings.timeout.milliseconds))
+        waypost_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+        waypost_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
+        waypost_curl_set_string(easy, CURLOPT_USERAGENT, settings.userAgent)
+        waypost_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        waypost_curl_set_long(easy, CURLOPT_POST, 1)
+        waypost_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length))
+        waypost_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
+        waypost_curl_set_transfer(easy, CURLOPT_READFUNCTION, giveBody)
+        waypost_curl_set_pointer(easy, CURLOPT_READDATA, context)
+        waypost_curl_set_seek(easy, rewindBody)
+        waypost_curl_set_pointer(easy, CURLOPT_SEEKDATA, context)
+        waypost_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION, takeAnswer)
+        waypost_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
+        waypost_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION, takeHeader)
+        waypost_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        // The trace comes only with it; nothing is printed.
+        waypost_curl_set_long(easy, CURLOPT_VERBOSE, 1)
+        waypost_curl_set_trace(easy, countSent)
+        waypost_curl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
+        waypost_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
+        // So that a name server that says nothing delays neither a stop nor the next try.
+        waypost_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1)
+        // One request at a time: HTTP/2 has nothing to give, and libcurl 7.88 had trouble with uploads over it.
+        waypost_curl_set_long(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+        waypost_curl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1)
+        waypost_curl_set_long(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        if let file = settings.certificateFile {
+            waypost_curl_set_string(easy, CURLOPT_CAINFO, file)
+        }
+        if let pin = settings.pinnedPublicKey {
+            waypost_curl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, pin)
+        }
+        if let rate = settings.maxRate {
+            waypost_curl_set_offset(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate))
+            // A full buffer goes out at once: the smallest that libcurl has.
+            waypost_curl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16 << 10)
+        }
+        // What may go in the clear goes no further than this machine, whatever `http_proxy` says.
+        if settings.staysOnThisMachine { waypost_curl_set_string(easy, CURLOPT_NOPROXY, "*") }
+    }
+
+    /// Drives the request; nil when stopped.
+    private func perform(
+        _ exchange: ExchangeContext,
+        meanwhile: () -> Bool,
+        until stop: StopSignal
+    ) -> CURLcode? {
+        var running: Int32 = 1
+        var hasTime = true
+        var watch = ProgressWatch(limit: settings.patience, now: SystemClock().now())
+        while true {
+            stop.life.during("curl_multi_perform") { _ = curl_multi_perform(multi, &running) }
+            if running == 0 { break }
+            if stop.isRaised { return nil }
+            guard goesOn(&watch, exchange) else { return CURLE_OPERATION_TIMEDOUT }
+            if hasTime, exchange.given > 0 {
+                stop.life.rests()
+                hasTime = meanwhile()
+                continue
+            }
+            var waiting = curl_waitfd()
+            waiting.fd = stop.descriptor
+            waiting.events = Int16(CURL_WAIT_POLLIN)
+            // libcurl wakes up by itself for its own timers; this is how often progress is looked at.
+            let pause = max(10, min(1000, watch.limit.milliseconds / 8))
+            stop.life.enters("curl_multi_poll", for: .milliseconds(pause))
+            curl_multi_poll(multi, &waiting, 1, Int32(pause), nil)
+        }
+        var left: Int32 = 0
+        guard let message = curl_multi_info_read(multi, &left) else { return CURLE_GOT_NOTHING }
+        return message.pointee.data.result
+    }
+
+    private func goesOn(_ watch: inout ProgressWatch, _ exchange: ExchangeContext) -> Bool {
+        var connected: curl_off_t = 0
+        waypost_curl_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connected)
+        let now = SystemClock().now()
+        guard connected > 0 else {
+            watch.isConnecting(now)
+            return true
+        }
+        let mark = ProgressWatch.Mark(
+            given: exchange.given,
+            unsent: waypost_curl_unsent(multi),
+            answered: exchange.headerBytes + exchange.answered
+        )
+        return watch.goesOn(mark, now)
+    }
+
+    private func answer(_ exchange: ExchangeContext) -> Answer {
+        var status = 0
+        var type: UnsafeMutablePointer<CChar>?
+        waypost_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
+        waypost_curl_get_string(easy, CURLINFO_CONTENT_TYPE, &type)
+        var answer = Answer(
+            status: status,
+            contentType: type.map { String(cString: $0) } ?? "",
+            body: exchange.answer,
+            retryAfter: AnswerHeader(easy: easy).retryAfter,
+            acceptEncoding: field("Accept-Encoding")
+        )
+        answer.reply = exchange.reply
+        answer.cutAt = exchange.isCut ? exchange.answered : nil
+        answer.isOfSecondTry = exchange.isRewound
+        answer.etag = field("ETag")
+        answer.region = field("x-amz-bucket-region")
+        answer.location = field("Location")
+        return answer
+    }
+
+    /// A field of the answer, its lines joined by commas (RFC 9110, section 5.3); empty without it.
+    private func field(_ name: String) -> String {
+        var lines: [String] = []
+        var header: UnsafeMutablePointer<curl_header>?
+        while curl_easy_header(easy, name, lines.count, UInt32(CURLH_HEADER), -1, &header)
+            == CURLHE_OK,
+            let value = header?.pointee.value
+        {
+            lines.append(String(cString: value))
+        }
+        return lines.joined(separator: ",")
+    }
+
+    /// What the request that just ended sent and received, as HTTP counts it: without TLS and TCP.
+    private func traffic(_ exchange: ExchangeContext) -> Traffic {
+        var header = 0
+        var download: curl_off_t = 0
+        waypost_curl_get_long(easy, CURLINFO_HEADER_SIZE, &header)
+        waypost_curl_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &download)
+        return Traffic(sent: exchange.sent, received: Int64(header) + Int64(download))
+    }
+
+    private func failure(_ code: CURLcode, _ exchange: ExchangeContext) -> Failure {
+        guard !exchange.isHeaderTooLong else {
+            return Failure(
+                "\(settings.endpoint): the header of the answer is longer than \(AnswerHeader.limit) bytes; check \(settings.names.endpoint)",
+                code: .server
+            )
+        }
+        let detail = String(cString: errorText)
+        let isCut = code == CURLE_OK
+        var text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+        if isCut { text = "the connection ended in the header of the answer" }
+        if code == CURLE_OPERATION_TIMEDOUT, detail.isEmpty {
+            text = "no progress for \(settings.patience)"
+        }
+        // The text may quote a certificate, which the other side made.
+        return Failure(
+            "\(settings.endpoint): \(text.plainWords(atMost: 300)) (curl \(code.rawValue))"
+                + ConnectionAdvice.text(code, detail, settings.names),
+            code: code == CURLE_BAD_CONTENT_ENCODING ? .server : .network
+        )
+    }
+}
+
+/// Adds up bytes on the wire; used by the transport's thread only.
+package final class WireMeter {
+    package private(set) var traffic = Traffic()
+
+    func add(_ more: Traffic) { traffic = traffic + more }
+
+    package func clear() { traffic = Traffic() }
+}

@@ -1,0 +1,141 @@
+// Small files that hold a setting, a token or an id: read whole, written so that they last.
+package import CLinux
+import Glibc
+import Synchronization
+
+/// A file that was read whole.
+package struct SmallFile {
+    /// At most one byte more than the limit asked for: that many means it is larger.
+    package var bytes: [UInt8]
+    package var mode: mode_t
+
+    package var isRegular: Bool { mode & S_IFMT == S_IFREG }
+
+    /// Reads a file; a pipe is read to its end only if it may `wait` for the other side.
+    ///
+    /// `followsLink`: false in a directory of another user, who may have put a symbolic link there.
+    package static func read(
+        _ path: String,
+        limit: Int,
+        wait: Bool = false,
+        followsLink: Bool = true
+    ) throws(SystemError) -> SmallFile {
+        let flags =
+            O_RDONLY | O_NOCTTY | (wait ? 0 : O_NONBLOCK) | (followsLink ? 0 : O_NOFOLLOW)
+        let descriptor = try Descriptor(opening: path, flags)
+        var status = stat()
+        guard fstat(descriptor.number, &status) == 0 else {
+            throw SystemError.last("fstat", on: path)
+        }
+        let bytes = try readBytes(descriptor.number, path, limit: limit + 1)
+        return SmallFile(bytes: bytes, mode: status.st_mode)
+    }
+
+    /// Makes `name` in `directory` at once, whole and durable: after a power cut it is there or it is not.
+    ///
+    /// `owner`: whom it belongs to before it has its name. False, and nothing is changed, when there is one already.
+    package static func create(
+        _ name: String,
+        in directory: String,
+        _ bytes: [UInt8],
+        owner: FileOwner? = nil
+    ) throws(SystemError) -> Bool {
+        let path = "\(directory)/\(name)"
+        let folder = try open(directory, for: path)
+        let temporary = temporaryName(name)
+        unlinkat(folder.number, temporary, 0)
+        defer { unlinkat(folder.number, temporary, 0) }
+        let file = try make(temporary, in: folder, mode: 0o644, for: path)
+        try file.write(whole: bytes, path)
+        if let owner { try file.give(to: owner, path) }
+        try file.sync(path)
+        // link(2) rather than rename(2): of two processes at once, one makes it and the other sees it.
+        if linkat(folder.number, temporary, folder.number, name, 0) != 0 {
+            let error = SystemError.last("link", on: path)
+            if error.code == EEXIST { return false }
+            throw error
+        }
+        try folder.sync(directory)
+        return true
+    }
+
+    /// Makes or replaces a file at once and whole.
+    ///
+    /// Safe for root in a directory of another user: owner and mode are set on the open file, never by name.
+    /// `owner`: whom it then belongs to; `keepsOwner`: it keeps the mode and, where this user may give it away, the
+    /// owner of the one that it replaces; `isSynced`: a power cut may not take it.
+    package static func replace(
+        _ path: String,
+        _ bytes: [UInt8],
+        mode: mode_t,
+        owner: FileOwner? = nil,
+        keepsOwner: Bool = false,
+        isSynced: Bool = true
+    ) throws(SystemError) {
+        let folder = try open(Host.folder(ofPath: path), for: path)
+        let name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+        let temporary = temporaryName(name)
+        unlinkat(folder.number, temporary, 0)
+        defer { unlinkat(folder.number, temporary, 0) }
+        let file = try make(temporary, in: folder, mode: 0o600, for: path)
+        try file.write(whole: bytes, path)
+        var old = stat()
+        let isThere = keepsOwner && fstatat(folder.number, name, &old, 0) == 0
+        if isThere {
+            try? file.give(to: FileOwner(user: old.st_uid, group: old.st_gid), path)
+        } else if let owner {
+            try file.give(to: owner, path)
+        }
+        guard fchmod(file.number, isThere ? old.st_mode & 0o777 : mode) == 0 else {
+            throw SystemError.last("chmod", on: path)
+        }
+        if isSynced { try file.sync(path) }
+        guard renameat(folder.number, temporary, folder.number, name) == 0 else {
+            throw SystemError.last("rename", on: path)
+        }
+        if isSynced { try folder.sync(path) }
+    }
+
+    /// Another one for each thread that is at it.
+    private static func temporaryName(_ name: String) -> String {
+        "\(name).\(getpid())-\(count.wrappingAdd(1, ordering: .relaxed).newValue).new"
+    }
+
+    private static let count = Atomic(0)
+
+    /// Errors name `path`, the file that is to be made.
+    private static func open(_ folder: String, for path: String) throws(SystemError) -> Descriptor {
+        do throws(SystemError) {
+            return try Descriptor(opening: folder, O_RDONLY | O_DIRECTORY)
+        } catch {
+            throw SystemError(error.call, on: path, code: error.code)
+        }
+    }
+
+    private static func make(
+        _ temporary: String,
+        in folder: borrowing Descriptor,
+        mode: UInt32,
+        for path: String
+    ) throws(SystemError) -> Descriptor {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        return try Descriptor(opening: temporary, in: folder, flags, mode: mode, for: path)
+    }
+
+    private static func readBytes(
+        _ descriptor: Int32,
+        _ path: String,
+        limit: Int
+    ) throws(SystemError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < limit {
+            let count = Glibc.read(descriptor, &buffer, min(buffer.count, limit - bytes.count))
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw SystemError.last("read", on: path) }
+            if count == 0 { break }
+            bytes += buffer.prefix(count)
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,101 @@
+// Looking up the addresses of a host without waiting for a name server for longer than wanted.
+import Glibc
+import Synchronization
+
+/// An address to connect to, as getaddrinfo(3) gives it.
+struct SocketAddress: Sendable {
+    var family: Int32
+    var type: Int32
+    var proto: Int32
+    /// A `sockaddr`.
+    var bytes: [UInt8]
+}
+
+/// One getaddrinfo(3), which may take for ever, on a thread of its own.
+final class NameLookup: Sendable {
+    /// Those under way by what they look up: whoever asks again joins, so that a name has one thread at most.
+    private static let underWay = Mutex([String: NameLookup]())
+
+    private let answer = Mutex<Result<[SocketAddress], ConnectError>?>(nil)
+    private let over: Wakeup
+    private let begun = SystemClock().now()
+
+    private init() throws { over = try Wakeup() }
+
+    /// The addresses of stream sockets for a host; at least one.
+    ///
+    /// Throws a ConnectError: what the resolver says, or that it said nothing within `limit`.
+    static func addresses(
+        of host: String,
+        port: UInt16,
+        within limit: Duration,
+        until stop: StopSignal
+    ) throws -> [SocketAddress] {
+        // A number needs no name server.
+        if case .success(let found) = resolve(host, port, AI_NUMERICHOST) { return found }
+        let lookup = try join(host, port)
+        var entries = [PollEntry(lookup.over.descriptor), PollEntry(stop.descriptor)]
+        _ = stop.wait(for: &entries, timeout: limit)
+        if let answer = lookup.answer.withLock({ $0 }) { return try answer.get() }
+        let seconds = (SystemClock().now() - lookup.begun).milliseconds / 1000
+        throw ConnectError(
+            place: "\(host):\(port)",
+            reason: "the name server has not answered for \(seconds) s",
+            isOfName: true
+        )
+    }
+
+    private static func join(_ host: String, _ port: UInt16) throws -> NameLookup {
+        let place = "\(host):\(port)"
+        return try underWay.withLock { underWay in
+            if let lookup = underWay[place] { return lookup }
+            let lookup = try NameLookup()
+            let thread = try OwnThread("lookup") {
+                let answer = resolve(host, port, 0)
+                lookup.answer.withLock { $0 = answer }
+                Self.underWay.withLock { $0[place] = nil }
+                lookup.over.signal()
+            }
+            thread.detach()
+            underWay[place] = lookup
+            return lookup
+        }
+    }
+
+    private static func resolve(
+        _ host: String,
+        _ port: UInt16,
+        _ flags: Int32
+    ) -> Result<[SocketAddress], ConnectError> {
+        var hints = addrinfo()
+        hints.ai_flags = flags
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, String(port), &hints, &list)
+        guard code == 0 else {
+            let reason = String(cString: gai_strerror(code))
+            return .failure(
+                ConnectError(place: "\(host):\(port)", reason: reason, isOfName: true)
+            )
+        }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var entry = list
+        while let address = entry?.pointee {
+            let bytes = UnsafeRawBufferPointer(
+                start: address.ai_addr,
+                count: Int(address.ai_addrlen)
+            )
+            addresses.append(
+                SocketAddress(
+                    family: address.ai_family,
+                    type: address.ai_socktype,
+                    proto: address.ai_protocol,
+                    bytes: Array(bytes)
+                )
+            )
+            entry = address.ai_next
+        }
+        return .success(addresses)
+    }
+}

@@ -1,0 +1,44 @@
+// Addresses and time limits of Unix sockets.
+package import CLinux
+import Glibc
+
+/// Unix sockets by their paths.
+package enum UnixSocket {
+    /// A stream connection; waits no longer than `limit` where as many programs wait already as there is room for.
+    package static func connect(
+        to path: String,
+        within limit: Duration = .seconds(1)
+    ) throws(SystemError) -> Descriptor {
+        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let number = socket(AF_UNIX, flags, 0)
+        guard number >= 0 else { throw SystemError.last("socket", on: path) }
+        let owner = Descriptor(owning: number)
+        limitSending(on: number, to: limit)
+        let code = withAddress(Array(path.utf8)) { Glibc.connect(number, $0, $1) }
+        guard let code else { throw SystemError("connect", on: path, code: ENAMETOOLONG) }
+        guard code == 0 else { throw SystemError.last("connect", on: path) }
+        return owner
+    }
+
+    /// Whatever is sent, or connected, fails after `limit` if the other side takes nothing.
+    package static func limitSending(on socket: Int32, to limit: Duration = .seconds(1)) {
+        let milliseconds = Int(limit.milliseconds)
+        var time = timeval(tv_sec: milliseconds / 1000, tv_usec: milliseconds % 1000 * 1000)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    /// Calls `body` with the address of a path; nil where it is too long.
+    package static func withAddress<Result>(
+        _ path: [UInt8],
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + path.count)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+// Small files as text.
+import Glibc
+
+/// Files of a few kilobytes: those of /proc, and snapshots.
+package enum SmallText {
+    /// The first `limit` bytes of a file; nil where it cannot be read.
+    ///
+    /// `followsLink`: false in a directory of another user, who may have put a link or a pipe there.
+    package static func read(
+        _ path: String,
+        limit: Int = 16 << 10,
+        followsLink: Bool = true
+    ) -> String? {
+        guard followsLink else {
+            let file = try? SmallFile.read(path, limit: limit, followsLink: false)
+            return file.map { String(decoding: $0.bytes.prefix(limit), as: UTF8.self) }
+        }
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let count = fread(&bytes, 1, limit, file)
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+}

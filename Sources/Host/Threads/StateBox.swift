@@ -1,0 +1,18 @@
+// A value that several threads read and change.
+import Synchronization
+
+/// A lock around one value.
+package final class StateBox<Value: Sendable>: Sendable {
+    private let content: Mutex<Value>
+
+    package init(_ value: Value) {
+        content = Mutex(value)
+    }
+
+    package var value: Value { content.withLock { $0 } }
+
+    @discardableResult
+    package func update<Result: Sendable>(_ change: (inout Value) -> Result) -> Result {
+        content.withLock { change(&$0) }
+    }
+}

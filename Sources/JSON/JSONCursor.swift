@@ -1,0 +1,399 @@
+// JSON from outside, taken apart by hand: each value is kept as it was written, byte for byte.
+internal import Host
+
+/// Why bytes are no JSON, or JSON that is not taken.
+package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The byte it is about; the first is 1.
+    package var place: Int
+    package var message: String
+    /// Sound JSON, that goes beyond what is taken.
+    package var isRefusal = false
+
+    package var description: String {
+        "\(isRefusal ? "refused" : "not JSON") at byte \(place): \(message)"
+    }
+}
+
+/// Walks over one JSON text (RFC 8259), and copies values without the blanks between their parts.
+///
+/// Total and bounded: any bytes give values or a fault, in time and memory that grow with their number alone.
+/// Stricter than the grammar where readers disagree: a name stands once in an object, texts are UTF-8 without
+/// halves of surrogate pairs, and nesting has a limit.
+package struct JSONCursor: Sendable {
+    /// The name of a member.
+    package struct Name: Sendable {
+        /// As it reads: without quotes, escapes undone.
+        package var text: [UInt8]
+        /// As it is written, with its quotes.
+        package var written: ArraySlice<UInt8>
+        /// Where it begins; the first byte is 1.
+        package var place: Int
+    }
+
+    private let bytes: [UInt8]
+    private let depthLimit: Int
+    private let memberLimit: Int
+    private let foldsCase: Bool
+    private var at = 0
+    /// The names seen in each object that is open; an array that is open has none.
+    private var open: [NamesSeen] = []
+
+    /// `memberLimit`: of each object; `foldsCase`: names that differ by the case of ASCII letters alone count as one.
+    package init(
+        _ bytes: [UInt8],
+        depthLimit: Int = 32,
+        memberLimit: Int = .max,
+        foldsCase: Bool = false
+    ) {
+        self.bytes = bytes
+        self.depthLimit = depthLimit
+        self.memberLimit = memberLimit
+        self.foldsCase = foldsCase
+    }
+
+    /// The byte that comes next; the first is 1.
+    package var place: Int { at + 1 }
+
+    // MARK: Parts
+
+    /// Steps into an object; `expected` says what should stand here.
+    package mutating func openObject(_ expected: String) throws(JSONFault) {
+        guard next() == UInt8(ascii: "{") else {
+            throw unexpected(expected)
+        }
+        try enter()
+    }
+
+    /// The name of the next member, up to its value; nil at the end of the object, which is left then.
+    package mutating func nextName() throws(JSONFault) -> Name? {
+        if try closes(UInt8(ascii: "}"), isFirst: open.last?.isEmpty ?? true) { return nil }
+        guard next() == UInt8(ascii: "\"") else {
+            throw peek == nil
+                ? ending() : fault("the name of a member is missing, in double quotes")
+        }
+        let place = place
+        let (range, isEscaped) = try scanText()
+        let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
+        let text = isEscaped ? Self.unescaped(inner) : Array(inner)
+        guard open[open.count - 1].count < memberLimit else {
+            throw refusal("an object has more than \(memberLimit) members", place)
+        }
+        guard open[open.count - 1].insert(foldsCase ? text.map(\.asciiLowercased) : text) else {
+            let more = foldsCase ? ", or differs from one there by upper and lower case alone" : ""
+            throw refusal("the name \"\(Self.shown(text))\" stands there already\(more)", place)
+        }
+        guard next() == UInt8(ascii: ":") else {
+            throw peek == nil ? ending() : fault("a colon is missing after a name")
+        }
+        at += 1
+        return Name(text: text, written: bytes[range], place: place)
+    }
+
+    /// A text as it reads; `expected` says what should stand here.
+    package mutating func text(_ expected: String) throws(JSONFault) -> [UInt8] {
+        guard next() == UInt8(ascii: "\"") else {
+            throw unexpected(expected)
+        }
+        let (range, isEscaped) = try scanText()
+        let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
+        return isEscaped ? Self.unescaped(inner) : Array(inner)
+    }
+
+    /// Appends the value that comes next, whatever it is, as it is written.
+    package mutating func copyValue(to copy: inout [UInt8]) throws(JSONFault) {
+        switch next() {
+        case UInt8(ascii: "{"): try copyObject(to: &copy)
+        case UInt8(ascii: "["): try copyArray(to: &copy)
+        case UInt8(ascii: "\""): copy += bytes[try scanText().range]
+        case UInt8(ascii: "-"), (48...57)?: copy += bytes[try scanNumber()]
+        case UInt8(ascii: "t"): try copyWord("true", to: &copy)
+        case UInt8(ascii: "f"): try copyWord("false", to: &copy)
+        case UInt8(ascii: "n"): try copyWord("null", to: &copy)
+        case nil: throw ending()
+        default: throw fault("a value is missing")
+        }
+    }
+
+    /// Nothing but blanks may follow.
+    package mutating func end() throws(JSONFault) {
+        if next() != nil { throw fault("more text after the object") }
+    }
+
+    /// A fault about what is allowed, at a place or where the cursor is.
+    package func refusal(_ message: String, _ place: Int? = nil) -> JSONFault {
+        JSONFault(place: place ?? self.place, message: message, isRefusal: true)
+    }
+
+    // MARK: Objects and arrays
+
+    private mutating func copyObject(to copy: inout [UInt8]) throws(JSONFault) {
+        try enter()
+        copy.append(UInt8(ascii: "{"))
+        var isFirst = true
+        while let name = try nextName() {
+            if !isFirst { copy.append(UInt8(ascii: ",")) }
+            isFirst = false
+            copy += name.written
+            copy.append(UInt8(ascii: ":"))
+            try copyValue(to: &copy)
+        }
+        copy.append(UInt8(ascii: "}"))
+    }
+
+    private mutating func copyArray(to copy: inout [UInt8]) throws(JSONFault) {
+        try enter()
+        copy.append(UInt8(ascii: "["))
+        var isFirst = true
+        while try !closes(UInt8(ascii: "]"), isFirst: isFirst) {
+            if !isFirst { copy.append(UInt8(ascii: ",")) }
+            isFirst = false
+            try copyValue(to: &copy)
+        }
+        copy.append(UInt8(ascii: "]"))
+    }
+
+    mutating func enter() throws(JSONFault) {
+        guard open.count < depthLimit else {
+            throw refusal("nested deeper than \(depthLimit) levels")
+        }
+        open.append(NamesSeen())
+        at += 1
+    }
+
+    /// Whether the object or array ends here; else steps over the comma before a further part.
+    mutating func closes(_ end: UInt8, isFirst: Bool) throws(JSONFault) -> Bool {
+        guard let byte = next() else { throw ending() }
+        if byte == end {
+            at += 1
+            open.removeLast()
+            return true
+        }
+        if isFirst { return false }
+        guard byte == UInt8(ascii: ",") else {
+            throw fault("a comma or \(end == UInt8(ascii: "}") ? "}" : "]") is missing")
+        }
+        at += 1
+        if next() == end { throw fault("nothing stands after a comma") }
+        return false
+    }
+
+    // MARK: Bytes
+
+    private var peek: UInt8? { at < bytes.count ? bytes[at] : nil }
+
+    /// The next byte that is no blank.
+    mutating func next() -> UInt8? {
+        while let byte = peek {
+            guard byte == 32 || byte == 9 || byte == 10 || byte == 13 else { return byte }
+            at += 1
+        }
+        return nil
+    }
+
+    private func fault(_ message: String) -> JSONFault { JSONFault(place: place, message: message) }
+
+    private func ending() -> JSONFault { fault("the text ends before the object does") }
+
+    /// Something else stands here than what was `expected`.
+    private func unexpected(_ expected: String) -> JSONFault {
+        if peek == nil { return ending() }
+        return kind.map { refusal("\(expected), and this is \($0)") } ?? fault(expected)
+    }
+
+    /// What begins here, in words; nil for no JSON.
+    private var kind: String? {
+        switch peek {
+        case UInt8(ascii: "{"): "an object"
+        case UInt8(ascii: "["): "an array"
+        case UInt8(ascii: "\""): "a text"
+        case UInt8(ascii: "-"), (48...57)?: "a number"
+        default: ["true", "false", "null"].first { bytes[at...].starts(with: $0.utf8) }
+        }
+    }
+
+    private mutating func copyWord(_ word: String, to copy: inout [UInt8]) throws(JSONFault) {
+        guard bytes[at...].starts(with: word.utf8) else { throw fault("a value is missing") }
+        copy += word.utf8
+        at += word.utf8.count
+    }
+
+    private mutating func scanNumber() throws(JSONFault) -> Range<Int> {
+        let start = at
+        if peek == UInt8(ascii: "-") { at += 1 }
+        if peek == UInt8(ascii: "0") { at += 1 } else { try skipDigits() }
+        if let byte = peek, byte.isDigit {
+            throw fault("a number begins with 0 and goes on")
+        }
+        if peek == UInt8(ascii: ".") {
+            at += 1
+            try skipDigits()
+        }
+        if let byte = peek, byte | 0x20 == UInt8(ascii: "e") {
+            at += 1
+            if let sign = peek, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { at += 1 }
+            try skipDigits()
+        }
+        try checkSize(start..<at)
+        return start..<at
+    }
+
+    /// Readers with numbers of 64 bits, which most are, refuse the whole text otherwise (RFC 8259, section 6).
+    private func checkSize(_ range: Range<Int>) throws(JSONFault) {
+        let text = bytes[range]
+        guard text.count > 300 || text.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }),
+            Double(String(decoding: text, as: UTF8.self))?.isFinite != true
+        else { return }
+        throw refusal("a number beyond 1.8e308, which few readers can take", range.lowerBound + 1)
+    }
+
+    private mutating func skipDigits() throws(JSONFault) {
+        let start = at
+        while let byte = peek, byte.isDigit { at += 1 }
+        if at == start { throw fault("a digit is missing in a number") }
+    }
+}
+
+// MARK: Texts
+
+extension JSONCursor {
+    /// A text with its quotes, and whether there are escapes in it.
+    private mutating func scanText() throws(JSONFault) -> (range: Range<Int>, isEscaped: Bool) {
+        let start = at
+        var isEscaped = false
+        at += 1
+        while let byte = peek {
+            switch byte {
+            case UInt8(ascii: "\""):
+                at += 1
+                return (start..<at, isEscaped)
+            case UInt8(ascii: "\\"):
+                isEscaped = true
+                at += try escapeLength()
+            case 0..<0x20: throw fault("a control character in a text; an escape may stand for it")
+            case 0x80...: at += try sequenceLength()
+            default: at += 1
+            }
+        }
+        throw fault("the text ends before its closing quote")
+    }
+
+    /// The bytes of a character beyond ASCII (RFC 3629, section 4).
+    private func sequenceLength() throws(JSONFault) -> Int {
+        let second: ClosedRange<UInt8>
+        let length: Int
+        switch bytes[at] {
+        case 0xC2...0xDF: (length, second) = (2, 0x80...0xBF)
+        case 0xE0: (length, second) = (3, 0xA0...0xBF)
+        case 0xED: (length, second) = (3, 0x80...0x9F)
+        case 0xE1...0xEF: (length, second) = (3, 0x80...0xBF)
+        case 0xF0: (length, second) = (4, 0x90...0xBF)
+        case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
+        case 0xF4: (length, second) = (4, 0x80...0x8F)
+        default: throw fault("bytes that are no UTF-8")
+        }
+        guard at + length <= bytes.count, second.contains(bytes[at + 1]),
+            bytes[(at + 2)..<(at + length)].allSatisfy({ $0 & 0xC0 == 0x80 })
+        else { throw fault("bytes that are no UTF-8") }
+        return length
+    }
+
+    /// The bytes of an escape (RFC 8259, section 7); a surrogate pair is one of 12.
+    private func escapeLength() throws(JSONFault) -> Int {
+        guard at + 1 < bytes.count else { throw ending() }
+        guard bytes[at + 1] == UInt8(ascii: "u") else {
+            guard "\"\\/bfnrt".utf8.contains(bytes[at + 1]) else { throw fault("no such escape") }
+            return 2
+        }
+        guard let unit = Self.unit(bytes[at...]) else {
+            throw fault("\\u wants four hexadecimal digits")
+        }
+        switch unit {
+        case 0xD800...0xDBFF:
+            let low = Self.unit(bytes[(at + 6)...]) ?? 0
+            guard (0xDC00...0xDFFF).contains(low) else {
+                throw fault("half of a surrogate pair stands alone")
+            }
+            return 12
+        case 0xDC00...0xDFFF: throw fault("half of a surrogate pair stands alone")
+        default: return 6
+        }
+    }
+
+    /// The code of `\uXXXX` at the front.
+    private static func unit(_ bytes: ArraySlice<UInt8>) -> UInt32? {
+        guard bytes.starts(with: "\\u".utf8) else { return nil }
+        let digits = bytes.dropFirst(2).prefix(4)
+        guard digits.count == 4 else { return nil }
+        var code: UInt32 = 0
+        for digit in digits {
+            switch digit {
+            case 48...57: code = code << 4 | UInt32(digit - 48)
+            case 65...70, 97...102: code = code << 4 | UInt32((digit | 0x20) - 87)
+            default: return nil
+            }
+        }
+        return code
+    }
+
+    /// A text that was scanned, with its escapes undone.
+    private static func unescaped(_ written: ArraySlice<UInt8>) -> [UInt8] {
+        var text: [UInt8] = []
+        var rest = written
+        while let byte = rest.first {
+            guard byte == UInt8(ascii: "\\"), let kind = rest.dropFirst().first else {
+                text.append(byte)
+                rest.removeFirst()
+                continue
+            }
+            guard kind == UInt8(ascii: "u"), let high = unit(rest) else {
+                text.append(Self.control(kind))
+                rest.removeFirst(2)
+                continue
+            }
+            let low = (0xD800...0xDBFF).contains(high) ? unit(rest.dropFirst(6)) : nil
+            let code = low.map { 0x10000 + (high & 0x3FF) << 10 + ($0 & 0x3FF) } ?? high
+            if let scalar = Unicode.Scalar(code) { text += String(scalar).utf8 }
+            rest.removeFirst(low == nil ? 6 : 12)
+        }
+        return text
+    }
+
+    private static func control(_ kind: UInt8) -> UInt8 {
+        switch kind {
+        case UInt8(ascii: "b"): 8
+        case UInt8(ascii: "f"): 12
+        case UInt8(ascii: "n"): 10
+        case UInt8(ascii: "r"): 13
+        case UInt8(ascii: "t"): 9
+        default: kind
+        }
+    }
+
+    /// A text of somebody's, fit for a message.
+    package static func shown(_ text: [UInt8]) -> String {
+        String(decoding: text.prefix(200), as: UTF8.self).plainWords(atMost: 60)
+    }
+}
+
+/// The names of the members of one object so far.
+private struct NamesSeen: Sendable {
+    /// So many are sooner compared than hashed; with more of them the time would grow with their square.
+    private static let fewLimit = 16
+
+    private var few: [[UInt8]] = []
+    private var more: Set<[UInt8]> = []
+
+    var isEmpty: Bool { few.isEmpty }
+
+    var count: Int { few.count + more.count }
+
+    /// False for a name that was there.
+    mutating func insert(_ name: [UInt8]) -> Bool {
+        if few.contains(name) { return false }
+        guard few.count == Self.fewLimit else {
+            few.append(name)
+            return true
+        }
+        return more.insert(name).inserted
+    }
+}

@@ -1,0 +1,80 @@
+// What a source wants to know of itself when it starts: where it was in this boot.
+package import Host
+package import Records
+import SQLite
+import Synchronization
+
+extension Reader {
+    /// Sightings with readings of a boot, from a moment on, oldest first; of so many newest records at most.
+    func sightingsWithReadings(
+        ofBoot boot: String,
+        since: BootInstant,
+        among count: Int64
+    ) throws -> [Sighting] {
+        let rows = try query(
+            """
+            SELECT beacon, rssi, boottime, wall, payload FROM sightings
+            WHERE id>(SELECT max(id) FROM sightings)-? AND payload IS NOT NULL AND boottime>=?
+            AND boot=(SELECT id FROM boots WHERE boot_id=?) ORDER BY id
+            """
+        )
+        try rows.bind([count, since.milliseconds], from: 1)
+        try rows.bind(boot, at: 3)
+        var found: [Sighting] = []
+        while try rows.step() {
+            guard let identity = try identity(rows.required(0)) else { continue }
+            let (telemetry, data) = SightingPayload.unpack(rows.data(4), identity.kind)
+            guard !telemetry.isEmpty else { continue }
+            found.append(
+                Sighting(
+                    identity: identity,
+                    rssi: rows.integer(1).map { Int($0) },
+                    telemetry: telemetry,
+                    data: data,
+                    stamp: rows.stamp(boottime: 2)
+                )
+            )
+        }
+        return found
+    }
+
+    /// When the newest segment of sound ended, if it is of this boot.
+    func endOfSound(ofBoot boot: String) throws -> Stamp? {
+        let row = try query(
+            """
+            SELECT s.boottime, s.wall, s.frames, r.rate FROM segments s JOIN runs r ON r.id=s.run
+            WHERE s.id=(SELECT max(id) FROM segments)
+            AND s.boot=(SELECT id FROM boots WHERE boot_id=?)
+            """
+        )
+        try row.bind(boot, at: 1)
+        guard try row.step(), row.required(2).isPlausible, row.required(3) > 0 else { return nil }
+        let length = row.required(2) * 1_000_000 / row.required(3)
+        return row.stamp(boottime: 0).advanced(by: .microseconds(length))
+    }
+}
+
+extension Queue {
+    /// A source that starts waits no longer for the disk: what it hears meanwhile is worth more.
+    private static let sourceLimit = Duration.seconds(2)
+
+    /// The readings that this boot's sightings brought in the last ten minutes, with what is on the way.
+    ///
+    /// Empty where they cannot be read in time: then a reading may be kept once more.
+    package func recentReadings() -> [Sighting] {
+        let settings = core.settings
+        let since = settings.clock.now() - .seconds(600)
+        let found = try? flushed(within: Self.sourceLimit).reader()
+            .sightingsWithReadings(ofBoot: settings.bootID, since: since, among: 60_000)
+        return found ?? []
+    }
+
+    /// When the sound ended that was recorded last, if that was in this boot.
+    package func endOfSound() -> Stamp? {
+        if let end = core.sound.withLock({ $0.stamp }) { return end }
+        let boot = core.settings.bootID
+        let stored = try? flushed(within: Self.sourceLimit).reader().endOfSound(ofBoot: boot)
+        let told = SoundEnd.stamp(remembered(SoundEnd.memo), boot: boot)
+        return [stored ?? nil, told].compactMap { $0 }.latest
+    }
+}

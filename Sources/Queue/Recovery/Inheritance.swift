@@ -1,0 +1,146 @@
+// What the books of a damaged database say, as far as they can be read.
+import Host
+import Records
+import SQLite
+
+/// The books of a database that was set aside; every question to it may fail.
+struct Inheritance: Sendable {
+    /// One stream of it, or of a database that it was draining itself.
+    struct Line: Sendable {
+        /// The file of the database that it was draining; nil: itself.
+        var file: String?
+        var stream: Stream
+        var next: Int64
+        /// Uploaded, evicted or dropped.
+        var settled: [ClosedRange<Int64>]
+        /// Frozen and not judged yet, or in quarantine.
+        var batches: [Batch]
+
+        /// The mark beside the file is right: records that the file lacks are lost, and those it has beyond were written
+        /// once more, into the next database.
+        mutating func end(at next: Int64) {
+            self.next = next
+            settled = settled.filter { $0.lowerBound < next }
+                .map { $0.lowerBound...min($0.upperBound, next - 1) }
+            batches.removeAll { $0.last >= next }
+        }
+    }
+
+    var isReadable = false
+    /// Some numbers that it gave out are not known: how much was lost is not, either.
+    var isComplete = true
+    var boots: [Int64: String] = [:]
+    var clock: [ClockMap.Entry] = []
+    var lines: [Line] = []
+    /// Files of databases whose salvage it has reported: none is reported twice.
+    var reported: [String] = []
+    /// Files of databases that it had drained to their end: nothing of them waits.
+    var finished: [String] = []
+    var losses: [InheritedLoss] = []
+    var traffic: [DayTraffic] = []
+    /// The survey that went on in it, or had ended without its record.
+    var survey: OpenSurvey?
+
+    /// Throws what the disk does not give now, as long as there is patience.
+    init(_ path: String, _ settings: QueueSettings, _ patience: Patience) throws {
+        let mark = try CommitMark(of: path, settings.disk)
+        let opened = try patience.read {
+            try Reader(settings, damaged: path, patience, mark: mark)
+        }
+        guard let file = opened else { return }
+        // Without its ids nobody could tell what the server has: rather lost than twice.
+        guard try patience.read({ try file.ids(.beacons, 1...1) }) != nil else {
+            isComplete = false
+            return
+        }
+        isReadable = true
+        isComplete = !file.isTailCut
+        boots = try patience.read(file.boots) ?? [:]
+        let entries = try patience.read(file.clockEntries)
+        clock = entries ?? []
+        let rows = max(1, settings.disk.size(path) / 8)
+        let files = try patience.read(file.olderFiles) ?? [:]
+        reported = try patience.read(file.reportedFiles) ?? []
+        finished = try patience.read(file.finishedFiles) ?? []
+        traffic = try patience.read(file.inheritedTraffic) ?? []
+        survey = try patience.read(file.survey) ?? nil
+        let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
+        losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
+        // What a commit entered that failed and landed is entered once more by now; but what it removed is gone.
+        if let entered = mark?.entered {
+            losses = losses.map {
+                $0.loss.kind.isOfRemoval
+                    ? $0
+                    : $0.limited(to: entered[CommitMark.name($0.loss.stream, $0.loss.kind)] ?? 0)
+            }
+        }
+        for partition in partitions {
+            var line = Line(
+                file: files[partition.database],
+                stream: partition.stream,
+                next: 1,
+                settled: [],
+                batches: []
+            )
+            guard partition.isLive || line.file != nil else { continue }
+            try read(&line, partition, file, patience, atMost: rows)
+            // Without its clock map no batch comes out the same: its records wait again, for another batch.
+            if entries == nil { line.batches = [] }
+            lines.append(line)
+        }
+    }
+
+    private mutating func guessedPartitions(_ settings: QueueSettings) -> [Partition] {
+        isComplete = false
+        return StreamList(with: settings.moreStreams).streams.map { Partition($0) }
+    }
+
+    private mutating func read(
+        _ line: inout Line,
+        _ partition: Partition,
+        _ file: Reader,
+        _ patience: Patience,
+        atMost rows: Int64
+    ) throws {
+        let judged = try patience.read { try file.settledRanges(partition) }
+        line.settled = judged ?? []
+        line.batches = try patience.read { try file.openBatches(partition) } ?? []
+        if judged == nil { isComplete = false }
+        if let told = file.toldNext(partition) { return line.end(at: told) }
+        let newest =
+            partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
+        let stored = try patience.read { try file.storedNext(partition) } ?? nil
+        // A range beyond the last record is damage. Believed, it would hide records that come to have those numbers.
+        if let stored {
+            let end = max(stored, (newest ?? 0) + 1)
+            line.settled.removeAll { $0.upperBound >= end }
+            line.batches.removeAll { $0.last >= end }
+        }
+        let known = (line.settled + line.batches.map { $0.first...$0.last }).map(\.upperBound).max()
+        line.next = max(stored ?? 1, (known ?? 0) + 1, (newest ?? 0) + 1)
+        // A number from a damaged page may be anything: no more records than the file has room for.
+        let frozen = FrozenRanges(
+            through: 0,
+            line.settled + line.batches.map { $0.first...$0.last }
+        )
+        if stored == nil { isComplete = false }
+        if frozen.pending(upTo: line.next - 1) > rows {
+            isComplete = false
+            line.next = max((known ?? 0) + 1, min((newest ?? 0) + 1, frozen.through + rows))
+        }
+    }
+}
+
+extension OlderDatabase {
+    /// Throws when the live database does not know it; LiveDatabaseDamaged.
+    init(_ id: Int64, _ settings: QueueSettings) throws {
+        let (name, state) = try LiveDatabase(settings).read { live in
+            let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")
+            try row.bind(id, at: 1)
+            guard try row.step() else { throw QueueClosed() }
+            return (row.text(0), row.required(1))
+        }
+        self.init(id: id, name: name, state: state, settings)
+        mark = try CommitMark(of: path, settings.disk)
+    }
+}

@@ -1,0 +1,80 @@
+// The ledger and the traffic of a database that was set aside, which the live one takes over.
+import Host
+import Records
+import SQLite
+
+/// A row of another database's ledger; boots are rows there.
+struct InheritedLoss: Sendable {
+    /// All of it, and how much of that an event has told of.
+    var loss: Loss
+    var told: Int64
+    var firstBoot: Int64
+    var lastBoot: Int64
+
+    func limited(to records: Int64) -> Self {
+        var copy = self
+        copy.loss.records = min(loss.records, records)
+        copy.told = min(told, copy.loss.records)
+        return copy
+    }
+}
+
+extension Reader {
+    /// Its ledger; `streams`: those that it knows.
+    func inheritedLosses(_ streams: [Stream]) throws -> [InheritedLoss] {
+        let rows = try query(
+            """
+            SELECT stream, kind, records, told, first_boot, first_boottime, first_wall,
+            last_boot, last_boottime, last_wall FROM losses
+            """
+        )
+        var losses: [InheritedLoss] = []
+        while try rows.step() {
+            let (number, records, told) = (rows.required(0), rows.required(2), rows.required(3))
+            guard let kind = LossKind(rawValue: rows.text(1)), records.isPlausible, records > 0,
+                let stream = streams.first(where: { Int64($0.number) == number })
+            else { continue }
+            let (first, last) = (rows.stamp(boottime: 5), rows.stamp(boottime: 8))
+            losses.append(
+                InheritedLoss(
+                    loss: Loss(kind, stream, records: records, from: first, to: last),
+                    told: max(0, min(told, records)),
+                    firstBoot: rows.required(4),
+                    lastBoot: rows.required(7)
+                )
+            )
+        }
+        return losses
+    }
+
+    /// Bytes on the wire of each day it knows.
+    func inheritedTraffic() throws -> [DayTraffic] {
+        let rows = try query("SELECT day, sent, received FROM traffic")
+        var days: [DayTraffic] = []
+        while try rows.step() {
+            let (sent, received) = (rows.required(1), rows.required(2))
+            guard sent.isPlausible, received.isPlausible else { continue }
+            days.append(
+                DayTraffic(day: rows.required(0), traffic: Traffic(sent: sent, received: received))
+            )
+        }
+        return days
+    }
+}
+
+extension Writer {
+    /// What was told as lost stays told; what was not is told by the live database.
+    func adopt(losses: [InheritedLoss], boots: [Int64: Int64]) throws {
+        for entry in losses {
+            guard let stream = try claim(entry.loss.stream) else { continue }
+            var told = entry.loss
+            told.stream = stream
+            var untold = told
+            told.records = entry.told
+            untold.records -= entry.told
+            let (first, last) = (boots[entry.firstBoot] ?? boot, boots[entry.lastBoot] ?? boot)
+            try noteTold(told, fromBoot: first, toBoot: last)
+            try note(untold, fromBoot: first, toBoot: last)
+        }
+    }
+}

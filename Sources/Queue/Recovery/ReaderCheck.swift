@@ -1,0 +1,154 @@
+// Whether the records of a damaged database are there to their last byte.
+package import Records
+import SQLite
+
+extension Reader {
+    /// A page that is missing reads as zeros, and a large record has pages of its own: at least so many bytes of it.
+    ///
+    /// The least that the last of them holds (sqlite.org/fileformat2.html, section 1.6) with pages of 1 KiB; larger
+    /// ones hold more.
+    private static let leastOnAPage = 880
+
+    /// What a sector holds of a page of 1 KiB, but for what the page says of itself.
+    private static let leastInASector = 480
+
+    /// A journal that was cut takes pages back, and not the others: a table may have a page of another one, whose
+    /// values are of other types.
+    private static func isOfAnotherTable(_ columns: [(name: String, types: String)]) -> String {
+        let stamp = ["boot", "boottime", "wall"].map { (name: $0, types: "'integer'") }
+        return (stamp + columns).map { "typeof(\($0.name)) NOT IN (\($0.types))" }
+            .joined(separator: " OR ")
+    }
+
+    /// The types of what stands in a column of plain records.
+    private static func types(_ column: Column) -> [(name: String, types: String)] {
+        let types =
+            switch column.type {
+            case "INTEGER": "'integer', 'null'"
+            case "TEXT": "'text', 'null'"
+            default: "'blob', 'text', 'null'"
+            }
+        return column.stored.map { ($0, types) }
+    }
+
+    /// Reads every record of a range to its last byte; throws where one is not there.
+    package func check(_ stream: Stream, _ range: ClosedRange<Int64>) throws {
+        let kind = kind(of: stream)
+        let ids = try ids(stream, range)
+        for end in [range.lowerBound, range.upperBound] { _ = try ids.id(end) }
+        switch kind.shape {
+        case .plain(let columns):
+            try rows(kind, range) { _ in }
+            // Text all of it, and in text there is no zero.
+            let zeros = columns.flatMap(\.stored).map { Self.zeros(1, in: $0) }
+            let foreign = Self.isOfAnotherTable(columns.flatMap(Self.types))
+            try refuse(kind.table, zeros + [foreign], range, stream)
+        case .sightings:
+            try sightings(range) { _ in }
+            let zeros = Self.zeros(Self.leastInASector, in: "payload")
+            let rssi = "rssi NOT BETWEEN -128 AND 127"
+            let foreign = Self.isOfAnotherTable([
+                ("beacon", "'integer'"), ("rssi", "'integer', 'null'"),
+                ("payload", "'blob', 'null'"),
+            ])
+            try refuse(kind.table, [zeros, rssi, foreign], range, stream)
+        case .sound:
+            let counts = ["run", "first_segment", "segments", "frames", "overlap_frames", "bytes"]
+            let foreign = Self.isOfAnotherTable(counts.map { ($0, "'integer'") })
+            try refuse(kind.table, [foreign], range, stream)
+            try chunks(range) { try checkSound($0) }
+        }
+    }
+
+    /// Throws where a record goes on in a part of its page that was never written: it ends in zeros then, and the record
+    /// before it, which stands behind it in the page, is not there.
+    func checkEnd(_ stream: Stream, _ sequence: Int64) throws {
+        guard sequence > 1, try mayEndInZeros(stream, sequence) else { return }
+        let table = kind(of: stream).table
+        let before = try query("SELECT 1 FROM \(table) WHERE id=\(sequence - 1) AND boot<>0")
+        guard try !before.step(), try !isGone(stream, sequence - 1) else { return }
+        throw RecordMissing(stream: stream, sequence: sequence, why: "part of it is not there")
+    }
+
+    private func mayEndInZeros(_ stream: Stream, _ sequence: Int64) throws -> Bool {
+        let kind = kind(of: stream)
+        var last = "wall"
+        switch kind.shape {
+        case .plain(let columns):
+            let stored = (columns.flatMap(\.stored).reversed() + ["wall"]).joined(separator: ", ")
+            last = "coalesce(\(stored), 0)"
+        case .sightings: last = "ifnull(payload, wall)"
+        case .sound: break
+        }
+        let found = try query(
+            """
+            SELECT CASE typeof(\(last)) WHEN 'integer' THEN \(last) % 256=0
+            ELSE substr(CAST(\(last) AS BLOB), -1)=x'00' END FROM \(kind.table) WHERE id=?
+            """
+        )
+        try found.bind(sequence, at: 1)
+        return try found.step() && found.required(0) != 0
+    }
+
+    /// Whether a record was deleted, by the books of its own database.
+    private func isGone(_ stream: Stream, _ sequence: Int64) throws -> Bool {
+        guard version >= 5 else { return true }
+        let found = try query(
+            """
+            SELECT EXISTS (SELECT 1 FROM gone WHERE database=0 AND stream=?
+            AND ? BETWEEN first AND last)
+            """
+        )
+        try found.bind([Int64(kind(of: stream).stream.number), sequence], from: 1)
+        return try found.step() && found.required(0) != 0
+    }
+
+    private func checkSound(_ stored: Stored<Chunk>) throws {
+        let first = stored.record.firstSegment
+        let segments = first...(first + Int64(stored.record.segments) - 1)
+        // Its file begins with some of the segment before, where there is one.
+        if stored.record.codec == .opus { _ = try segment(first - 1) }
+        for id in segments where try segment(id) == nil {
+            throw RecordMissing(
+                stream: .audio,
+                sequence: stored.sequence,
+                why: "its sound has a hole"
+            )
+        }
+        // A muted microphone gives zeros, too.
+        let sound = "CASE WHEN mean_square>0 THEN data END"
+        let zeros = Self.zeros(Self.leastOnAPage, in: sound)
+        let foreign = Self.isOfAnotherTable([
+            ("run", "'integer'"), ("frames", "'integer'"), ("data", "'blob'"),
+        ])
+        try refuse("segments", [zeros, foreign], segments, .audio, stored.sequence)
+    }
+
+    /// So many zeros in a row that a page must be missing.
+    private static func zeros(_ count: Int, in column: String) -> String {
+        "instr(CAST(\(column) AS BLOB), zeroblob(\(count)))>0"
+    }
+
+    /// Throws where one of the conditions holds for a row; `sequence`: the record it belongs to, if not of its number.
+    private func refuse(
+        _ table: String,
+        _ conditions: [String],
+        _ rows: ClosedRange<Int64>,
+        _ stream: Stream,
+        _ sequence: Int64? = nil
+    ) throws {
+        // With a limit SQLite looks at no page behind the last row, which may be damaged.
+        let found = try query(
+            """
+            SELECT id FROM (SELECT * FROM \(table) WHERE id BETWEEN \(rows.lowerBound) AND \(rows.upperBound)
+            ORDER BY id LIMIT \(rows.count)) WHERE \(conditions.joined(separator: " OR ")) LIMIT 1
+            """
+        )
+        guard try found.step() else { return }
+        throw RecordMissing(
+            stream: stream,
+            sequence: sequence ?? found.required(0),
+            why: "part of it is not there"
+        )
+    }
+}

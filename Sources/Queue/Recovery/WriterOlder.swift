@@ -1,0 +1,371 @@
+// The writer's part for databases that were set aside: their books stand in the live one.
+import Host
+import Records
+import SQLite
+
+extension Writer {
+    func olderDatabases() throws -> [OlderDatabase] {
+        let rows = try connection.prepare("SELECT id, name, state FROM databases ORDER BY id")
+        var found: [OlderDatabase] = []
+        while try rows.step() {
+            found.append(
+                OlderDatabase(
+                    id: rows.required(0),
+                    name: rows.text(1),
+                    state: rows.required(2),
+                    settings
+                )
+            )
+        }
+        return found
+    }
+
+    /// Takes over the books of a database, and of those that it was draining itself.
+    func adopt(_ inheritance: Inheritance, name: String) throws {
+        try begin()
+        let id = try insertDatabase(name, .adopted)
+        try insert(olderBoots: inheritance.boots)
+        let notes = try inheritance.clock.map { entry in
+            let boot = inheritance.boots[entry.boot]
+            return (old: entry.id, new: try boot.map { try adopt(entry, boot: row(ofBoot: $0)) })
+        }
+        let boots = try inheritance.boots.mapValues { try row(ofBoot: $0) }
+        try adopt(losses: inheritance.losses, boots: boots)
+        for day in inheritance.traffic { try note(day) }
+        try adopt(finished: inheritance.finished)
+        var ids: [String: Int64] = [:]
+        var isComplete = inheritance.isComplete
+        for line in inheritance.lines {
+            guard let stream = try claim(line.stream) else {
+                isComplete = false
+                continue
+            }
+            guard let file = line.file else {
+                var own = line
+                own.settled += try takenBefore(name, line)
+                // Its bytes were made with its own clock map, and must come out the same.
+                for index in own.batches.indices { own.batches[index].clockMap.negate() }
+                try adopt(own, Partition(stream, of: id))
+                continue
+            }
+            guard ids[file] != nil || memory.files[file] == nil else { continue }
+            let older = try ids[file] ?? insertDatabase(file, .adopted)
+            ids[file] = older
+            var its = line
+            its.batches = try line.batches.compactMap { try translated($0, notes) }
+            try adopt(its, Partition(stream, of: older))
+        }
+        for file in inheritance.reported where ids[file] != nil {
+            try note(memos: [Self.salvageMemo(file): "reported"])
+        }
+        try adoptSurvey(inheritance, boots, before: id)
+        if !isComplete || !inheritance.isReadable {
+            try connection.run("UPDATE databases SET is_known=0 WHERE id=?", id)
+        }
+        if !inheritance.isReadable { try tellSalvage(id, isReadable: false, isKnown: false) }
+    }
+
+    /// The boots of a database that was set aside come before all others: rows and boots ascend together, and retention
+    /// would take the time that they ran for time since an upload of this database.
+    private func insert(olderBoots boots: [Int64: String]) throws {
+        // 0 and -1 stand for none.
+        var row = min(-1, try connection.integer("SELECT min(id) FROM boots") ?? 0)
+        let insert = try connection.prepare("INSERT INTO boots(id, boot_id) VALUES (?,?)")
+        for (_, name) in boots.sorted(by: { $0.key > $1.key }) where try boot(named: name) == 0 {
+            row -= 1
+            try insert.bind(row, at: 1)
+            try insert.bind(name, at: 2)
+            try insert.run()
+        }
+    }
+
+    /// A survey goes on in the database that came next; where that is not known in full, it may be over.
+    private func adoptSurvey(
+        _ inheritance: Inheritance,
+        _ boots: [Int64: Int64],
+        before database: Int64
+    ) throws {
+        let sql = "SELECT count(*) FROM databases WHERE is_known=0 AND id<?"
+        guard let survey = inheritance.survey, try connection.integer(sql, database) == 0 else {
+            return
+        }
+        let line = inheritance.lines.first { $0.file == nil && $0.stream == .beacons }
+        try adopt(survey, next: line?.next ?? 1, boots: boots)
+    }
+
+    /// A batch that was frozen with the clock map of the database that drained it, whose notes have other rows here.
+    ///
+    /// nil where its records would be dated otherwise under the same key: they wait for another batch.
+    private func translated(
+        _ batch: Batch,
+        _ notes: [(old: Int64, new: Int64?)]
+    ) throws -> Batch? {
+        guard batch.clockMap > 0 else { return batch }
+        let its = notes.filter { $0.old <= batch.clockMap }
+        let known = its.compactMap(\.new)
+        var batch = batch
+        batch.clockMap = known.max() ?? 0
+        // One in quarantine has another key when it is sent again.
+        guard batch.state == .ready else { return batch }
+        let rows = try connection.prepare("SELECT id FROM clock_map WHERE id<=? AND synced=1")
+        try rows.bind(batch.clockMap, at: 1)
+        var isDatedAlike = known.count == its.count
+        while try rows.step() { isDatedAlike = isDatedAlike && known.contains(rows.required(0)) }
+        return isDatedAlike ? batch : nil
+    }
+
+    /// Databases that are drained to their end: their files may be there, and nothing of them is sent again.
+    private func adopt(finished files: [String]) throws {
+        for file in files where settings.disk.exists("\(settings.folder)/\(file)") {
+            guard memory.files[file] == nil else { continue }
+            _ = try insertDatabase(file, .finished)
+        }
+    }
+
+    /// Records that a version before 5 had copied from that database into this one when it was replaced.
+    private func takenBefore(
+        _ name: String,
+        _ line: Inheritance.Line
+    ) throws -> [ClosedRange<Int64>] {
+        let row = try connection.prepare(
+            "SELECT max(through) FROM salvages WHERE stream=? AND (path=?2 OR path LIKE '%/' || ?2)"
+        )
+        try row.bind(Int64(line.stream.number), at: 1)
+        try row.bind(name, at: 2)
+        guard try row.step(), let through = row.integer(0), through > 0, line.next > 1 else {
+            return []
+        }
+        return [1...min(through, line.next - 1)]
+    }
+
+    private func insertDatabase(_ name: String, _ state: OlderDatabase.State) throws -> Int64 {
+        let id = memory.numbers.databases
+        memory.numbers.databases += 1
+        let insert = try connection.prepare("INSERT INTO databases(id, name, state) VALUES (?,?,?)")
+        try insert.bind(id, at: 1)
+        try insert.bind(name, at: 2)
+        try insert.bind(state.rawValue, at: 3)
+        try insert.run()
+        memory.files[name] = id
+        return id
+    }
+
+    private func adopt(_ line: Inheritance.Line, _ partition: Partition) throws {
+        try insertSequence(partition)
+        memory.older[partition] = StreamCounters()
+        memory[partition].next = line.next
+        for range in line.settled { try settle(partition, range) }
+        for var batch in line.batches where batch.last < line.next {
+            guard memory[partition].frozen.isPending(batch.first...batch.last) else { continue }
+            batch.database = partition.database
+            batch.stream = partition.stream
+            _ = try insert(batch)
+            memory[partition].frozen.insert(batch.first...batch.last)
+            let records = Int64(batch.records)
+            if batch.state == .ready {
+                memory[partition].ready += records
+            } else {
+                memory[partition].quarantined += records
+            }
+        }
+    }
+
+    /// Takes over a note of the clock of another database; returns its row here.
+    private func adopt(_ entry: ClockMap.Entry, boot: Int64) throws -> Int64 {
+        let known = try connection.integer(
+            "SELECT id FROM clock_map WHERE boot=? AND boottime=? AND wall=? AND synced=? LIMIT 1",
+            boot,
+            entry.boottime,
+            entry.wall,
+            entry.synced ? 1 : 0
+        )
+        if let known { return known }
+        let insert = try connection.prepare(
+            "INSERT INTO clock_map(boot, boottime, wall, synced, source) VALUES (?,?,?,?,?)"
+        )
+        try insert.bind([boot, entry.boottime, entry.wall, entry.synced ? 1 : 0], from: 1)
+        if let source = entry.source { try insert.bind(source.rawValue, at: 5) }
+        try insert.run()
+        var copy = entry
+        copy.id = connection.lastInsertedRow
+        copy.boot = boot
+        clockMap.add(copy)
+        if boot == self.boot, entry.synced { memory.bootIsSynced = true }
+        return copy.id
+    }
+
+    /// Records that are not there, or cannot be read, are over and entered as lost: those that are frozen, too.
+    package func lose(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        for part in memory[partition].free(in: range) {
+            try subtractPending(partition, part)
+            try enterAsLost(partition, part)
+        }
+        let held = try batches(
+            "WHERE state<>1 AND stream=? AND database=? AND first<=? AND last>=?",
+            Int64(partition.stream.number),
+            partition.database,
+            range.upperBound,
+            range.lowerBound
+        )
+        for batch in held { try lose(range.clamped(to: batch.first...batch.last), of: batch) }
+    }
+
+    /// A frozen batch has a record that cannot be read.
+    package func lose(_ sequence: Int64, of batch: Batch) throws {
+        guard let held = try batches("WHERE id=? AND state=0", batch.id).first,
+            held.key == batch.key, (held.first...held.last).contains(sequence)
+        else { return }
+        try lose(sequence...sequence, of: held)
+    }
+
+    /// They go, and those beside them become batches of their own.
+    private func lose(_ range: ClosedRange<Int64>, of batch: Batch) throws {
+        try begin()
+        try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+        for (first, last) in [
+            (batch.first, range.lowerBound - 1), (range.upperBound + 1, batch.last),
+        ] where first <= last {
+            var part = batch
+            part.key = UUIDText.random(settings.random(), settings.random())
+            part.first = first
+            part.last = last
+            _ = try insert(part)
+        }
+        let count = Int64(range.count)
+        if batch.state == .ready {
+            try subtractPending(batch.partition, range)
+            memory[batch.partition].ready -= count
+        } else {
+            memory[batch.partition].quarantined -= count
+        }
+        try enterAsLost(batch.partition, range)
+    }
+
+    private func enterAsLost(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        let (now, count) = (clock.stamp(), Int64(range.count))
+        try note(Loss(.corrupt, partition.stream, records: count, from: now, to: now))
+        memory[partition].evicted += count
+        try remove(partition, range)
+    }
+
+    /// Enters what waits in an older database as lost if its file was deleted; false where it is there, or all is away.
+    package func giveUpIfGone(_ database: Int64) throws -> Bool {
+        guard let older = try olderDatabases().first(where: { $0.id == database }),
+            DatabaseFile.isGone(older.name, settings)
+        else { return false }
+        for (partition, counters) in memory.older
+        where partition.database == database && counters.next > 1 {
+            try lose(partition, 1...(counters.next - 1))
+        }
+        if older.state == .adopted {
+            try tellSalvage(database, isReadable: false, isKnown: true)
+        } else {
+            try close(database)
+        }
+        return true
+    }
+
+    /// All of its records were read: those that can be sent wait from now on.
+    func finishSalvage(_ database: Int64) throws {
+        try begin()
+        let isKnown =
+            try connection.integer("SELECT is_known FROM databases WHERE id=?", database) ?? 1
+        try tellSalvage(database, isReadable: true, isKnown: isKnown == 1)
+    }
+
+    private func tellSalvage(_ database: Int64, isReadable: Bool, isKnown: Bool) throws {
+        let lines = memory.older.filter { $0.key.database == database }
+        let waiting = memory.left(in: database)
+        let lost = lines.values.reduce(0) { $0 + $1.evicted }
+        let name = memory.files.first { $0.value == database }?.key ?? ""
+        var detail: [(key: String, value: EventValue)] = [
+            ("database", .text(name)), ("readable", .text(isReadable ? "yes" : "no")),
+        ]
+        for (partition, counters) in lines.sorted(by: { $0.key.stream.name < $1.key.stream.name }) {
+            detail.append((partition.stream.name, .integer(counters.waiting + counters.ready)))
+        }
+        detail.append(("records", .integer(waiting)))
+        detail.append(("lost", isKnown ? .integer(lost) : .text("unknown")))
+        // One before the live database may have reported it.
+        if try memos()[Self.salvageMemo(name)] == nil {
+            try insert(
+                Event(.databaseSalvaged, source: "storage", detail: detail, stamp: clock.stamp())
+            )
+        }
+        let state = waiting > 0 ? OlderDatabase.State.draining : .finished
+        try connection.run("UPDATE databases SET state=? WHERE id=?", state.rawValue, database)
+        if state == .draining { memory.draining.insert(database) } else { try close(database) }
+    }
+
+    private static func salvageMemo(_ file: String) -> String { "salvage of \(file)" }
+
+    /// Nothing of an older database waits any more: its sums are added to those of the live streams.
+    func close(_ database: Int64) throws {
+        try begin()
+        for (partition, counters) in memory.older where partition.database == database {
+            let live = Partition(partition.stream)
+            memory[live].uploaded += counters.uploaded
+            memory[live].evicted += counters.evicted
+            memory.older[partition] = nil
+        }
+        memory.draining.remove(database)
+        try connection.run("DELETE FROM sequences WHERE database=?", database)
+        try connection.run("DELETE FROM gone WHERE database=?", database)
+        try connection.run("UPDATE databases SET state=2 WHERE id=?", database)
+    }
+
+    /// A database that is finished has no books left here; one that has was changed by damage, and is drained.
+    func reopenFinished() throws {
+        try connection.run(
+            """
+            UPDATE databases SET state=1
+            WHERE state=2 AND id IN (SELECT database FROM sequences)
+            """
+        )
+    }
+
+    /// Closes older databases that are drained; part of what changes their books.
+    func closeDrained(_ database: Int64) throws {
+        guard memory.draining.contains(database), memory.left(in: database) == 0 else { return }
+        try close(database)
+    }
+
+    // MARK: For want of space
+
+    /// Deletes the file of an older database that is drained; false when there is none.
+    func evictOlderFile() throws -> Bool {
+        let finished = try olderDatabases().filter { $0.state == .finished }
+        for older in finished where settings.disk.exists(older.path) {
+            for suffix in ["-wal", "-shm"] { settings.disk.remove(older.path + suffix) }
+            // Nobody would delete it any more.
+            guard !settings.disk.exists(older.path + "-wal"), settings.disk.remove(older.path)
+            else { continue }
+            // The mark goes last: without it, its database would be read with records of a commit that failed.
+            settings.disk.remove(older.path + CommitMark.suffix)
+            return true
+        }
+        return false
+    }
+
+    /// Gives up what waits in the oldest older database, which cannot give space back but as a whole.
+    func evictOlder() throws -> Bool {
+        guard let database = memory.draining.min() else { return false }
+        for (partition, counters) in memory.older where partition.database == database {
+            guard counters.waiting > 0 else { continue }
+            for part in counters.free() {
+                try countGone(partition, part, .evicted)
+                try remove(partition, part)
+            }
+        }
+        for batch in try batches("WHERE state=2 AND database=?", database) {
+            try countGone(batch.partition, batch.first...batch.last, .evicted)
+            memory[batch.partition].quarantined -= Int64(batch.records)
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+            try remove(batch.partition, batch.first...batch.last)
+        }
+        // What was sent already waits for its verdict.
+        guard memory.left(in: database) == 0 else { return false }
+        try close(database)
+        return true
+    }
+}

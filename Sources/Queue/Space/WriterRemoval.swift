@@ -1,0 +1,336 @@
+// The writer's part for deleting records: purged after their retention, or evicted for want of space.
+import Host
+import Records
+import SQLite
+
+extension Writer {
+    /// Deletes some of what was uploaded at least `retention` ago, in one transaction; false when nothing is due.
+    ///
+    /// Age counts on the boot's own clock alone, so a wrong wall clock deletes nothing. Time that passed
+    /// with the power off is not known and not counted.
+    func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
+        for kind in streams.kinds {
+            // A survey that goes on still needs its sightings; what a person wants sent again stays until it is.
+            guard
+                let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
+                try isOlder(oldest, than: retention)
+            else { continue }
+            try removeFront(of: oldest, through: min(oldest.last, oldest.first + limit - 1))
+            return true
+        }
+        return false
+    }
+
+    /// Deletes some of what was uploaded longest ago; false when there is nothing.
+    func evictUploaded() throws -> Bool {
+        // A survey's sightings go after all else that was uploaded.
+        guard let oldest = try oldestUploaded(sparing: survey?.first) ?? oldestUploaded() else {
+            return false
+        }
+        try removeFront(of: oldest, through: try step(oldest.partition, oldest.range))
+        return true
+    }
+
+    /// Stream by stream, as the index has them: else each step would sort all that was uploaded.
+    private func oldestUploaded(sparing pin: Int64? = nil) throws -> Done? {
+        try streams.streams.compactMap { try oldestUploaded($0, sparing: pin) }
+            .min { ($0.boot, $0.boottime) < ($1.boot, $1.boottime) }
+    }
+
+    /// The batch of a stream that was uploaded longest ago; `pin`: none with sightings from there on.
+    ///
+    /// `purges`: nor one that is to be sent again.
+    private func oldestUploaded(
+        _ stream: Stream,
+        sparing pin: Int64?,
+        purges: Bool = false
+    ) throws -> Done? {
+        try done(
+            """
+            state=1 AND database=0 AND stream=? AND last<? AND resend<=?
+            ORDER BY done_boot, done_boottime LIMIT 1
+            """,
+            Int64(stream.number),
+            stream == .beacons ? pin ?? .max : .max,
+            purges ? 0 : 1
+        )
+    }
+
+    /// Deletes some of the oldest batch in quarantine; false when there is none.
+    func evictQuarantined() throws -> Bool {
+        guard let oldest = try done("state=2 AND database=0 ORDER BY id LIMIT 1") else {
+            return false
+        }
+        let last = try step(oldest.partition, oldest.range)
+        try countGone(oldest.partition, oldest.first...last, .evicted)
+        memory[oldest.partition].quarantined -= last - oldest.first + 1
+        try removeFront(of: oldest, through: last)
+        return true
+    }
+
+    /// Deletes some of the oldest records that no batch has, of the stream that holds most bytes.
+    ///
+    /// False when no stream has any. What is frozen may be on its way to the server and stays.
+    func evictPending() throws -> Bool {
+        let waiting = streams.streams.map { Partition($0) }.filter { memory[$0].waiting > 0 }
+        let largest = waiting.max { memory[$0].pendingBytes < memory[$1].pendingBytes }
+        guard let largest, let oldest = memory[largest].oldestWaiting else { return false }
+        let range = oldest.lowerBound...(try step(largest, oldest))
+        try countGone(largest, range, .evicted)
+        try subtractPending(largest, range)
+        try remove(largest, range)
+        return true
+    }
+
+    /// The last record of one eviction step, which starts with the first record of `range`.
+    ///
+    /// Adds up what the rows really hold: the step ends with the record that reaches `evictionBytes`.
+    private func step(_ partition: Partition, _ range: ClosedRange<Int64>) throws -> Int64 {
+        guard let kind = streams[partition.stream] else { return range.upperBound }
+        let rows = try connection.prepare(
+            "SELECT id, \(kind.storedBytes) FROM \(kind.table) WHERE id BETWEEN ? AND ? ORDER BY id"
+        )
+        try rows.bind([range.lowerBound, range.upperBound], from: 1)
+        var bytes: Int64 = 0
+        while try rows.step() {
+            bytes += rows.required(1)
+            if bytes >= evictionBytes { return rows.required(0) }
+        }
+        return range.upperBound
+    }
+
+    /// A moment of a boot.
+    typealias Moment = (boot: Int64, stamp: Stamp)
+
+    /// Counts records as gone and enters them in the ledger; returns when the first and the last were captured.
+    ///
+    /// `isTold`: an event of its own tells of them.
+    @discardableResult
+    func countGone(
+        _ partition: Partition,
+        _ range: ClosedRange<Int64>,
+        _ kind: LossKind,
+        isTold: Bool = false
+    ) throws -> (first: Moment, last: Moment) {
+        try begin()
+        let count = range.upperBound - range.lowerBound + 1
+        let first = try capture(of: range.lowerBound, in: partition) ?? (boot, clock.stamp())
+        let last = try capture(of: range.upperBound, in: partition) ?? first
+        let loss = Loss(kind, partition.stream, records: count, from: first.stamp, to: last.stamp)
+        if isTold {
+            try noteTold(loss, fromBoot: first.boot, toBoot: last.boot)
+        } else {
+            try note(loss, fromBoot: first.boot, toBoot: last.boot)
+        }
+        memory[partition].evicted += count
+        return (first, last)
+    }
+
+    /// When a record was captured; nil where its row does not tell.
+    func capture(of sequence: Int64, in partition: Partition) throws -> Moment? {
+        guard partition.isLive, let kind = streams[partition.stream] else { return nil }
+        let row = try connection.prepare(
+            "SELECT boot, boottime, wall FROM \(kind.table) WHERE id=?"
+        )
+        try row.bind(sequence, at: 1)
+        guard try row.step() else { return nil }
+        return (row.required(0), row.stamp(boottime: 1))
+    }
+
+    // MARK: Batches that are over
+
+    private struct Done {
+        var id: Int64
+        var stream: Stream
+        var first: Int64
+        var last: Int64
+        var boot: Int64
+        var boottime: Int64
+
+        var partition: Partition { Partition(stream) }
+        var range: ClosedRange<Int64> { first...last }
+    }
+
+    private func done(_ condition: String, _ values: Int64...) throws -> Done? {
+        let row = try connection.prepare(
+            "SELECT id, stream, first, last, done_boot, done_boottime FROM batches WHERE \(condition)"
+        )
+        try row.bind(values, from: 1)
+        guard try row.step(), let stream = streams[number: Int(row.required(1))]?.stream else {
+            return nil
+        }
+        let range = try row.recordRange(2)
+        return Done(
+            id: row.required(0),
+            stream: stream,
+            first: range.lowerBound,
+            last: range.upperBound,
+            boot: row.required(4),
+            boottime: row.required(5)
+        )
+    }
+
+    private func isOlder(_ done: Done, than retention: Duration) throws -> Bool {
+        let now = clock.now().milliseconds
+        if done.boot == boot { return now &- done.boottime >= retention.milliseconds }
+        // How long each boot since then ran, as far as was noted.
+        let ran = """
+            SELECT total(ran) FROM (SELECT max(boottime) AS ran FROM clock_map
+            WHERE boot>=? AND boot<? GROUP BY boot)
+            """
+        let before = try connection.integer(ran, done.boot, boot) ?? 0
+        return now &+ max(0, before &- done.boottime) >= retention.milliseconds
+    }
+
+    /// Deletes the records of a batch up to `through`, and the batch with its last one.
+    private func removeFront(of batch: Done, through: Int64) throws {
+        try begin()
+        if through == batch.last {
+            try connection.run("DELETE FROM batches WHERE id=?", batch.id)
+        } else {
+            // Sent again under its old key, it would be taken for the whole, or written over it in a bucket.
+            let update = try connection.prepare(
+                "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
+            )
+            try update.bind(newKey(), at: 1)
+            try update.bind([through + 1, batch.id], from: 2)
+            try update.run()
+        }
+        try remove(batch.partition, batch.first...through)
+    }
+
+    // MARK: Rows
+
+    /// Deletes the rows of a range and what only they needed, and notes that their numbers are over.
+    func remove(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        try settle(partition, range)
+        guard partition.isLive, let kind = streams[partition.stream] else { return }
+        if case .sound = kind.shape { try removeSegments(ofChunks: range) }
+        try connection.run(
+            "DELETE FROM \(kind.table) WHERE id BETWEEN ? AND ?",
+            range.lowerBound,
+            range.upperBound
+        )
+        try forgetSeeds(kind)
+        if case .sightings = kind.shape { try forgetBeacons(range) }
+    }
+
+    /// Random numbers that no row's id is made of any more.
+    private func forgetSeeds(_ kind: StreamKind) throws {
+        let number = Int64(kind.stream.number)
+        try connection.run(
+            """
+            DELETE FROM id_seeds WHERE stream=?1 AND first < ifnull((SELECT max(first) FROM id_seeds
+            WHERE stream=?1 AND first<=ifnull((SELECT min(id) FROM \(kind.table)), ?2)), 0)
+            """,
+            number,
+            memory[Partition(kind.stream)].next
+        )
+    }
+
+    /// Identities whose last sighting is gone.
+    ///
+    /// A part of the table at a time, for a crowd with changing addresses leaves a hundred thousand of them: twice as
+    /// many as sightings went, so that it does not grow beyond twice what is needed.
+    private func forgetBeacons(_ range: ClosedRange<Int64>) throws {
+        let first = beaconsLookedAt + 1
+        let end = try connection.integer(
+            "SELECT id FROM beacons WHERE id>=? ORDER BY id LIMIT 1 OFFSET ?",
+            first,
+            max(4096, 2 * Int64(range.count))
+        )
+        try connection.run(
+            """
+            DELETE FROM beacons WHERE id BETWEEN ?1 AND ?2 AND last_sighting<?3
+            AND id NOT IN (SELECT beacon FROM sightings WHERE id<?3)
+            """,
+            first,
+            end ?? .max,
+            try firstSighting() ?? range.upperBound + 1
+        )
+        beaconsLookedAt = end ?? 0
+    }
+
+    /// So many sightings in quarantine are looked through at each removal.
+    private static let mostHeld: Int64 = 16_384
+
+    /// The first sighting that is not in quarantine: those wait there for a person, for months perhaps.
+    private func firstSighting() throws -> Int64? {
+        let next = "SELECT id FROM sightings WHERE id>? ORDER BY id LIMIT 1"
+        var first = try connection.integer(next, 0)
+        guard (1...Self.mostHeld).contains(memory[Partition(.beacons)].quarantined) else {
+            return first
+        }
+        let held = try connection.prepare(
+            "SELECT first, last FROM batches WHERE state=2 AND database=0 AND stream=? ORDER BY first"
+        )
+        try held.bind(Int64(Stream.beacons.number), at: 1)
+        while let oldest = first, try held.step(), held.required(0) <= oldest {
+            if held.required(1) >= oldest { first = try connection.integer(next, held.required(1)) }
+        }
+        return first
+    }
+
+    private func removeSegments(ofChunks range: ClosedRange<Int64>) throws {
+        let runs = try connection.prepare(
+            """
+            SELECT run, min(first_segment), max(first_segment+segments-1) FROM chunks
+            WHERE id BETWEEN ? AND ? GROUP BY run
+            """
+        )
+        try runs.bind(range.lowerBound, at: 1)
+        try runs.bind(range.upperBound, at: 2)
+        while try runs.step() {
+            try removeSegments(
+                run: runs.required(0),
+                runs.required(1)...max(runs.required(1), runs.required(2)),
+                ofChunks: range
+            )
+        }
+        // A run without chunks is over, unless it is the one being recorded.
+        try connection.run(
+            """
+            DELETE FROM runs WHERE id<>?1 AND id<>(SELECT max(id) FROM runs)
+            AND id NOT IN (SELECT run FROM chunks WHERE id NOT BETWEEN ?2 AND ?3)
+            """,
+            chunker.run?.id ?? 0,
+            range.lowerBound,
+            range.upperBound
+        )
+    }
+
+    /// Deletes the segments of a run that no chunk but those of `chunks` needs.
+    ///
+    /// A chunk shares segments with its neighbours, and the one before its first is the pre-roll of its
+    /// decoder: without it the bytes of a batch would change between two tries.
+    func removeSegments(
+        run: Int64,
+        _ segments: ClosedRange<Int64>,
+        ofChunks chunks: ClosedRange<Int64>
+    ) throws {
+        let before = try connection.integer(
+            """
+            SELECT first_segment+segments-1 FROM chunks WHERE run=? AND id<? ORDER BY id DESC LIMIT 1
+            """,
+            run,
+            chunks.lowerBound
+        )
+        var after = try connection.integer(
+            "SELECT first_segment FROM chunks WHERE run=? AND id>? ORDER BY id LIMIT 1",
+            run,
+            chunks.upperBound
+        )
+        if after == nil, chunker.run?.id == run {
+            after = chunker.firstNeeded ?? segments.upperBound + 1
+        }
+        let first = max(segments.lowerBound - 1, before.map { $0 + 1 } ?? .min)
+        let last = min(segments.upperBound, after.map { $0 - 2 } ?? .max)
+        guard first <= last else { return }
+        try connection.run(
+            "DELETE FROM segments WHERE id BETWEEN ? AND ? AND run=?",
+            first,
+            last,
+            run
+        )
+    }
+}

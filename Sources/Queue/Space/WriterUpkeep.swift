@@ -1,0 +1,53 @@
+// Upkeep: what the streams hold, and how much of the file can be used again.
+package import Host
+package import Records
+import SQLite
+
+extension WriterMemory {
+    /// What is known of a stream, its records in older databases included.
+    func statistics(_ kind: StreamKind) -> StreamStatistics {
+        let stream = kind.stream
+        let older = older.filter { $0.key.stream == stream }.values
+        let all = [self[Partition(stream)]] + older
+        func sum(_ value: (StreamCounters) -> Int64) -> Int {
+            Int(all.reduce(0) { $0 + value($1) })
+        }
+        var figures = StreamStatistics(
+            stream: stream,
+            accepted: sum { $0.uploaded + $0.quarantined + $0.evicted + $0.ready + $0.waiting },
+            pending: sum { $0.waiting + $0.ready },
+            pendingBytes: Int(self[Partition(stream)].pendingBytes),
+            uploaded: sum(\.uploaded),
+            quarantined: sum(\.quarantined),
+            evicted: sum(\.evicted),
+            notKept: sum(\.notKept),
+            oldestPendingAt: nil
+        )
+        figures.isWorthTelling = kind.isAlwaysShown || figures.accepted > 0
+        return figures
+    }
+}
+
+extension Writer {
+    /// Bytes of the database file that new records can use again.
+    package func reusableBytes() throws -> Int64 {
+        (try connection.integer("PRAGMA freelist_count") ?? 0) * pageBytes
+    }
+}
+
+/// Figures of one stream: accepted = uploaded + pending + quarantined + evicted.
+package struct StreamStatistics: Sendable, Equatable {
+    package var stream: Stream
+    package var accepted: Int
+    package var pending: Int
+    package var pendingBytes: Int
+    package var uploaded: Int
+    package var quarantined: Int
+    package var evicted: Int
+    /// Chunks of sound below the level that is kept.
+    package var notKept: Int
+    package var oldestPendingAt: WallTime?
+
+    /// Whether `status` shows the stream: some only once there is a record.
+    package var isWorthTelling = true
+}

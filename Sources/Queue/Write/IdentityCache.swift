@@ -1,0 +1,98 @@
+// Which row of `beacons` stands for which identity.
+import Records
+import SQLite
+
+/// The identities of beacons heard lately, each with its row.
+///
+/// An identity row is written when a beacon is first heard, and belongs to the sightings from then until
+/// it falls out of the cache; heard again later it gets a new row. So no index is needed, rotating
+/// addresses take no memory for ever, and rows whose last sighting is purged can go.
+final class IdentityCache {
+    static let limit = 4096
+
+    private struct Entry {
+        var row: Int64
+        var used: UInt64
+    }
+
+    private var entries: [BeaconIdentity: Entry] = [:]
+    private var uses: UInt64 = 0
+    /// Rows that nobody will use any more, and that no commit has closed yet.
+    private var closing: Set<Int64> = []
+    /// The open transaction has closed them.
+    private var areClosed = true
+    private let insert: Statement
+    private let close: Statement
+
+    init(_ connection: borrowing Connection) throws {
+        insert = try connection.prepare(
+            """
+            INSERT INTO beacons(kind, beacon_id, address, address_type, tx_power, id)
+            VALUES (?,?,?,?,?,?)
+            """
+        )
+        close = try connection.prepare("UPDATE beacons SET last_sighting=? WHERE id=?")
+        // Rows still open are from a run before this one, whose cache is gone.
+        try connection.run(
+            "UPDATE beacons SET last_sighting=(SELECT max(id) FROM sightings) WHERE last_sighting IS NULL"
+        )
+    }
+
+    /// After a rollback the rows may not exist; those that do are to be closed by the next transaction.
+    func forgetAll() {
+        closing.formUnion(entries.values.map(\.row))
+        areClosed = false
+        entries.removeAll()
+    }
+
+    /// What the transaction has closed is closed.
+    func committed() { if areClosed { closing.removeAll() } }
+
+    /// The row of an identity, written if it is new.
+    ///
+    /// `next` is the sequence number about to be used, `numbers` the next row: rows are never used again,
+    /// for sightings elsewhere may refer to one that is gone.
+    func row(of identity: BeaconIdentity, next: Int64, numbers: inout Int64) throws -> Int64 {
+        uses &+= 1
+        if let index = entries.index(forKey: identity) {
+            entries.values[index].used = uses
+            return entries.values[index].row
+        }
+        // Before any is inserted: the numbers of rows that do not exist come again.
+        if !areClosed { try closeAll(below: numbers, next: next) }
+        if entries.count >= Self.limit { try evict(next: next) }
+        try insert.bind(Int64(identity.kind.rawValue), at: 1)
+        try insert.bind(identity.beaconID, at: 2)
+        try insert.bind(Int64(identity.address.value), at: 3)
+        try insert.bind(Int64(identity.addressType.rawValue), at: 4)
+        try insert.bind(identity.txPower.map(Int64.init), at: 5)
+        let row = numbers
+        try insert.bind(row, at: 6)
+        try insert.run()
+        numbers += 1
+        entries[identity] = Entry(row: row, used: uses)
+        return row
+    }
+
+    /// Drops the older half, so that a flood of new addresses does not evict on each one.
+    private func evict(next: Int64) throws {
+        let middle = entries.values.map(\.used).sorted()[entries.count / 2]
+        for entry in entries.values where entry.used < middle {
+            try close(entry.row, next: next)
+            closing.insert(entry.row)
+        }
+        entries = entries.filter { $0.value.used >= middle }
+    }
+
+    private func closeAll(below end: Int64, next: Int64) throws {
+        for row in closing where row < end { try close(row, next: next) }
+        areClosed = true
+    }
+
+    /// No sighting from `next` on is of it.
+    private func close(_ row: Int64, next: Int64) throws {
+        try close.bind(next - 1, at: 1)
+        try close.bind(row, at: 2)
+        try close.run()
+    }
+}

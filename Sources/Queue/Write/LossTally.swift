@@ -1,0 +1,70 @@
+// Losses on their way to the ledger.
+import Host
+import Records
+
+/// Losses by stream and kind.
+struct LossTally: Sendable {
+    private struct Key: Hashable {
+        var stream: Stream
+        var kind: LossKind
+    }
+
+    private var losses: [Key: Loss] = [:]
+
+    var isEmpty: Bool { losses.isEmpty }
+
+    var all: [Loss] { Array(losses.values) }
+
+    mutating func add(_ loss: Loss) {
+        let key = Key(stream: loss.stream, kind: loss.kind)
+        guard var sum = losses[key] else { return losses[key] = loss }
+        sum.records += loss.records
+        if loss.from.boot < sum.from.boot { sum.from = loss.from }
+        if loss.to.boot > sum.to.boot { sum.to = loss.to }
+        losses[key] = sum
+    }
+
+    mutating func add(_ losses: [Loss]) {
+        for loss in losses { add(loss) }
+    }
+
+    mutating func take() -> [Loss] {
+        defer { losses.removeAll() }
+        return all
+    }
+}
+
+/// All losses that are not in the database yet, wherever they are on their way.
+struct NewLosses: Sendable {
+    /// In no commit yet.
+    var untaken = LossTally()
+    /// To be entered with the writer's next commit.
+    private(set) var held = LossTally()
+    /// Counts the commits that were to enter some.
+    private(set) var turn: Int64 = 0
+
+    var isEmpty: Bool { untaken.isEmpty && held.isEmpty }
+
+    var all: [Loss] {
+        var sum = held
+        sum.add(untaken.all)
+        return sum.all
+    }
+
+    /// Each with the commit that enters it.
+    var underWay: [(loss: Loss, turn: Int64)] {
+        held.all.map { ($0, turn) } + untaken.all.map { ($0, turn + 1) }
+    }
+
+    /// The writer takes what there is; returns all that it has to enter.
+    mutating func take() -> [Loss] {
+        held.add(untaken.take())
+        if !held.isEmpty { turn += 1 }
+        return held.all
+    }
+
+    mutating func hold(_ losses: [Loss]) { untaken.add(losses) }
+
+    /// What was taken is in the database.
+    mutating func entered() { held = LossTally() }
+}

@@ -1,0 +1,282 @@
+// The one writer: a connection, the open transaction, and what it knows of the database.
+import Host
+package import Records
+import SQLite
+
+/// What the writer remembers of the database; taken back with a transaction that fails.
+struct WriterMemory: Sendable {
+    var streams = StreamList()
+    var live = PerStream<StreamCounters>()
+    /// Of databases that were set aside.
+    var older: [Partition: StreamCounters] = [:]
+    /// Those of them whose records may be uploaded.
+    var draining: Set<Int64> = []
+    /// The names of the files of all that were set aside.
+    var files: [String: Int64] = [:]
+    var numbers = RowNumbers()
+    var clockMap = ClockMap()
+    var bootIsSynced = false
+    var chunker = Chunker()
+    /// Where the run ended that was over last.
+    var soundEnd: Stamp?
+    /// The survey that goes on, or has ended and is not worked out yet.
+    var survey: OpenSurvey?
+    /// About as many are in its track.
+    var places: Int64 = 0
+    /// Records in the ledger, by `CommitMark.name` of stream and kind.
+    var entered: [String: Int64] = [:]
+    /// The ledger holds losses that no event has told of.
+    var untold = false
+    /// When an event last told of losses.
+    var toldAt: BootInstant?
+
+    subscript(partition: Partition) -> StreamCounters {
+        get { (partition.isLive ? live[partition.stream] : older[partition]) ?? StreamCounters() }
+        _modify {
+            if partition.isLive {
+                yield &live[partition.stream, default: StreamCounters()]
+            } else {
+                yield &older[partition, default: StreamCounters()]
+            }
+        }
+    }
+
+    /// Records of a database that was set aside which wait, or are in quarantine.
+    func left(in database: Int64) -> Int64 {
+        older.filter { $0.key.database == database }.values
+            .reduce(0) { $0 + $1.waiting + $1.ready + $1.quarantined }
+    }
+}
+
+extension PerStream {
+    subscript(stream: Stream, default value: @autoclosure () -> Value) -> Value {
+        get { self[stream] ?? value() }
+        _modify {
+            var found = self[stream] ?? value()
+            self[stream] = nil
+            defer { self[stream] = found }
+            yield &found
+        }
+    }
+}
+
+/// Owns the writing connection.
+///
+/// Lives on the queue's own thread and never leaves it.
+package final class Writer {
+    let connection: Connection
+    let settings: QueueSettings
+    var clock: any HostClock { settings.clock }
+    var streams: StreamList {
+        get { memory.streams }
+        set { memory.streams = newValue }
+    }
+    var memory = WriterMemory()
+    /// As it was at the last commit.
+    private(set) var committed = WriterMemory()
+    /// The row of `boots` for this boot.
+    var boot: Int64 = 0
+    let identities: IdentityCache
+    /// What ids are made of that this start of the program gives out.
+    let seed: [UInt8]
+    /// Bytes of a page of the database.
+    let pageBytes: Int64
+    /// What one eviction step deletes, to the end of a record: a transaction that the journal has room for.
+    var evictionBytes: Int64 = 256 << 10
+
+    /// When the open transaction began; nil when there is none.
+    private var opened: BootInstant?
+    private var wantsCommit = false
+    /// Bytes of the records in the open transaction.
+    private(set) var openBytes = 0
+
+    let insertSighting: Statement
+    let insertSegment: Statement
+    let plainTables: PlainTables
+    /// Up to which row of `beacons` those without a sighting were looked for.
+    var beaconsLookedAt: Int64 = 0
+
+    init(
+        _ settings: QueueSettings,
+        user streams: [DeclaredStream],
+        numbers: [String: Int] = [:]
+    ) throws {
+        connection = try Schema.open(path: settings.path, vfs: settings.disk.vfs)
+        pageBytes = max(512, try connection.integer("PRAGMA page_size") ?? 4096)
+        self.settings = settings
+        let random = [settings.random(), settings.random()]
+        seed = random.flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64($0 * 8)) }
+        }
+        insertSighting = try connection.prepare("INSERT INTO sightings VALUES (?,?,?,?,?,?,?,?)")
+        insertSegment = try connection.prepare("INSERT INTO segments VALUES (?,?,?,?,?,?,?,?,?)")
+        plainTables = PlainTables()
+        identities = try IdentityCache(connection)
+        try load(streams, numbers)
+    }
+
+    var clockMap: ClockMap {
+        get { memory.clockMap }
+        _modify { yield &memory.clockMap }
+    }
+
+    var chunker: Chunker {
+        get { memory.chunker }
+        _modify { yield &memory.chunker }
+    }
+
+    package internal(set) var survey: OpenSurvey? {
+        get { memory.survey }
+        set { memory.survey = newValue }
+    }
+
+    private func load(_ user: [DeclaredStream], _ numbers: [String: Int]) throws {
+        try begin()
+        try checkBooks()
+        boot = try row(ofBoot: settings.bootID)
+        memory.clockMap = try loadClockMap(connection, through: .max)
+        memory.bootIsSynced =
+            try connection.integer(
+                "SELECT 1 FROM clock_map WHERE boot=? AND synced=1 LIMIT 1",
+                boot
+            ) != nil
+        memory.numbers = try loadNumbers()
+        memory.older = try loadOlder()
+        try reopenFinished()
+        let known = try olderDatabases()
+        memory.draining = Set(known.filter { $0.state == .draining }.map(\.id))
+        // Not unique in a table that is damaged.
+        memory.files = Dictionary(known.map { ($0.name, $0.id) }) { first, _ in first }
+        try declare(user: user, numbers: try numbersBefore(numbers))
+        memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
+        memory.untold =
+            try connection.integer("SELECT 1 FROM losses WHERE told<records LIMIT 1") != nil
+        for row in try Ledger.rows(connection, streams, clockMap) {
+            memory.entered[CommitMark.name(row.stream, row.kind)] = row.records
+        }
+        memory.survey = try loadSurvey()
+        committed = memory
+        try recoverSound()
+        try commit()
+    }
+
+    func row(ofBoot name: String) throws -> Int64 {
+        let statement = try connection.prepare(
+            "INSERT INTO boots(boot_id) VALUES (?1) ON CONFLICT DO UPDATE SET boot_id=?1 RETURNING id"
+        )
+        try statement.bind(name, at: 1)
+        let row = try statement.step() ? statement.required(0) : boot
+        // To its end: an error that comes only then would stay unseen.
+        _ = try statement.step()
+        return row
+    }
+
+    // MARK: The transaction
+
+    /// Begins a transaction if none is open.
+    func begin() throws {
+        guard opened == nil else {
+            // SQLite may end a transaction by itself (FULL, IOERR). Going on would commit each statement
+            // alone, and what came before would be written again.
+            guard connection.isAutocommit else { return }
+            throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
+        }
+        try connection.run("BEGIN IMMEDIATE")
+        opened = clock.now()
+    }
+
+    /// Puts everything since the last commit on the disk.
+    package func commit() throws {
+        guard opened != nil else { return }
+        for database in memory.draining { try closeDrained(database) }
+        try storeNumbers(since: committed)
+        try connection.run("COMMIT")
+        opened = nil
+        openBytes = 0
+        wantsCommit = false
+        committed = memory
+        identities.committed()
+    }
+
+    /// Forgets everything since the last commit.
+    func rollback() throws {
+        opened = nil
+        openBytes = 0
+        wantsCommit = false
+        memory = committed
+        identities.forgetAll()
+        plainTables.forgetAll(but: streams)
+        if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+    }
+
+    /// How long until the open transaction must be committed; nil when there is none.
+    func commitDelay(interval: Duration) -> Duration? {
+        guard let opened else { return nil }
+        return wantsCommit ? .zero : max(.zero, interval - (clock.now() - opened))
+    }
+
+    /// A transaction is open.
+    var isOpen: Bool { opened != nil }
+
+    /// The open transaction holds something that should be on the disk now.
+    func commitSoon() { wantsCommit = true }
+
+    // MARK: Records
+
+    /// So many bytes more are in the open transaction.
+    func noteBytes(_ count: Int) { openBytes += count }
+
+    /// Gives out the next number of a live stream, for a record of so many stored bytes.
+    func nextSequence(_ stream: Stream, bytes: Int) throws -> Int64 {
+        // Looked up once where it can be: each sighting comes here.
+        if let next = memory.live[stream]?.takeSeeded(bytes) {
+            openBytes += bytes
+            return next
+        }
+        try storeSeed(stream)
+        openBytes += bytes
+        return memory.live[stream, default: StreamCounters()].take(bytes)
+    }
+
+    func insert(_ sighting: Sighting) throws {
+        try begin()
+        let beacon = try identities.row(
+            of: sighting.identity,
+            next: memory.live[.beacons]?.next ?? 1,
+            numbers: &memory.numbers.beacons
+        )
+        let payload = SightingPayload.pack(sighting)
+        let sequence = try nextSequence(.beacons, bytes: StreamKind.rowBytes + payload.count)
+        try insertSighting.bind(sequence, at: 1)
+        try insertSighting.bind(beacon, at: 2)
+        try insertSighting.bind(sighting.rssi.map(Int64.init), at: 3)
+        try bind(sighting.stamp, insertSighting, from: 4)
+        try insertSighting.bind(payload.isEmpty ? nil : payload, at: 7)
+        try insertSighting.bind(Checksum.ofLong(payload), at: 8)
+        try insertSighting.run()
+    }
+
+    /// Binds boot, boottime and wall to three parameters in a row.
+    func bind(
+        _ stamp: Stamp,
+        of boot: Int64? = nil,
+        _ statement: borrowing Statement,
+        from index: Int32
+    ) throws {
+        try statement.bind(boot ?? self.boot, at: index)
+        try statement.bind(stamp.boot.milliseconds, at: index + 1)
+        try statement.bind(stamp.wall.milliseconds, at: index + 2)
+    }
+}
+
+extension StreamCounters {
+    /// nil before the stream has a seed.
+    fileprivate mutating func takeSeeded(_ size: Int) -> Int64? { hasSeed ? take(size) : nil }
+
+    /// The next number, for a record of so many bytes.
+    fileprivate mutating func take(_ size: Int) -> Int64 {
+        next += 1
+        pendingBytes += Int64(size)
+        return next - 1
+    }
+}

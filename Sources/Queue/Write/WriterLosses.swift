@@ -1,0 +1,101 @@
+// The writer's part for losses: the ledger, and the events that tell of it.
+import Host
+import Records
+import SQLite
+
+extension Writer {
+    /// While losses go on, one event in this time tells of them.
+    static let lossEventPause = Duration.seconds(300)
+
+    /// Enters records of this boot that were lost.
+    func note(_ loss: Loss) throws {
+        try note(loss, fromBoot: boot, toBoot: boot)
+    }
+
+    /// Enters a loss whose ends may lie in other boots.
+    func note(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
+        guard loss.records > 0 else { return }
+        try begin()
+        let statement = try connection.prepare(
+            """
+            INSERT INTO losses(stream, kind, records, told, first_boot, first_boottime, first_wall,
+            open_boot, open_boottime, open_wall, last_boot, last_boottime, last_wall)
+            VALUES (?1,?2,?3,0,?4,?5,?6,?4,?5,?6,?7,?8,?9)
+            ON CONFLICT(stream, kind) DO UPDATE SET
+            open_boot=iif(told=records, excluded.open_boot, open_boot),
+            open_boottime=iif(told=records, excluded.open_boottime, open_boottime),
+            open_wall=iif(told=records, excluded.open_wall, open_wall),
+            last_boot=excluded.last_boot, last_boottime=excluded.last_boottime,
+            last_wall=excluded.last_wall, records=records+excluded.records
+            """
+        )
+        try statement.bind(Int64(loss.stream.number), at: 1)
+        try statement.bind(loss.kind.rawValue, at: 2)
+        let numbers = [
+            loss.records, fromBoot, loss.from.boot.milliseconds, loss.from.wall.milliseconds,
+            toBoot,
+            loss.to.boot.milliseconds, loss.to.wall.milliseconds,
+        ]
+        try statement.bind(numbers, from: 3)
+        try statement.run()
+        memory.entered[CommitMark.name(loss.stream, loss.kind), default: 0] += loss.records
+        memory.untold = true
+    }
+
+    /// Puts losses that no event has told of into the stream of events; at most one event a kind and pause.
+    func tellLosses(atOnce: Bool) throws {
+        guard memory.untold else { return }
+        let now = clock.now()
+        if let told = memory.toldAt, now - told < Self.lossEventPause, !atOnce { return }
+        for row in try Ledger.rows(connection, streams, clockMap) where row.records > row.told {
+            let stamp = clock.stamp()
+            var detail: [(key: String, value: EventValue)] = [
+                ("stream", .text("\(row.stream)")), ("kind", .text(row.kind.rawValue)),
+                ("records", .integer(row.records - row.told)),
+                ("from", told(row.open, boot: row.openBoot, at: stamp)),
+                ("to", told(row.last, boot: row.lastBoot, at: stamp)),
+            ]
+            // Nothing gives way but for want of room.
+            if row.kind == .evicted {
+                detail.append(("code", .text(ErrorCode.storageFull.rawValue)))
+            }
+            try insert(Event(row.kind.event, source: "storage", detail: detail, stamp: stamp))
+            try markTold(row)
+        }
+        memory.untold = false
+        memory.toldAt = now
+    }
+
+    /// A time as far as is known, for an event that sees the clock at `now`: that may still be wrong after a start, or stay
+    /// so.
+    func told(_ time: WallTime, boot: Int64, at now: Stamp) -> EventValue {
+        guard boot == self.boot else { return .known(time) }
+        let ahead = now.wall.milliseconds &- clockMap.resolve(now, boot: boot).wall.milliseconds
+        return .seen(WallTime(milliseconds: time.milliseconds &+ ahead))
+    }
+
+    private func markTold(_ row: Ledger.Row) throws {
+        let update = try connection.prepare(
+            "UPDATE losses SET told=records WHERE stream=? AND kind=?"
+        )
+        try update.bind(Int64(row.stream.number), at: 1)
+        try update.bind(row.kind.rawValue, at: 2)
+        try update.run()
+    }
+
+    /// A loss that its source has told of in an event of its own.
+    func noteTold(_ loss: Loss) throws { try noteTold(loss, fromBoot: boot, toBoot: boot) }
+
+    func noteTold(_ loss: Loss, fromBoot: Int64, toBoot: Int64) throws {
+        let wasUntold = memory.untold
+        try note(loss, fromBoot: fromBoot, toBoot: toBoot)
+        let update = try connection.prepare(
+            "UPDATE losses SET told=told+? WHERE stream=? AND kind=?"
+        )
+        try update.bind(loss.records, at: 1)
+        try update.bind(Int64(loss.stream.number), at: 2)
+        try update.bind(loss.kind.rawValue, at: 3)
+        try update.run()
+        memory.untold = wasUntold
+    }
+}

@@ -1,0 +1,288 @@
+// The writer's part for numbers: they are stored with the records they were given to, never worked out from them.
+import Records
+import SQLite
+
+extension Writer {
+    /// The streams of the user from now on: a new one gets its number, its table and its place in the list.
+    ///
+    /// One that is not declared any more stays, so that what it has waiting is uploaded.
+    ///
+    /// `known`: numbers that streams had in a database before this one, and keep where that is possible.
+    func declare(user declared: [DeclaredStream], numbers known: [String: Int] = [:]) throws {
+        try begin()
+        let stored = try userStreams()
+        var numbers = stored.mapValues(\.number)
+        for (name, number) in known where numbers[name] == nil && !numbers.values.contains(number) {
+            numbers[name] = number
+        }
+        var last = max(Stream.firstOfUser - 1, numbers.values.max() ?? 0)
+        for stream in declared where numbers[stream.name] == nil && last < Stream.last {
+            last += 1
+            numbers[stream.name] = last
+        }
+        let kinds = numbers.sorted { $0.value < $1.value }.map { name, number in
+            let wire = declared.first { $0.name == name }?.wire
+            return StreamKind.user(number, name, wire: wire ?? stored[name]?.wire ?? name)
+        }
+        streams = StreamList(with: settings.moreStreams + kinds)
+        for kind in streams.kinds {
+            try plainTables.make(kind, connection)
+            guard memory.live[kind.stream] == nil else { continue }
+            try insertSequence(Partition(kind.stream))
+            memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
+            try checkNext(kind)
+            try addUpPending(kind.stream)
+        }
+        for kind in kinds where stored[kind.stream.name]?.wire != kind.wire {
+            try store(wire: kind)
+        }
+    }
+
+    /// What waits of a stream that is not declared any more goes out under the name it had.
+    private func store(wire kind: StreamKind) throws {
+        let update = try connection.prepare(
+            "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
+        )
+        try update.bind(kind.wire, at: 1)
+        try update.bind(Int64(kind.stream.number), at: 2)
+        try update.run()
+    }
+
+    /// A number that comes next and is there already, or one that waits and is not there: half of the database is
+    /// older than the rest.
+    private func checkNext(_ kind: StreamKind) throws {
+        let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
+        let counters = memory[Partition(kind.stream)]
+        let waiting = counters.newestWaiting?.upperBound ?? 0
+        guard newest >= counters.next || waiting > newest else { return }
+        throw SQLiteError(
+            code: 11,
+            message: "\(kind.stream): the newest record is \(newest), but \(waiting) waits and "
+                + "\(counters.next) comes next",
+            statement: ""
+        )
+    }
+
+    /// Throws damage for rows of the books that no Waypost writes: SQLite's own check passes over values.
+    func checkBooks() throws {
+        let wrong = try connection.integer(
+            """
+            SELECT EXISTS (SELECT 1 FROM gone WHERE first>last) OR EXISTS (SELECT 1 FROM batches
+            WHERE first>last OR state NOT BETWEEN 0 AND 2
+            OR clock_map>(SELECT ifnull(max(id), 0) FROM clock_map)
+            OR database NOT IN (SELECT database FROM sequences)) OR EXISTS (SELECT 1 FROM losses
+            WHERE records NOT BETWEEN 0 AND 1<<40 OR told NOT BETWEEN 0 AND records)
+            """
+        )
+        guard wrong != 0 else { return }
+        throw SQLiteError(code: 11, message: "rows that cannot be, in the books", statement: "")
+    }
+
+    /// Streams of the user that this database knows, declared now or once, by name.
+    private func userStreams() throws -> [String: (number: Int, wire: String?)] {
+        let rows = try connection.prepare(
+            "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"
+        )
+        try rows.bind(Int64(Stream.firstOfUser), at: 1)
+        var found: [String: (number: Int, wire: String?)] = [:]
+        while try rows.step() {
+            let wire = rows.text(2)
+            try check(Stream(Int(rows.required(1)), rows.text(0)))
+            found[rows.text(0)] = (Int(rows.required(1)), wire.isEmpty ? nil : wire)
+        }
+        for kind in settings.moreStreams { found[kind.stream.name] = nil }
+        return found
+    }
+
+    func insertSequence(_ partition: Partition) throws {
+        let insert = try connection.prepare(
+            "INSERT OR IGNORE INTO sequences(database, stream, name) VALUES (?,?,?)"
+        )
+        try insert.bind([partition.database, Int64(partition.stream.number)], from: 1)
+        try insert.bind(partition.stream.name, at: 3)
+        try insert.run()
+    }
+
+    func loadNumbers() throws -> RowNumbers {
+        var numbers = RowNumbers()
+        let rows = try connection.prepare("SELECT name, next FROM numbers")
+        while try rows.step() {
+            let name = rows.text(0)
+            for (known, path) in RowNumbers.names where known == name {
+                numbers[keyPath: path] = try rows.required(1).checked("the number of \(name)")
+            }
+        }
+        return numbers
+    }
+
+    /// Streams of databases that were set aside and are not drained yet.
+    func loadOlder() throws -> [Partition: StreamCounters] {
+        let rows = try connection.prepare(
+            "SELECT database, stream, name FROM sequences WHERE database>0"
+        )
+        var partitions: [Partition] = []
+        while try rows.step() {
+            let stream = Stream(Int(rows.required(1)), rows.text(2))
+            try check(stream)
+            partitions.append(Partition(stream, of: rows.required(0)))
+        }
+        // Not unique in a table that is damaged.
+        return try Dictionary(partitions.map { ($0, try loadCounters($0)) }) { first, _ in first }
+    }
+
+    func loadCounters(_ partition: Partition) throws -> StreamCounters {
+        let key = (partition.database, Int64(partition.stream.number))
+        var counters = StreamCounters()
+        let row = try connection.prepare(
+            """
+            SELECT next, uploaded, evicted, not_kept, seeded, pending_bytes FROM sequences
+            WHERE database=? AND stream=?
+            """
+        )
+        try row.bind([key.0, key.1], from: 1)
+        guard try row.step() else { return counters }
+        counters.next = try row.required(0).checked("the next number")
+        counters.uploaded = try row.required(1).checked("what is uploaded")
+        counters.evicted = try row.required(2).checked("what is evicted")
+        counters.notKept = try row.required(3).checked("what is not kept")
+        counters.seeded = try row.required(4).checked("where ids begin")
+        counters.pendingBytes = try row.integer(5)?.checked("the bytes that are pending") ?? 0
+        counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
+        // Records that come to have such numbers would never be sent.
+        guard counters.frozen.last < counters.next else {
+            let last = counters.frozen.last
+            let message = "\(partition.stream): record \(last) is over before it came"
+            throw SQLiteError(code: 11, message: message, statement: "")
+        }
+        counters.ready = try sum(partition, .ready)
+        counters.quarantined = try sum(partition, .quarantined)
+        return counters
+    }
+
+    private func sum(_ partition: Partition, _ state: Batch.State) throws -> Int64 {
+        try connection.integer(
+            "SELECT sum(last-first+1) FROM batches WHERE state=? AND database=? AND stream=?",
+            state.rawValue,
+            partition.database,
+            Int64(partition.stream.number)
+        ) ?? 0
+    }
+
+    private func settledRanges(_ partition: Partition) throws -> [ClosedRange<Int64>] {
+        let rows = try connection.prepare(
+            """
+            SELECT first, last FROM gone WHERE database=?1 AND stream=?2
+            UNION ALL SELECT first, last FROM batches WHERE database=?1 AND stream=?2
+            """
+        )
+        try rows.bind([partition.database, Int64(partition.stream.number)], from: 1)
+        var ranges: [ClosedRange<Int64>] = []
+        while try rows.step() {
+            let (first, last) = (rows.required(0), rows.required(1))
+            guard first <= last else { continue }
+            ranges.append(try first.checked("the first of a range")...last.checked("its last"))
+        }
+        return ranges
+    }
+
+    /// Stores every number that is another than it was `before`: part of each commit.
+    func storeNumbers(since before: WriterMemory) throws {
+        for stream in streams.streams {
+            // Rows that damage took were not subtracted.
+            if memory[Partition(stream)].holdsNothing { memory[Partition(stream)].pendingBytes = 0 }
+            try store(Partition(stream), memory.live[stream], before.live[stream])
+        }
+        if !memory.older.isEmpty {
+            for (partition, counters) in memory.older {
+                try store(partition, counters, before.older[partition])
+            }
+        }
+        guard memory.numbers != before.numbers else { return }
+        for (name, path) in RowNumbers.names
+        where memory.numbers[keyPath: path] != before.numbers[keyPath: path] {
+            let update = try connection.prepare("UPDATE numbers SET next=? WHERE name=?")
+            try update.bind(memory.numbers[keyPath: path], at: 1)
+            try update.bind(name, at: 2)
+            try update.run()
+        }
+    }
+
+    private func store(
+        _ partition: Partition,
+        _ counters: StreamCounters?,
+        _ before: StreamCounters?
+    ) throws {
+        guard let counters, before.map({ !counters.isStored(as: $0) }) ?? true else { return }
+        try connection.run(
+            """
+            UPDATE sequences SET next=?, uploaded=?, evicted=?, not_kept=?, seeded=?,
+            pending_bytes=? WHERE database=? AND stream=?
+            """,
+            counters.next,
+            counters.uploaded,
+            counters.evicted,
+            counters.notKept,
+            counters.seeded,
+            counters.pendingBytes,
+            partition.database,
+            Int64(partition.stream.number)
+        )
+    }
+
+    /// From the next record of a stream on, ids are made of this start's random number.
+    func storeSeed(_ stream: Stream) throws {
+        try begin()
+        let next = memory[Partition(stream)].next
+        let insert = try connection.prepare("INSERT OR REPLACE INTO id_seeds VALUES (?,?,?,2,?)")
+        try insert.bind([Int64(stream.number), next], from: 1)
+        try insert.bind(seed, at: 3)
+        try insert.bind(next, at: 4)
+        try insert.run()
+        memory[Partition(stream)].seeded = next
+        memory[Partition(stream)].hasSeed = true
+    }
+
+    // MARK: Numbers that are over
+
+    /// Notes that a range is over and in no batch; neighbours become one.
+    func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
+        try begin()
+        let key = (partition.database, Int64(partition.stream.number))
+        var (first, last) = (range.lowerBound, range.upperBound)
+        let before = try connection.prepare(
+            """
+            SELECT first, last FROM gone WHERE database=? AND stream=? AND first<=?
+            ORDER BY first DESC LIMIT 1
+            """
+        )
+        try before.bind([key.0, key.1, first], from: 1)
+        if try before.step(), before.required(1) >= first - 1 {
+            first = before.required(0)
+            last = max(last, before.required(1))
+        }
+        before.reset()
+        let after = try connection.integer(
+            "SELECT last FROM gone WHERE database=? AND stream=? AND first=?",
+            key.0,
+            key.1,
+            last + 1
+        )
+        if let after {
+            try connection.run(
+                "DELETE FROM gone WHERE database=? AND stream=? AND first=?",
+                key.0,
+                key.1,
+                last + 1
+            )
+            last = after
+        }
+        try connection.run(
+            "INSERT OR REPLACE INTO gone VALUES (?,?,?,?)",
+            key.0,
+            key.1,
+            first,
+            last
+        )
+        memory[partition].frozen.insert(range)
+    }
+}

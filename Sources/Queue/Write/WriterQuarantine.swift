@@ -1,0 +1,104 @@
+// The writer's part for records in quarantine: a person looks at them, sends them again, or drops them.
+import Host
+import Records
+import SQLite
+
+extension Writer {
+    /// Batches in quarantine, oldest first, at most `limit`; `Reader.quarantine` tells people of them.
+    package func quarantined(limit: Int64) throws -> [Batch] {
+        try batches("WHERE state=2 ORDER BY id LIMIT ?", limit)
+    }
+
+    /// The batch in quarantine that has this number.
+    package func quarantined(number: Int64) throws -> Batch? {
+        try batches("WHERE state=2 AND id=?", number).first
+    }
+
+    /// The batch in quarantine that has this key.
+    package func quarantined(key: String) throws -> Batch? {
+        let row = try connection.prepare("SELECT id FROM batches WHERE state=2 AND uuid=?")
+        try row.bind(key, at: 1)
+        guard try row.step() else { return nil }
+        return try quarantined(number: row.required(0))
+    }
+
+    /// The id of a record, as the server was told; empty where its database does not tell any more.
+    ///
+    /// What ids are made of goes with the records: to ask for one that is gone would read as damage.
+    func id(_ partition: Partition, _ sequence: Int64) throws -> String {
+        guard try capture(of: sequence, in: partition) != nil else { return "" }
+        return try RecordIDs(connection, partition.stream, sequence...sequence).id(sequence)
+    }
+
+    /// Puts the records of a batch back as a fresh one: a new key, no attempts, dated as the clock map knows now.
+    ///
+    /// Returns nil when the batch is not in quarantine any more.
+    package func requeue(_ batch: Batch) throws -> Batch? {
+        guard let held = try quarantined(number: batch.id), held.key == batch.key else {
+            return nil
+        }
+        try begin()
+        try connection.run("DELETE FROM batches WHERE id=?", held.id)
+        var fresh = held
+        fresh.key = UUIDText.random(settings.random(), settings.random())
+        fresh.state = .ready
+        fresh.attempts = 0
+        fresh.error = nil
+        fresh.clockMap = clockMap.newest
+        fresh.synced = memory.bootIsSynced
+        fresh.sentAt = rightTime
+        fresh.appVersion = settings.appVersion
+        fresh = try insert(fresh)
+        memory[held.partition].quarantined -= Int64(held.records)
+        memory[held.partition].ready += Int64(held.records)
+        memory[held.partition].pendingBytes += try storedBytes(
+            held.partition,
+            held.first...held.last
+        )
+        return fresh
+    }
+
+    /// Deletes the records of a batch for good: they are entered as lost, and an event tells of them.
+    ///
+    /// False when the batch is not in quarantine any more.
+    package func drop(_ batch: Batch) throws -> Bool {
+        guard let held = try quarantined(number: batch.id), held.key == batch.key else {
+            return false
+        }
+        try begin()
+        let range = held.first...held.last
+        let firstID = try id(held.partition, held.first)
+        try countRemoved(held.partition, range, .discarded) { from, to in
+            [
+                ("stream", .text("\(held.stream)")), ("kind", .text(LossKind.discarded.rawValue)),
+                ("records", .integer(Int64(held.records))), ("from", from), ("to", to),
+                ("first_id", .text(firstID)),
+                ("reason", .text(held.error ?? "")),
+            ]
+        }
+        memory[held.partition].quarantined -= Int64(held.records)
+        try connection.run("DELETE FROM batches WHERE id=?", held.id)
+        try remove(held.partition, range)
+        return true
+    }
+
+    /// Counts records as gone and tells of them in an event of their own.
+    ///
+    /// `detail` gets when the first and the last of them were captured.
+    private func countRemoved(
+        _ partition: Partition,
+        _ range: ClosedRange<Int64>,
+        _ kind: LossKind,
+        detail: (_ from: EventValue, _ to: EventValue) -> [(key: String, value: EventValue)]
+    ) throws {
+        let (first, last) = try countGone(partition, range, kind, isTold: true)
+        let from = clockMap.resolve(first.stamp, boot: first.boot).wall
+        let to = clockMap.resolve(last.stamp, boot: last.boot).wall
+        let now = clock.stamp()
+        let detail = detail(
+            told(from, boot: first.boot, at: now),
+            told(to, boot: last.boot, at: now)
+        )
+        try insert(Event(kind.event, source: "storage", detail: detail, stamp: now))
+    }
+}

@@ -1,0 +1,76 @@
+// The queue's part for uploaded records that are sent again: a server was restored from an older backup.
+package import Host
+package import Records
+import SQLite
+
+/// Which uploaded batches are to be sent again.
+package struct ResendRange: Sendable, Equatable {
+    /// nil: of all streams.
+    package var stream: Stream?
+    /// When their upload succeeded; `until` is not included.
+    package var since: WallTime
+    package var until: WallTime?
+
+    package init(_ stream: Stream?, since: WallTime, until: WallTime? = nil) {
+        self.stream = stream
+        self.since = since
+        self.until = until
+    }
+
+    func contains(_ time: WallTime) -> Bool { time >= since && until.map { time < $0 } ?? true }
+}
+
+extension Queue {
+    /// The next uploaded batch, numbered above `number`, that is to be sent again; nil where there is none.
+    package func nextResend(after number: Int64 = 0) throws -> Batch? {
+        try core.books.nextResend(after: number)
+    }
+}
+
+extension Writer {
+    /// Marks uploaded batches of the live database to be sent again; returns how many batches and records are marked.
+    ///
+    /// They stay uploaded, and are counted once. One whose upload nobody can date is marked, too: the server
+    /// knows its records by their ids.
+    package func resend(_ range: ResendRange) throws -> (batches: Int, records: Int) {
+        try begin()
+        var found: [(id: Int64, records: Int64)] = []
+        let rows = try connection.prepare(
+            """
+            SELECT id, last-first+1, done_boot, done_boottime, 0 FROM batches
+            WHERE state=1 AND database=0 AND stream=ifnull(?, stream)
+            """
+        )
+        let stream = range.stream.map { Int64($0.number) }
+        try rows.bind(stream, at: 1)
+        while try rows.step() {
+            guard isUploaded(rows, in: range) else { continue }
+            found.append((rows.required(0), rows.required(1)))
+        }
+        for batch in found {
+            try connection.run("UPDATE batches SET resend=1 WHERE id=?", batch.id)
+        }
+        return (found.count, Int(found.reduce(0) { $0 + $1.records }))
+    }
+
+    /// Whether the batch of a row was uploaded within a range of time.
+    private func isUploaded(_ row: borrowing Statement, in range: ResendRange) -> Bool {
+        let (wall, quality) = clockMap.resolve(row.stamp(boottime: 3), boot: row.required(2))
+        return quality == .unsynced || range.contains(wall)
+    }
+
+    /// A batch was sent again, or cannot be.
+    ///
+    /// False where it lost its first records meanwhile: the rest has another key, and stays marked.
+    @discardableResult
+    package func resent(_ batch: Batch) throws -> Bool {
+        try begin()
+        let update = try connection.prepare(
+            "UPDATE batches SET resend=0 WHERE id=? AND state=1 AND uuid=?"
+        )
+        try update.bind(batch.id, at: 1)
+        try update.bind(batch.key, at: 2)
+        try update.run()
+        return connection.changes > 0
+    }
+}

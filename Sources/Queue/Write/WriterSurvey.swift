@@ -1,0 +1,184 @@
+// The writer's part for surveys.
+import Host
+package import Records
+import SQLite
+
+extension Writer {
+    /// Begins a survey: every sighting accepted from now on belongs to it.
+    ///
+    /// Throws SurveyRefusal while another one goes on.
+    package func startSurvey(_ name: String) throws {
+        if let survey { throw SurveyRefusal.isOpen(survey.name) }
+        try begin()
+        let survey = OpenSurvey(
+            name: name,
+            start: clock.stamp(),
+            startBoot: boot,
+            first: memory.live[.beacons]?.next ?? 1
+        )
+        try connection.execute("DELETE FROM survey_track")
+        memory.places = 0
+        let insert = try connection.prepare(
+            "INSERT INTO open_survey(name, boot, boottime, wall, first) VALUES (?,?,?,?,?)"
+        )
+        try insert.bind(name, at: 1)
+        try bind(survey.start, insert, from: 2)
+        try insert.bind(survey.first, at: 5)
+        try insert.run()
+        self.survey = survey
+    }
+
+    /// Ends the survey; its sightings stay until `finish` was given its report.
+    ///
+    /// Throws SurveyRefusal when none goes on. One that ended before, and was not worked out, is returned as it is.
+    package func endSurvey() throws -> OpenSurvey {
+        guard var survey else { throw SurveyRefusal.noneIsOpen }
+        guard survey.isOpen else { return survey }
+        try begin()
+        let end = OpenSurvey.End(
+            stamp: clock.stamp(),
+            boot: boot,
+            last: (memory.live[.beacons]?.next ?? 1) - 1
+        )
+        try connection.run(
+            "UPDATE open_survey SET last=?, end_boot=?, end_boottime=?, end_wall=?",
+            end.last,
+            end.boot,
+            end.stamp.boot.milliseconds,
+            end.stamp.wall.milliseconds
+        )
+        survey.end = end
+        self.survey = survey
+        return survey
+    }
+
+    /// Publishes the record of a survey that has ended.
+    package func finishSurvey(report: String) throws {
+        guard let survey, let end = survey.end else { return }
+        try begin()
+        try insert(
+            PlainRow(
+                Survey(
+                    name: survey.name,
+                    start: survey.start,
+                    startBoot: survey.startBoot,
+                    end: end.stamp,
+                    report: report
+                )
+            ),
+            boot: end.boot
+        )
+        try connection.execute("DELETE FROM open_survey; DELETE FROM survey_track")
+        memory.places = 0
+        self.survey = nil
+    }
+
+    /// Where the gateway is, if a survey wants to know.
+    func insert(place fix: Fix) throws {
+        guard let survey, survey.isOpen else { return }
+        try begin()
+        if memory.places >= mostPlaces { try thinTrack(since: survey.start) }
+        memory.places += 1
+        try connection.run(
+            "INSERT OR REPLACE INTO survey_track VALUES (?,?,?,?)",
+            boot,
+            fix.stamp.boot.milliseconds,
+            Int64((fix.latitude * 1e7).rounded()),
+            Int64((fix.longitude * 1e7).rounded())
+        )
+    }
+
+    /// Places of a track: a day, as most receivers tell one a second; less in a small database.
+    private var mostPlaces: Int64 { min(65_536, settings.limits.file / 256) }
+
+    /// Keeps every second of the seconds, then every fourth, until half of the places are gone.
+    ///
+    /// Those of a survey that nobody stops for months would take the room of records, and nothing could be deleted.
+    private func thinTrack(since start: Stamp) throws {
+        var step: Int64 = 1
+        repeat {
+            step *= 2
+            try connection.run(
+                "DELETE FROM survey_track WHERE abs(boottime-?1)/1000%?2>=?2/2",
+                start.boot.milliseconds,
+                step
+            )
+            memory.places = try connection.integer("SELECT count(*) FROM survey_track") ?? 0
+        } while memory.places > mostPlaces / 2 && step < 1 << 24
+    }
+
+    func loadSurvey() throws -> OpenSurvey? {
+        let row = try connection.prepare(OpenSurvey.query)
+        return try row.step() ? OpenSurvey(row) : nil
+    }
+
+    /// Lets the survey of a database that was set aside go on here.
+    ///
+    /// Its sightings stay there, and its record counts them as missing: they have the numbers below 1. `next`: that of
+    /// the next sighting there; `boots`: the rows here by those there.
+    func adopt(_ survey: OpenSurvey, next: Int64, boots: [Int64: Int64]) throws {
+        guard self.survey == nil, let startBoot = boots[survey.startBoot], survey.isPlausible
+        else { return }
+        let last = min(survey.end?.last ?? .max, next - 1)
+        var survey = survey
+        survey.startBoot = startBoot
+        survey.first -= max(survey.first - 1, last)
+        survey.end?.last = 0
+        if let end = survey.end { survey.end?.boot = boots[end.boot] ?? boot }
+        try insert(survey)
+    }
+
+    private func insert(_ survey: OpenSurvey) throws {
+        let insert = try connection.prepare(
+            """
+            INSERT INTO open_survey(name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall)
+            VALUES (?,?,?,?,?,?,?,?,?)
+            """
+        )
+        try insert.bind(survey.name, at: 1)
+        let (start, end) = (survey.start, survey.end)
+        try insert.bind(
+            [
+                survey.startBoot, start.boot.milliseconds, start.wall.milliseconds, survey.first,
+                end?.last, end?.boot, end?.stamp.boot.milliseconds, end?.stamp.wall.milliseconds,
+            ],
+            from: 2
+        )
+        try insert.run()
+        self.survey = survey
+    }
+}
+
+extension Reader {
+    /// The survey that goes on, or has ended without its record.
+    func survey() throws -> OpenSurvey? {
+        guard version >= 4 else { return nil }
+        let row = try query(OpenSurvey.query)
+        return try row.step() ? OpenSurvey(row) : nil
+    }
+}
+
+extension OpenSurvey {
+    fileprivate static let query = """
+        SELECT name, boot, boottime, wall, first, last, end_boot, end_boottime, end_wall FROM open_survey
+        """
+
+    /// From a row of `query`.
+    fileprivate init(_ row: borrowing Statement) {
+        self.init(
+            name: row.text(0),
+            start: row.stamp(boottime: 2),
+            startBoot: row.required(1),
+            first: row.required(4)
+        )
+        if let last = row.integer(5) {
+            end = End(stamp: row.stamp(boottime: 7), boot: row.required(6), last: last)
+        }
+    }
+
+    /// Damage has left a name that a person can have given, and numbers that there can be.
+    fileprivate var isPlausible: Bool {
+        (1...64).contains(name.utf8.count) && name == name.blanked
+            && (-(1 << 40)...1 << 40).contains(first)
+    }
+}

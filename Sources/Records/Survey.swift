@@ -1,0 +1,155 @@
+// Surveys: what a beacon sounded like from where, between a start and a stop.
+import Glibc
+package import Host
+
+/// A survey that is over: its record.
+package struct Survey: Sendable, Equatable {
+    package var name: String
+    package var start: Stamp
+    /// The row of `boots` that `start` belongs to.
+    package var startBoot: Int64
+    package var end: Stamp
+    /// The fields `track` and `beacons` of its record, as the text of a JSON object.
+    package var report: String
+
+    package init(
+        name: String,
+        start: Stamp,
+        startBoot: Int64,
+        end: Stamp,
+        report: String
+    ) {
+        self.name = name
+        self.start = start
+        self.startBoot = startBoot
+        self.end = end
+        self.report = report
+    }
+}
+
+extension Stream {
+    package static let surveys = Stream(5, "surveys")
+}
+
+extension Survey: PlainRecord {
+    package static let kind = StreamKind(
+        .surveys,
+        wire: "waypost_surveys",
+        columns: [
+            .text("name"), .moment("start"), Column("end", key: "end", .timestamp),
+            .members("report"),
+        ],
+        isAlwaysShown: false
+    )
+
+    package var stamp: Stamp { end }
+
+    package var values: [ColumnValue] {
+        [.text(name), .moment(boot: startBoot, start), .same, .text(report)]
+    }
+}
+
+/// A survey that goes on, or one that has ended and whose record is not made yet.
+package struct OpenSurvey: Sendable, Equatable {
+    package var name: String
+    package var start: Stamp
+    package var startBoot: Int64
+    /// Its first sighting has this sequence number.
+    package var first: Int64
+    /// Its end; nil while it goes on.
+    package var end: End?
+
+    package init(
+        name: String,
+        start: Stamp,
+        startBoot: Int64,
+        first: Int64,
+        end: End? = nil
+    ) {
+        self.name = name
+        self.start = start
+        self.startBoot = startBoot
+        self.first = first
+        self.end = end
+    }
+
+    package struct End: Sendable, Equatable {
+        package var stamp: Stamp
+        package var boot: Int64
+        /// The sequence number of its last sighting.
+        package var last: Int64
+
+        package init(
+            stamp: Stamp,
+            boot: Int64,
+            last: Int64
+        ) {
+            self.stamp = stamp
+            self.boot = boot
+            self.last = last
+        }
+    }
+
+    package var isOpen: Bool { end == nil }
+}
+
+/// Why a survey cannot be started or stopped.
+package enum SurveyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    case isOpen(String)
+    case noneIsOpen
+
+    package var description: String {
+        switch self {
+        case .isOpen(let name):
+            "survey \"\(name)\" is going on: `waypost survey stop` ends it"
+        case .noneIsOpen:
+            "no survey is going on: `waypost survey start NAME` begins one"
+        }
+    }
+}
+
+/// One sighting as a survey sees it.
+package struct SurveySample: Sendable {
+    /// The row of `beacons`; one beacon may have several.
+    package var beacon: Int64
+    package var rssi: Int?
+    package var boot: Int64
+    package var stamp: Stamp
+    /// Where the gateway was: the newest fix of the ten seconds before.
+    package var place: Place?
+
+    package init(
+        beacon: Int64,
+        rssi: Int? = nil,
+        boot: Int64,
+        stamp: Stamp,
+        place: Place? = nil
+    ) {
+        self.beacon = beacon
+        self.rssi = rssi
+        self.boot = boot
+        self.stamp = stamp
+        self.place = place
+    }
+}
+
+/// A place on the ground, in degrees.
+package struct Place: Sendable, Equatable {
+    package var latitude: Double
+    package var longitude: Double
+
+    package init(latitude: Double, longitude: Double) {
+        self.latitude = latitude
+        self.longitude = longitude
+    }
+
+    /// The haversine distance on a sphere of 6,371,009 m.
+    package func metres(to other: Self) -> Double {
+        let radians = Double.pi / 180
+        let north = sin((other.latitude - latitude) * radians / 2)
+        let east = sin((other.longitude - longitude) * radians / 2)
+        let chord =
+            north * north + cos(latitude * radians) * cos(other.latitude * radians) * east * east
+        return 2 * 6_371_009 * asin(min(1, chord.squareRoot()))
+    }
+}

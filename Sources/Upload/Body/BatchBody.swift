@@ -1,0 +1,173 @@
+// The body of a batch: the same bytes each time it is produced.
+import Host
+package import HTTP
+package import Queue
+import Records
+
+/// What stands around the records of every body.
+package struct Envelope: Sendable {
+    /// An upper limit of its bytes, with names and metadata.
+    static let room = 1024
+
+    private let streamName: String
+    private let deviceID: String
+
+    package init(streamName: String, deviceID: String) {
+        self.streamName = streamName
+        self.deviceID = deviceID
+    }
+
+    func opening() -> [UInt8] {
+        var json = JSONText()
+        json.field("stream_name", streamName)
+        json.field("device_id", deviceID)
+        return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
+    }
+
+    func closing(_ batch: Batch) -> [UInt8] {
+        var json = JSONText()
+        json.object {
+            $0.field("total_records", Int64(batch.records))
+            $0.field("app_version", batch.appVersion)
+            $0.field("batch_id", batch.key)
+            $0.field("first_sequence", batch.first)
+            $0.field("last_sequence", batch.last)
+            $0.field("sent_at", batch.sentAt)
+            $0.field("clock", batch.synced ? "synced" : "unsynced")
+        }
+        return Array("],\"batch_metadata\":".utf8) + json.bytes + Array("}".utf8)
+    }
+}
+
+/// Produces the body of one batch, piece by piece, as often as it is wanted.
+package final class BatchBody {
+    let batch: Batch
+    private let envelope: Envelope
+    private let compression: Compression
+    private let source: RecordSource
+
+    init(batch: Batch, envelope: Envelope, compression: Compression, source: RecordSource) {
+        self.batch = batch
+        self.envelope = envelope
+        self.compression = compression
+        self.source = source
+    }
+
+    package convenience init(
+        batch: Batch,
+        envelope: Envelope,
+        compression: Compression,
+        reader: Reader
+    ) throws {
+        self.init(
+            batch: batch,
+            envelope: envelope,
+            compression: compression,
+            source: try RecordSource(reader: reader, clockMap: batch.clockMap)
+        )
+    }
+
+    /// Records in a piece; of sound, each has pieces of its own.
+    static let pageSize: Int64 = 256
+
+    /// The body as a request: from memory where it is small, produced twice where it is not.
+    package func request() throws -> any RequestBody {
+        var kept = KeptPieces()
+        var pieces = pieces()
+        while let piece = try pieces.next() { kept.append(piece) }
+        return kept.body ?? StreamedBody(self, length: kept.length)
+    }
+
+    /// Starts the body from its beginning.
+    func pieces() -> Pieces { Pieces(body: self) }
+
+    /// The pieces of one pass over the body, each some tens of kB.
+    struct Pieces {
+        private let body: BatchBody
+        private let records: ClosedRange<Int64>
+        private var compressor: PieceCompressor
+        private var position: Int64
+        /// The record of sound that goes on.
+        private var sound: SoundRecord?
+        private var isStarted = false
+        private var isDone = false
+
+        fileprivate init(body: BatchBody) {
+            self.body = body
+            records = body.batch.first...body.batch.last
+            position = body.batch.first
+            compressor = PieceCompressor(body.compression, isSound: body.batch.stream == .audio)
+        }
+
+        /// The next piece (never empty), or nil at the end.
+        mutating func next() throws -> [UInt8]? {
+            while !isDone {
+                let plain = try plain()
+                let piece = try compressor.take(plain, isLast: isDone)
+                if !piece.isEmpty { return piece }
+            }
+            return nil
+        }
+
+        private mutating func plain() throws -> [UInt8] {
+            guard isStarted else {
+                isStarted = true
+                return body.envelope.opening()
+            }
+            if let piece = try sound?.next() { return piece }
+            sound = nil
+            guard position <= records.upperBound else {
+                isDone = true
+                return body.envelope.closing(body.batch)
+            }
+            return body.batch.stream == .audio ? try nextSound() : try page()
+        }
+
+        /// What stands before the sound of the next record.
+        private mutating func nextSound() throws -> [UInt8] {
+            let record = try body.source.soundRecord(position)
+            let comma: [UInt8] = position > records.lowerBound ? [UInt8(ascii: ",")] : []
+            sound = record
+            position += 1
+            return comma + (try record.next() ?? [])
+        }
+
+        private mutating func page() throws -> [UInt8] {
+            let page = position...min(records.upperBound, position + BatchBody.pageSize - 1)
+            position = page.upperBound + 1
+            var bytes: [UInt8] = []
+            try body.source.forEach(body.batch.stream, page) { sequence, json in
+                if sequence > records.lowerBound { bytes.append(UInt8(ascii: ",")) }
+                bytes.append(contentsOf: json)
+                return true
+            }
+            return bytes
+        }
+    }
+}
+
+/// A batch's body, produced as it is sent: memory does not grow with the batch.
+final class StreamedBody: RequestBody {
+    let length: Int
+    private let body: BatchBody
+    private var pieces: BatchBody.Pieces
+    private var piece: ArraySlice<UInt8> = []
+
+    init(_ body: BatchBody, length: Int) {
+        self.body = body
+        self.length = length
+        pieces = body.pieces()
+    }
+
+    func rewind() {
+        pieces = body.pieces()
+        piece = []
+    }
+
+    func read(atMost limit: Int) throws -> ArraySlice<UInt8> {
+        if piece.isEmpty { piece = try pieces.next()?[...] ?? [] }
+        let slice = piece.prefix(limit)
+        piece = piece.dropFirst(limit)
+        return slice
+    }
+}

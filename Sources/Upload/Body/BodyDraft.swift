@@ -1,0 +1,144 @@
+// The body of a batch that is not frozen yet: made once, while it is found out how much fits.
+import Host
+package import HTTP
+package import Queue
+import Records
+
+/// Goes through a pending range once: finds the last record that fits, and compresses the body on the way.
+///
+/// The body is what `BatchBody` makes of the batch, byte for byte, so a retry after a crash is the same.
+package final class BodyDraft {
+    private let range: PendingRange
+    private let limit: Int
+    private let envelope: Envelope
+    private var compressor: PieceCompressor
+    private let source: RecordSource
+    private var kept = KeptPieces()
+    /// Bytes of what it has made of the body so far, before compression.
+    package private(set) var plainLength = 0
+    /// The last record that still fits; always at least one.
+    package private(set) var last: Int64
+    /// As if all of it were made, before compression.
+    private var size = Envelope.room
+    /// The first record of the next piece.
+    private var position: Int64
+    private var isMade = false
+
+    /// Reads up to `limit` bytes of body before compression; throws what reading or compressing does.
+    ///
+    /// `isMade`: at once, and not by `advance`.
+    package init(
+        _ range: PendingRange,
+        limit: Int,
+        envelope: Envelope,
+        compression: Compression,
+        reader: Reader,
+        isMade: Bool = true
+    ) throws {
+        self.range = range
+        self.limit = limit
+        self.envelope = envelope
+        compressor = PieceCompressor(compression, isSound: range.stream == .audio)
+        (last, position) = (range.first, range.first)
+        source = try RecordSource(reader: reader, clockMap: range.clockMap)
+        try keep(envelope.opening())
+        if range.stream == .audio {
+            try fillWithSound()
+        } else if isMade {
+            while try advance() {}
+        }
+    }
+
+    /// The first record goes through in pieces, whatever its length; those of others wait until it is known that they fit.
+    private func fillWithSound() throws {
+        isMade = true
+        for sequence in range.first...range.last {
+            let record = try source.soundRecord(sequence)
+            var pieces: [[UInt8]] = []
+            size += 1
+            while var piece = try record.next() {
+                size += piece.count
+                guard sequence > range.first else {
+                    try keep(piece)
+                    continue
+                }
+                guard size <= limit else { return }
+                if pieces.isEmpty { piece.insert(UInt8(ascii: ","), at: 0) }
+                pieces.append(piece)
+            }
+            // In the same pieces as at each later try: the compressed bytes may depend on them.
+            for piece in pieces { try keep(piece) }
+            last = sequence
+        }
+    }
+
+    /// Makes one piece more; false when all of it is made.
+    func advance() throws -> Bool {
+        guard !isMade else { return false }
+        // In the same pieces as at each later try: the compressed bytes may depend on them.
+        let piece = position...min(range.last, position + BatchBody.pageSize - 1)
+        position = piece.upperBound + 1
+        isMade = position > range.last
+        var bytes: [UInt8] = []
+        try source.forEach(range.stream, piece) { sequence, json in
+            size += json.count + 1
+            guard size <= limit || sequence == range.first else {
+                isMade = true
+                return false
+            }
+            if sequence > range.first { bytes.append(UInt8(ascii: ",")) }
+            bytes.append(contentsOf: json)
+            last = sequence
+            return true
+        }
+        if !bytes.isEmpty { try keep(bytes) }
+        return !isMade
+    }
+
+    private func keep(_ plain: [UInt8], isLast: Bool = false) throws {
+        plainLength += plain.count
+        kept.append(try compressor.take(plain, isLast: isLast))
+    }
+
+    /// Whether it is of such a range, and to be of such a length.
+    func isOf(_ range: PendingRange, limit: Int, _ compression: Compression) -> Bool {
+        range == self.range && limit == self.limit && compression == compressor.compression
+    }
+
+    /// One of what did not fit, not made yet; nil where all of it did.
+    ///
+    /// Not of sound, which is large, and takes the line's time and not the processor's.
+    func next(_ compression: Compression, from reader: Reader) throws -> BodyDraft? {
+        guard last < range.last, range.stream != .audio else { return nil }
+        var rest = range
+        rest.first = last + 1
+        return try BodyDraft(
+            rest,
+            limit: limit,
+            envelope: envelope,
+            compression: compression,
+            reader: reader,
+            isMade: false
+        )
+    }
+
+    /// The body of the batch that was frozen from it; nil for any other batch, or another compression.
+    ///
+    /// To be called once: it ends the compressor.
+    package func body(of batch: Batch, _ compression: Compression) throws -> (any RequestBody)? {
+        guard batch.partition == range.partition, batch.first == range.first, batch.last == last,
+            batch.clockMap == range.clockMap, compression == compressor.compression
+        else { return nil }
+        try keep(envelope.closing(batch), isLast: true)
+        return kept.body
+            ?? StreamedBody(
+                BatchBody(
+                    batch: batch,
+                    envelope: envelope,
+                    compression: compression,
+                    source: source
+                ),
+                length: kept.length
+            )
+    }
+}

@@ -1,0 +1,233 @@
+// Stored records to JSON, a page at a time.
+package import Host
+package import Queue
+package import Records
+
+/// Reads the records of a stream and gives each as the bytes of one JSON object.
+package final class RecordSource {
+    /// Records read in one short transaction.
+    private static let pageSize: Int64 = 256
+    private let reader: Reader
+    private let dates: RecordDates
+    private let sound: SoundPlace
+    private var json = JSONText()
+
+    /// Where the JSON of a chunk has its sound.
+    package enum SoundPlace: Sendable {
+        /// `audio_data`, in base64.
+        case inline
+        /// `audio_file`, the name of a file beside the records.
+        case named
+    }
+
+    /// `clockMap`: the newest entry of the clock map that timestamps may use.
+    package init(
+        reader: Reader,
+        clockMap last: Int64,
+        sound: SoundPlace = .inline
+    ) throws {
+        self.reader = reader
+        self.sound = sound
+        dates = try reader.dates(through: last)
+    }
+
+    /// Calls `body` with each record in order until it returns false; the bytes are good for that call.
+    ///
+    /// The database is being read meanwhile, so `body` waits for nobody; what may wait is `between`, after each page.
+    /// Throws RecordMissing where one is not there, or not as it was.
+    package func forEach(
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
+        between: () throws -> Void = {},
+        _ body: (_ sequence: Int64, _ json: [UInt8]) throws -> Bool
+    ) throws {
+        let kind = reader.kind(of: stream)
+        // Sound is large: a page of it is one chunk.
+        let step = kind.isLarge ? 1 : Self.pageSize
+        for first in stride(from: range.lowerBound, through: range.upperBound, by: Int(step)) {
+            let page = first...min(range.upperBound, first + step - 1)
+            do {
+                try write(kind, page) { sequence, bytes in
+                    guard try body(sequence, bytes) else { throw Enough() }
+                }
+            } catch is Enough {
+                return
+            }
+            try between()
+        }
+    }
+
+    /// Calls `body` with the beginning and the length of each record's JSON until it returns false.
+    func forEachLength(
+        _ stream: Stream,
+        _ range: ClosedRange<Int64>,
+        _ body: (_ sequence: Int64, _ beginning: [UInt8], _ length: Int) throws -> Bool
+    ) throws {
+        guard stream == .audio else {
+            return try forEach(stream, range) { try body($0, $1, $1.count) }
+        }
+        for sequence in range {
+            let record = try soundRecord(sequence)
+            guard try body(sequence, record.head, try record.rest()) else { return }
+        }
+    }
+
+    /// How many records of a page to read: a small batch must not cost a whole page.
+    private struct Enough: Error {}
+
+    private func write(
+        _ kind: StreamKind,
+        _ page: ClosedRange<Int64>,
+        _ body: (Int64, [UInt8]) throws -> Void
+    ) throws {
+        let ids = try reader.ids(kind.stream, page)
+        switch kind.shape {
+        case .plain(let columns): try writePlain(kind, columns, page, ids, body)
+        case .sightings:
+            try reader.sightings(page) { stored in
+                json.clear()
+                RecordJSON.write(
+                    stored.record,
+                    id: try ids.id(stored.sequence),
+                    at: moment(stored, stored.record.stamp),
+                    to: &json
+                )
+                try body(stored.sequence, json.bytes)
+            }
+        case .sound:
+            // All rows first, because making the JSON of a chunk reads its segments with another statement.
+            for stored in try chunks(page) {
+                json.clear()
+                try RecordJSON.write(
+                    stored.record,
+                    id: try ids.id(stored.sequence),
+                    at: moment(stored, stored.record.start),
+                    to: &json
+                ) { json in
+                    switch sound {
+                    case .inline: try writeSound(of: stored, to: &json)
+                    case .named: json.field("audio_file", try fileName(of: stored))
+                    }
+                }
+                try body(stored.sequence, json.bytes)
+            }
+        }
+    }
+
+    private func writePlain(
+        _ kind: StreamKind,
+        _ columns: [Column],
+        _ page: ClosedRange<Int64>,
+        _ ids: RecordIDs,
+        _ body: (Int64, [UInt8]) throws -> Void
+    ) throws {
+        try reader.rows(kind, page) { stored in
+            json.clear()
+            RecordJSON.write(
+                columns,
+                stored.record.values,
+                id: try ids.id(stored.sequence),
+                at: moment(stored, stored.record.stamp),
+                seen: stored.record.stamp.wall,
+                to: &json
+            ) { [dates] boot, stamp in dates.resolve(stamp, boot: boot ?? stored.boot).wall }
+            try body(stored.sequence, json.bytes)
+        }
+    }
+
+    private func moment<Record>(_ stored: Stored<Record>, _ stamp: Stamp) -> Moment {
+        dates.resolve(stamp, boot: stored.boot)
+    }
+
+    // MARK: Sound
+
+    private func writeSound(of stored: Stored<Chunk>, to json: inout JSONText) throws {
+        json.key("audio_data")
+        json.append([UInt8(ascii: "\"")])
+        try json.extend { text in
+            var base64 = Base64Encoder()
+            try file(of: stored) { base64.encode($0, into: &text) }
+            base64.finish(into: &text)
+        }
+        json.raw("\"")
+    }
+
+    /// The same JSON as from `forEach`, with the sound in it, without all of it in memory.
+    func soundRecord(_ sequence: Int64) throws -> SoundRecord {
+        guard let stored = try chunks(sequence...sequence).first else {
+            throw RecordMissing(stream: .audio, sequence: sequence, why: "it is not there")
+        }
+        var head = 0
+        json.clear()
+        RecordJSON.write(
+            stored.record,
+            id: try reader.ids(.audio, sequence...sequence).id(sequence),
+            at: moment(stored, stored.record.start),
+            to: &json
+        ) { json in
+            json.key("audio_data")
+            json.append([UInt8(ascii: "\"")])
+            head = json.bytes.count
+            json.raw("\"")
+        }
+        return SoundRecord(json.bytes, head: head, file: try soundFile(of: stored))
+    }
+
+    /// The playable file of a chunk, piece by piece.
+    package func file(of stored: Stored<Chunk>, _ piece: ([UInt8]) throws -> Void) throws {
+        let file = try soundFile(of: stored)
+        while let bytes = try file.next() { try piece(bytes) }
+    }
+
+    /// One pass over the playable file of a chunk.
+    func soundFile(of stored: Stored<Chunk>) throws -> any SoundFile {
+        switch stored.record.codec {
+        case .opus: try OpusSoundFile(stored, reader: reader)
+        case .wav: PlainSoundFile(wave: stored, reader: reader)
+        case .flac: try PlainSoundFile(flac: stored, reader: reader)
+        case .aac: PlainSoundFile(aac: stored, reader: reader)
+        }
+    }
+
+    /// When the sound of a chunk begins.
+    package func start(of stored: Stored<Chunk>) -> WallTime {
+        moment(stored, stored.record.start).wall
+    }
+
+    /// The chunks of a range.
+    package func chunks(_ range: ClosedRange<Int64>) throws -> [Stored<Chunk>] {
+        var chunks: [Stored<Chunk>] = []
+        try reader.chunks(range) { chunks.append($0) }
+        return chunks
+    }
+
+    /// A name for a chunk's file: when it begins, and its id.
+    package func fileName(of stored: Stored<Chunk>) throws -> String {
+        let sequence = stored.sequence
+        return soundName(
+            moment(stored, stored.record.start).wall,
+            id: try reader.ids(.audio, sequence...sequence).id(sequence),
+            codec: stored.record.codec
+        )
+    }
+
+    // MARK: Time
+
+    /// When a record happened, as its JSON says it.
+    func time(_ stream: Stream, _ sequence: Int64) throws -> WallTime? {
+        let kind = reader.kind(of: stream)
+        let page = sequence...sequence
+        var time: WallTime?
+        switch kind.shape {
+        case .plain(let columns):
+            try reader.rows(kind, page) { stored in
+                let given = RecordJSON.givenTime(columns, stored.record.values)
+                time = given ?? moment(stored, stored.record.stamp).wall
+            }
+        case .sightings:
+            try reader.sightings(page) { time = moment($0, $0.record.stamp).wall }
+        case .sound: time = try chunks(page).first.map { moment($0, $0.record.start).wall }
+        }
+        return time
+    }
+}
