@@ -20,22 +20,22 @@ package final class Gateway: Sendable {
     private let bootID: String
     private let lock: Descriptor
     private let runtimeLock: Descriptor?
-    let clockWatch: ClockWatch
+    let clockWatch: ClockMonitor
     private let budget: DayBudget
     private let started: BootInstant
     private let service: ServiceManager
     let signals: GatewaySignals
     /// The server has accepted the device: the sources may start.
     let wasEnrolled: Wakeup
-    private let sourceWatch: SourceWatch
+    private let sourceWatch: SourceMonitor
     /// What a reload changes.
     let services: Services
     /// Records of other programs.
     let intake: Intake
-    let door: FrontDoor
+    let door: EarlyControlServer
     /// For writing files on other disks than the queue's, which may hang.
     let aside: Worker
-    private let unwritten: UnwrittenRecords
+    private let unwritten: InFlightFile
     private let running = StateBox(Running())
 
     /// What `start` has set to work.
@@ -53,8 +53,8 @@ package final class Gateway: Sendable {
         _ settings: GatewaySettings,
         clock: any HostClock,
         signals: GatewaySignals,
-        door: FrontDoor,
-        life: LifeSign
+        door: EarlyControlServer,
+        life: Heartbeat
     ) throws {
         self.settings = settings
         self.clock = clock
@@ -78,11 +78,11 @@ package final class Gateway: Sendable {
         )
         if configuration.deviceID == "auto" { queue.remember(DeviceID.fileName, deviceID) }
         board = GatewayBoard { [queue] in
-            queue.generation > 0 ? Past(text: queue.remembered(Past.memo)) : nil
+            queue.generation > 0 ? PersistedState(text: queue.remembered(PersistedState.memo)) : nil
         }
         budget = DayBudget(queue, clock: clock)
         let (log, errors) = (settings.log, board.errors)
-        clockWatch = try ClockWatch(
+        clockWatch = try ClockMonitor(
             queue: queue,
             clock: clock,
             contradicted: { contradiction in
@@ -91,7 +91,7 @@ package final class Gateway: Sendable {
             }
         )
         started = clock.now()
-        unwritten = UnwrittenRecords(
+        unwritten = InFlightFile(
             queue,
             clock: clock,
             directory: configuration.runtimeDirectory,
@@ -120,7 +120,7 @@ package final class Gateway: Sendable {
             clock: clock
         )
         let queue = queue
-        sourceWatch = SourceWatch(
+        sourceWatch = SourceMonitor(
             board,
             clock: clock,
             patience: service.healthInterval(settings.patience),
@@ -164,7 +164,7 @@ package final class Gateway: Sendable {
     // MARK: Start and stop
 
     /// Sets everything to work; `reload` is called for a new configuration on a thread of its own.
-    func start(_ life: LifeSign, _ reload: @escaping @Sendable () throws -> Configuration) throws {
+    func start(_ life: Heartbeat, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
         // First: an event of this start must not be taken for one that the last writer had still to write.
@@ -245,7 +245,7 @@ package final class Gateway: Sendable {
     }
 
     /// Records that the disk did not take are told now; the next start enters them in the ledger.
-    private static func keep(_ losses: [Loss], _ unwritten: UnwrittenRecords, _ log: Log) {
+    private static func keep(_ losses: [Loss], _ unwritten: InFlightFile, _ log: Log) {
         unwritten.keep(losses)
         for loss in losses {
             log.error(

@@ -15,11 +15,11 @@ final class GatewayBoard: Sendable {
     /// Keys of the configuration that were changed and take effect with the next start.
     let needRestart = StateBox([String]())
     let errors = ErrorLog()
-    private let known = StateBox<Past?>(nil)
-    private let readPast: @Sendable () -> Past?
+    private let known = StateBox<PersistedState?>(nil)
+    private let readPast: @Sendable () -> PersistedState?
 
     /// `past`: what was known before this start; nil as long as there is no database that could tell.
-    init(past: @escaping @Sendable () -> Past? = { Past() }) {
+    init(past: @escaping @Sendable () -> PersistedState? = { PersistedState() }) {
         readPast = past
         sources = Dictionary(
             uniqueKeysWithValues: SourceName.allCases.map { ($0, Publisher<SourceReport>()) }
@@ -27,10 +27,10 @@ final class GatewayBoard: Sendable {
     }
 
     /// What was known before this start; nothing while that cannot be told.
-    var past: Past {
+    var past: PersistedState {
         known.update { past in
             past = past ?? readPast()
-            return past ?? Past()
+            return past ?? PersistedState()
         }
     }
 
@@ -39,6 +39,6 @@ final class GatewayBoard: Sendable {
     /// Not before the past is known, or this would take its place.
     func keep(_ report: StatusReport, in queue: Queue) {
         _ = past
-        if known.value != nil { queue.remember(Past.memo, Past(report).text) }
+        if known.value != nil { queue.remember(PersistedState.memo, PersistedState(report).text) }
     }
 }

@@ -8,7 +8,7 @@ extension Gateway {
     func supervisor(
         _ clockThread: StoppableThread,
         _ reloadThread: StoppableThread,
-        _ sourceWatch: SourceWatch
+        _ sourceWatch: SourceMonitor
     ) -> Supervisor {
         let (services, board, intake) = (services, board, intake)
         let (control, wasEnrolled) = (door.plane, wasEnrolled)

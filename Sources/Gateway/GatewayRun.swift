@@ -15,8 +15,8 @@ package final class GatewayRun {
     private let service: ServiceManager
     private let signals: GatewaySignals
     /// Where the start is.
-    private let life = LifeSign()
-    private let door: FrontDoor
+    private let life = Heartbeat()
+    private let door: EarlyControlServer
     private let outcome = StateBox<Result<Gateway, any Error>?>(nil)
     private let hasStarted: Wakeup
     private var gateway: Gateway?
@@ -27,7 +27,7 @@ package final class GatewayRun {
         service = ServiceManager(environment: settings.environment)
         signals = try GatewaySignals()
         hasStarted = try Wakeup()
-        door = try FrontDoor(settings, clock: clock, start: life)
+        door = try EarlyControlServer(settings, clock: clock, start: life)
     }
 
     /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration (it throws: the old one stays).

@@ -55,7 +55,7 @@ package struct QuarantineChange: Codable, Sendable, Equatable {
 }
 
 /// Requeues and drops; waits for the writer.
-struct QuarantineDesk: Sendable {
+struct QuarantineHandler: Sendable {
     let queue: Queue
 
     /// `id`: a batch's number or key, or `all`.

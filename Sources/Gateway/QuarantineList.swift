@@ -65,7 +65,7 @@ package struct QuarantineList {
 
     /// `{"batches":[{"number":…,"key":…,"stream":…,"records":…,"quarantined_at":…,"attempts":…,"words":…,"first_id":…}]}`.
     package var json: [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { json in
             json.key("batches")
             json.array { json in
@@ -75,7 +75,7 @@ package struct QuarantineList {
         return json.bytes
     }
 
-    private static func write(_ batch: QuarantinePage.Entry, to json: inout JSONText) {
+    private static func write(_ batch: QuarantinePage.Entry, to json: inout JSONWriter) {
         json.object {
             $0.field("number", batch.number)
             $0.field("key", batch.key)

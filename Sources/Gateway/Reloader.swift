@@ -47,7 +47,7 @@ struct Reloader: Sendable {
         board.errors.add(failure, at: clock.now())
     }
 
-    private func take(_ configuration: Configuration, _ life: LifeSign) {
+    private func take(_ configuration: Configuration, _ life: Heartbeat) {
         let before = services.configuration
         var new = configuration
         let needRestart = new.keepWhatNeedsRestart(of: before)
@@ -78,7 +78,7 @@ struct Reloader: Sendable {
         return ["storage"]
     }
 
-    private func declare(_ configuration: Configuration, _ life: LifeSign) {
+    private func declare(_ configuration: Configuration, _ life: Heartbeat) {
         // It waits for the writer's thread, which is watched itself.
         life.rests()
         queue.declare(configuration.queueStreams)

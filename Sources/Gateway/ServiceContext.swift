@@ -10,7 +10,7 @@ struct ServiceContext: Sendable {
     let board: GatewayBoard
     let budget: DayBudget
     let clock: any HostClock
-    let clockWatch: ClockWatch
+    let clockWatch: ClockMonitor
     let deviceID: String
     let version: String
     let environment: [String: String]

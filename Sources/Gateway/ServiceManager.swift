@@ -1,6 +1,4 @@
 // Telling systemd how it goes (sd_notify(3)): one datagram, no library.
-import CLinux
-import Glibc
 import Host
 
 /// The service manager's socket, if the process was started by one that wants to know.
@@ -19,15 +17,8 @@ struct ServiceManager: Sendable {
 
     func notify(_ message: String) {
         guard let path else { return }
-        let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard number >= 0 else { return }
-        let owner = Descriptor(owning: number)
-        // A manager that does not read must not hold up what reports to it.
-        UnixSocket.limitSending(on: owner.number)
         // A leading @ names an abstract socket, whose address begins with a NUL.
         let name = path.hasPrefix("@") ? [0] + Array(path.utf8.dropFirst()) : Array(path.utf8)
-        _ = UnixSocket.withAddress(name) { address, length in
-            message.withCString { sendto(owner.number, $0, strlen($0), 0, address, length) }
-        }
+        UnixSocket.send(message, to: name)
     }
 }

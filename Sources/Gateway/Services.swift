@@ -18,7 +18,7 @@ final class Services: Sendable {
         var sources: [SourceName: SourceRun] = [:]
         var uploads: Uploads?
         /// By part: the threads of earlier runs that were left to themselves.
-        var left: [String: [LifeSign]] = [:]
+        var left: [String: [Heartbeat]] = [:]
         /// The server or bucket that has accepted this device since the start.
         var acceptedBy: String?
         /// Why nothing may be collected, as it was read from the state directory last.
@@ -67,7 +67,7 @@ final class Services: Sendable {
     func part(
         _ name: SourceName,
         _ board: GatewayBoard,
-        _ watch: SourceWatch
+        _ watch: SourceMonitor
     ) -> Supervisor.Part {
         Supervisor.Part(
             name: name.rawValue,
@@ -257,18 +257,18 @@ final class Services: Sendable {
     // MARK: Threads that hang
 
     /// Of the run; of the last one that hangs where none is started because of it.
-    private func word(_ name: SourceName) -> LifeSign.Word? {
+    private func word(_ name: SourceName) -> Heartbeat.Word? {
         if let run = source(name) { return run.life.word }
         return context.board.resting.value[name] == nil ? left(name.rawValue).last?.word : nil
     }
 
     /// The same of the uploader.
-    var uploadsWord: LifeSign.Word? {
+    var uploadsWord: Heartbeat.Word? {
         if let uploads { return uploads.word }
         return configuration.upload.target == nil ? nil : left("upload").last?.word
     }
 
-    private func leave(_ part: String, _ lives: [LifeSign]) {
+    private func leave(_ part: String, _ lives: [Heartbeat]) {
         let hanging = lives.filter { !$0.hasEnded }
         state.update { $0.left[part, default: []] += hanging }
         let calls = hanging.map { "\($0.word.call)" }.joined(separator: ", ")
@@ -276,7 +276,7 @@ final class Services: Sendable {
     }
 
     /// Those of earlier runs of a part that hang to this day.
-    private func left(_ part: String) -> [LifeSign] {
+    private func left(_ part: String) -> [Heartbeat] {
         state.update { state in
             state.left[part]?.removeAll(where: \.hasEnded)
             return state.left[part] ?? []

@@ -35,14 +35,14 @@ enum SourceSlice: Sendable, Equatable {
 /// A source from its start to its stop.
 final class SourceRun: Sendable {
     let slice: SourceSlice
-    let outlet: Outlet
+    let outlet: RecordSink
     private let thread: StoppableThread
     private let wake: (@Sendable () -> Void)?
 
     /// `isOnTrial`: the run before it hung, and the board goes on saying so until this run works.
     init(_ slice: SourceSlice, _ context: ServiceContext, isOnTrial: Bool = false) throws {
         let board = context.board.sources[slice.name] ?? Publisher()
-        let outlet = Outlet(context.queue, board, isOnTrial: isOnTrial)
+        let outlet = RecordSink(context.queue, board, isOnTrial: isOnTrial)
         self.slice = slice
         self.outlet = outlet
         switch slice {
@@ -69,7 +69,7 @@ final class SourceRun: Sendable {
 
     private static func beacons(
         _ settings: BeaconSettings,
-        _ outlet: Outlet,
+        _ outlet: RecordSink,
         _ context: ServiceContext
     ) throws -> BeaconAdapter {
         let queue = context.queue
@@ -91,7 +91,7 @@ final class SourceRun: Sendable {
     }
 
     /// Where sound goes; a time in which audio was switched off is no gap.
-    private static func sound(_ outlet: Outlet) -> SoundSink {
+    private static func sound(_ outlet: RecordSink) -> SoundSink {
         let queue = outlet.queue
         var sink = outlet.soundSink
         if queue.remembered("audio") != "off" { sink.lastEnd = { queue.endOfSound() } }
@@ -101,7 +101,7 @@ final class SourceRun: Sendable {
 
     private static func location(
         _ settings: LocationSettings,
-        _ outlet: Outlet,
+        _ outlet: RecordSink,
         _ context: ServiceContext
     ) throws -> LocationAdapter {
         let (queue, clockWatch) = (context.queue, context.clockWatch)
@@ -115,7 +115,7 @@ final class SourceRun: Sendable {
     }
 
     /// Of its thread.
-    var life: LifeSign { thread.life }
+    var life: Heartbeat { thread.life }
 
     /// Has it look at itself, and say so.
     func check() {

@@ -23,7 +23,7 @@ struct PartHealth: Sendable {
 
     /// Judges at a tick of the health timer.
     mutating func judge(
-        _ word: LifeSign.Word?,
+        _ word: Heartbeat.Word?,
         at now: BootInstant,
         patience: Duration
     ) -> Verdict {
@@ -61,7 +61,7 @@ final class Supervisor: Sendable {
     struct Part: Sendable {
         var name: String
         /// nil while there is no such thread.
-        var word: @Sendable () -> LifeSign.Word?
+        var word: @Sendable () -> Heartbeat.Word?
         /// Wakes one that may wait for ever.
         var ask: @Sendable () -> Void = {}
         /// What the message of a hang ends with: what happens, or what to do.

@@ -41,7 +41,7 @@ package struct SurveyReply: Codable, Sendable, Equatable {
 }
 
 /// Starts and stops surveys; waits for the writer.
-struct SurveyDesk: Sendable {
+struct SurveyHandler: Sendable {
     let queue: Queue
 
     func start(_ name: String) throws -> SurveyReply {

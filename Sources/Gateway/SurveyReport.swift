@@ -62,7 +62,7 @@ struct BeaconFigures {
         return Self.levels.lowerBound
     }
 
-    func write(_ key: BeaconKey, to json: inout JSONText) {
+    func write(_ key: BeaconKey, to json: inout JSONWriter) {
         json.object { json in
             json.field("kind", key.kind.name)
             json.field("beacon_id", key.id)
@@ -121,7 +121,7 @@ struct TrackFigures {
         east = max(east, place.longitude)
     }
 
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONWriter) {
         json.object { json in
             json.field("fixes", fixes)
             guard let first, let last else { return }
@@ -173,7 +173,7 @@ struct SurveyFigures {
 
     /// A JSON object with `sightings`, `track` and `beacons`, those heard most first.
     var json: String {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { json in
             json.field("sightings", sightings)
             let missing = Int64(range?.count ?? 0) - sightings
@@ -198,7 +198,7 @@ extension Reader {
     }
 }
 
-extension JSONText {
+extension JSONWriter {
     fileprivate mutating func field(_ key: String, _ place: Place) {
         self.key(key)
         object {

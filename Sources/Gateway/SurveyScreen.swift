@@ -101,7 +101,7 @@ package enum SurveyScreen {
 package enum SurveyList {
     /// `{"open":{"name":…,"started_at":…}|null,"surveys":[…]}`, the records as on the wire.
     package static func json(_ open: SurveyReply, _ records: [SurveyRecord]) -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { json in
             json.key("open")
             if let name = open.open {

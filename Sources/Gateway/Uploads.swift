@@ -102,14 +102,14 @@ final class Uploads: Sendable {
     var nextSync: BootInstant? { timer.next }
 
     /// The last word of the uploader's thread.
-    var word: LifeSign.Word { uploading.life.word }
+    var word: Heartbeat.Word { uploading.life.word }
     /// The last word of the thread that watches the network and the token.
-    var connectivityWord: LifeSign.Word { connectivity.life.word }
+    var connectivityWord: Heartbeat.Word { connectivity.life.word }
     /// The last word of the thread that waits for the enrolment; nil where the device is enrolled.
-    var enrolmentWord: LifeSign.Word? { enrolment?.life.word }
+    var enrolmentWord: Heartbeat.Word? { enrolment?.life.word }
 
     /// Of all its threads that may hang.
-    var lives: [LifeSign] { [uploading, connectivity, enrolment].compactMap { $0?.life } }
+    var lives: [Heartbeat] { [uploading, connectivity, enrolment].compactMap { $0?.life } }
 
     func raise() {
         uploader.stop()

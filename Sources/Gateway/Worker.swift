@@ -6,7 +6,7 @@ final class Worker: Sendable {
     /// Requests that wait for the one under way.
     private static let limit = 64
     /// Of its thread.
-    let life = LifeSign()
+    let life = Heartbeat()
     private let jobs = Mailbox<(@Sendable () -> Void)?>(limit: limit)
 
     /// `call`: the call that its jobs may hang in; nil for jobs that wait only for threads that are watched themselves.

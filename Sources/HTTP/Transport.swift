@@ -17,7 +17,7 @@ package struct Transport: ~Copyable {
     private let easy: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let settings: TransportSettings
-    private let way: WayThere
+    private let way: AddressFamilyFallback
     private let coding: AnswerCoding
     /// Bytes of all requests until it is cleared.
     package let meter: WireMeter
@@ -32,7 +32,7 @@ package struct Transport: ~Copyable {
         self.multi = multi
         self.easy = easy
         self.settings = settings
-        way = WayThere()
+        way = AddressFamilyFallback()
         coding = AnswerCoding()
         meter = WireMeter()
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -249,7 +249,7 @@ package struct Transport: ~Copyable {
     ) -> CURLcode? {
         var running: Int32 = 1
         var hasTime = true
-        var watch = ProgressWatch(limit: settings.patience, now: SystemClock().now())
+        var watch = ProgressMonitor(limit: settings.patience, now: SystemClock().now())
         while true {
             stop.life.during("curl_multi_perform") { _ = curl_multi_perform(multi, &running) }
             if running == 0 { break }
@@ -273,7 +273,7 @@ package struct Transport: ~Copyable {
         return message.pointee.data.result
     }
 
-    private func goesOn(_ watch: inout ProgressWatch, _ exchange: ExchangeContext) -> Bool {
+    private func goesOn(_ watch: inout ProgressMonitor, _ exchange: ExchangeContext) -> Bool {
         var connected: curl_off_t = 0
         waypost_curl_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connected)
         let now = SystemClock().now()
@@ -281,7 +281,7 @@ package struct Transport: ~Copyable {
             watch.isConnecting(now)
             return true
         }
-        let mark = ProgressWatch.Mark(
+        let mark = ProgressMonitor.Mark(
             given: exchange.given,
             unsent: waypost_curl_unsent(multi),
             answered: exchange.headerBytes + exchange.answered

@@ -72,20 +72,20 @@ private struct JSONSource: Decoder {
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         guard case .object(let members) = value else { throw other(than: [String: Any].self) }
-        return KeyedDecodingContainer(JSONMembers(source: self, names: Array(members.keys)))
+        return KeyedDecodingContainer(DecodedMembers(source: self, names: Array(members.keys)))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
         guard case .array(let parts) = value else { throw other(than: [Any].self) }
-        return JSONParts(parts: parts.map(part))
+        return DecodedElements(parts: parts.map(part))
     }
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer {
-        JSONSingle(source: self)
+        DecodedSingle(source: self)
     }
 }
 
-private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
+private struct DecodedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let source: JSONSource
     let names: [String]
     var codingPath: [any CodingKey] { [] }
@@ -123,7 +123,7 @@ private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { try member(key) }
 }
 
-private struct JSONParts: UnkeyedDecodingContainer {
+private struct DecodedElements: UnkeyedDecodingContainer {
     let parts: [JSONSource]
     private(set) var currentIndex = 0
     var codingPath: [any CodingKey] { [] }
@@ -166,7 +166,7 @@ private struct JSONParts: UnkeyedDecodingContainer {
     mutating func superDecoder() throws -> any Decoder { try next() }
 }
 
-private struct JSONSingle: SingleValueDecodingContainer {
+private struct DecodedSingle: SingleValueDecodingContainer {
     let source: JSONSource
     var codingPath: [any CodingKey] { [] }
 

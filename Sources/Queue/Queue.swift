@@ -279,10 +279,10 @@ package final class Queue: Sendable {
     }
 
     /// The writer's last word.
-    package var writerWord: LifeSign.Word { core.life.word }
+    package var writerWord: Heartbeat.Word { core.life.word }
 
     /// The last word of the thread that salvages and checks.
-    package var maintenanceWord: LifeSign.Word { maintenance.word }
+    package var maintenanceWord: Heartbeat.Word { maintenance.word }
 
     /// Wakes the writer, which has to say something then.
     package func askWriter() {

@@ -10,7 +10,7 @@ final class QueueCore: Sendable {
     let settings: QueueSettings
     let mailbox: Mailbox<Job>
     /// Of the writer's thread.
-    let life = LifeSign()
+    let life = Heartbeat()
     let storage = Publisher<StorageReport>()
     let losses = Mutex(NewLosses())
     /// Tells this start of the program from others.
@@ -27,7 +27,7 @@ final class QueueCore: Sendable {
     let generation = Atomic(0)
     /// Counts how often another file was about to take the place of the database.
     let leavings = Atomic(0)
-    let books: Books
+    let books: QueueCounters
     /// Set where no thread runs the writer: does what it would do.
     let hand = Mutex<Hand?>(nil)
     /// A struct, because a bare closure is wrapped once more each time that it is looked at under the lock.
@@ -51,11 +51,11 @@ final class QueueCore: Sendable {
         started = settings.clock.now()
         putBytes = Atomic(settings.limits.put)
         mailbox = Mailbox(limit: QueueSettings.mailboxLimit)
-        books = Books(settings)
+        books = QueueCounters(settings)
     }
 
-    func turn(_ number: Int64) -> LossTurn {
-        LossTurn(bootID: settings.bootID, started: started, number: number)
+    func turn(_ number: Int64) -> LossTransactionID {
+        LossTransactionID(bootID: settings.bootID, started: started, number: number)
     }
 
     /// Called by the writer's thread before another file may take the place of the database.

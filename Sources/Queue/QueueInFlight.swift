@@ -37,14 +37,14 @@ extension Queue {
     /// Losses that are not known to be in the database, each with the commit that enters it.
     ///
     /// It may be there all the same: a commit that hung, or was told as failed, may have landed.
-    package var lossesUnderWay: [(loss: Loss, turn: LossTurn)] {
+    package var lossesUnderWay: [(loss: Loss, turn: LossTransactionID)] {
         let losses = core.losses.withLock { $0.underWay }
         return losses.map { ($0.loss, core.turn($0.turn)) }
     }
 
     /// Whether the database has what was to be entered with a commit of this boot, or of one before it.
-    package func hasEntered(_ turn: LossTurn) -> Bool {
-        guard let last = remembered(LossTurn.memo).flatMap({ LossTurn($0) }) else { return false }
+    package func hasEntered(_ turn: LossTransactionID) -> Bool {
+        guard let last = remembered(LossTransactionID.memo).flatMap({ LossTransactionID($0) }) else { return false }
         return last.bootID == turn.bootID && last.started == turn.started
             && last.number >= turn.number
     }

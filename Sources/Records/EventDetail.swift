@@ -4,7 +4,7 @@ import Host
 /// Writes the `detail` object of an event.
 package enum EventDetail {
     package static func encode(_ detail: [(key: String, value: EventValue)]) -> String {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object {
             for (key, value) in detail {
                 switch value {

@@ -14,7 +14,7 @@ extension RecordJSON {
         id: String,
         at moment: Moment,
         seen: WallTime,
-        to json: inout JSONText,
+        to json: inout JSONWriter,
         resolve: (_ boot: Int64?, Stamp) -> WallTime
     ) {
         let wall = givenTime(columns, values) ?? moment.wall
@@ -50,7 +50,7 @@ extension RecordJSON {
         _ value: ColumnValue,
         as form: Column.Form,
         _ key: String,
-        to json: inout JSONText
+        to json: inout JSONWriter
     ) {
         switch (form, value) {
         case (.scaled(let decimals), .integer(let integer)):

@@ -7,7 +7,7 @@ package enum RecordJSON {
         _ sighting: Sighting,
         id: String,
         at moment: Moment,
-        to json: inout JSONText
+        to json: inout JSONWriter
     ) {
         json.object {
             $0.field("id", id)
@@ -22,7 +22,7 @@ package enum RecordJSON {
     }
 
     /// `kind`, and `beacon_id` where the beacon has an id that does not change.
-    private static func write(_ identity: BeaconIdentity, to json: inout JSONText) {
+    private static func write(_ identity: BeaconIdentity, to json: inout JSONWriter) {
         json.field("kind", identity.kind.name)
         if !identity.beaconID.isEmpty { json.field("beacon_id", identity.beaconID) }
     }
@@ -32,7 +32,7 @@ package enum RecordJSON {
         _ txPower: Int?,
         _ telemetry: Telemetry,
         _ data: [UInt8],
-        to json: inout JSONText
+        to json: inout JSONWriter
     ) {
         if let txPower { json.field("tx_power", Int64(txPower)) }
         if !telemetry.isEmpty {
@@ -43,7 +43,7 @@ package enum RecordJSON {
     }
 
     /// The second of a quantity gets `_2` after its key, and so on.
-    private static func write(_ readings: [Reading], to json: inout JSONText) {
+    private static func write(_ readings: [Reading], to json: inout JSONWriter) {
         for (place, reading) in readings.enumerated() {
             let before = readings[..<place].count { $0.quantity == reading.quantity }
             let key = reading.quantity.key
@@ -51,7 +51,7 @@ package enum RecordJSON {
         }
     }
 
-    private static func write(_ reading: Reading, as key: String, to json: inout JSONText) {
+    private static func write(_ reading: Reading, as key: String, to json: inout JSONWriter) {
         switch reading.quantity.form {
         case .number(let decimals): json.field(key, scaled: reading.scaled, decimals: decimals)
         case .flag: json.field(key, reading.scaled != 0)
@@ -68,8 +68,8 @@ package enum RecordJSON {
         _ chunk: Chunk,
         id: String,
         at moment: Moment,
-        to json: inout JSONText,
-        sound: (inout JSONText) throws -> Void
+        to json: inout JSONWriter,
+        sound: (inout JSONWriter) throws -> Void
     ) rethrows {
         let duration = chunk.duration
         let overlap = Int64(chunk.overlapFrames) * 1000 / Int64(max(1, chunk.rate))

@@ -28,13 +28,13 @@ package struct SyncResult: Codable, Sendable, Equatable {
 /// It has no thread, clock or random numbers of its own, so that a test or a simulator can drive it.
 package final class Sync {
     private let settings: UploadSettings
-    private let side: QueueSide
+    private let side: QueueClient
     private let destination: any Destination
     private let clock: any HostClock
     private let random: () -> Double
     private let stop: StopSignal
     private let book: SyncReportBook
-    private let judge: SyncJudge
+    private let judge: VerdictPolicy
     private let failing: FailingBatches
     private var pacing: Pacing
     private let allowance: Allowance
@@ -70,10 +70,10 @@ package final class Sync {
         self.clock = clock
         self.random = random
         self.stop = stop
-        side = QueueSide(queue)
+        side = QueueClient(queue)
         failing = FailingBatches(queue)
         book = SyncReportBook(board, clock, streams: side.streams)
-        judge = SyncJudge(side, book, clock, failing, settings)
+        judge = VerdictPolicy(side, book, clock, failing, settings)
         pacing = Pacing(interval: settings.interval)
         let budget = budget ?? DayBudget(queue, clock: clock)
         allowance = Allowance(settings, budget, side, clock, random: random)
@@ -123,7 +123,7 @@ package final class Sync {
         } catch {
             side.failed(error)
             // The next sync begins with what takes the place of a damaged database; no upload failed.
-            isSalvaging = QueueSide.isDamage(error)
+            isSalvaging = QueueClient.isDamage(error)
             if !isSalvaging {
                 judge.fail((error as? Failure) ?? Failure("\(error)"), all: side.streams)
             }

@@ -112,7 +112,7 @@ package final class Uploader: Sendable {
     }
 
     /// The destination, which is tried again until it can be opened; nil when stopped first.
-    private func open(until stop: StopSignal) -> (Sync, Heartbeat?)? {
+    private func open(until stop: StopSignal) -> (Sync, HeartbeatRequest?)? {
         while !stop.isRaised {
             // It waits for the writer's thread, perhaps, which is watched itself.
             stop.life.rests()
@@ -127,7 +127,7 @@ package final class Uploader: Sendable {
         return nil
     }
 
-    private func makeSync(_ stop: StopSignal) throws -> (Sync, Heartbeat?) {
+    private func makeSync(_ stop: StopSignal) throws -> (Sync, HeartbeatRequest?) {
         let sync = Sync(
             settings: settings,
             queue: queue,
@@ -138,7 +138,7 @@ package final class Uploader: Sendable {
             budget: budget,
             stop: stop
         )
-        return (sync, try settings.heartbeat.map { try Heartbeat($0) })
+        return (sync, try settings.heartbeat.map { try HeartbeatRequest($0) })
     }
 
     /// Waits for triggers, at most `limit` (nil: for ever); why there is to be a sync, nil when stopped.

@@ -14,7 +14,7 @@ struct Codes: ParsableCommand {
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Make a code, and print it once.")
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Option(help: "It is good for so long.") var days = 7
         @Option(help: ArgumentHelp("The only device that can use it.", valueName: "id"))
         var device: String?
@@ -56,7 +56,7 @@ struct Codes: ParsableCommand {
             abstract: "List the codes by their numbers."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
 
         mutating func run() throws {
             try place.expectThere()
@@ -77,7 +77,7 @@ struct Codes: ParsableCommand {
             abstract: "End a code; a device that has used it keeps its token."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Argument(help: "Its number in the list.") var id: Int64
 
         mutating func run() throws {

@@ -4,8 +4,9 @@ import FoundationEssentials
 import Host
 import Receiver
 
-struct Devices: ParsableCommand {
+struct DeviceCommands: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "devices",
         abstract: "The devices that have sent or enrolled, and the end of their tokens.",
         subcommands: [List.self, Revoke.self],
         defaultSubcommand: List.self
@@ -14,7 +15,7 @@ struct Devices: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the devices by their ids.")
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Flag(help: "One JSON object.") var json = false
 
         func run() throws {
@@ -34,7 +35,7 @@ struct Devices: ParsableCommand {
                 "A receiver that runs refuses the device from its next request on, whatever token it has."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Argument(help: "The device's id in the list.") var id: String
 
         func run() throws {

@@ -15,7 +15,7 @@ struct Index: ParsableCommand {
                 "Make the index anew from the files; what was archived away is not in it then."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
 
         func run() throws {
             try place.expectThere()
@@ -31,7 +31,7 @@ struct Index: ParsableCommand {
             abstract: "Compare the index with the files; exit status 1 where they differ."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
 
         func run() throws {
             try place.expectThere()

@@ -120,7 +120,7 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         if summary {
-            try Place.expectThere(data)
+            try DataLocation.expectThere(data)
             return print(try Summary(directory: data).text(json: json))
         }
         // Its threads work until the process is gone: exit(3) would clear up libcrypto under them.

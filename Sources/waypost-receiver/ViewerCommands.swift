@@ -17,7 +17,7 @@ struct ViewerCommands: ParsableCommand {
             abstract: "Make a viewer's token, and print it once."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Argument(help: "Whose it is: letters, digits, '.', '_', '-'.") var name: String
 
         func run() throws {
@@ -37,7 +37,7 @@ struct ViewerCommands: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the viewers.")
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
 
         func run() throws {
             try place.expectThere()
@@ -54,7 +54,7 @@ struct ViewerCommands: ParsableCommand {
             abstract: "End a viewer's token and all its sessions at once."
         )
 
-        @OptionGroup var place: Place
+        @OptionGroup var place: DataLocation
         @Argument(help: "The viewer's name.") var name: String
 
         func run() throws {

@@ -62,7 +62,7 @@ struct Decode: ParsableCommand {
                 for object in try decoder.lines(line) { Output.write(object) }
             } catch let failure as PayloadFailure {
                 isAllDecoded = false
-                var json = JSONText()
+                var json = JSONWriter()
                 json.object { $0.field("error", failure.why) }
                 Output.write(json.bytes + [10])
             }
@@ -124,7 +124,7 @@ private struct PayloadDecoder {
     }
 
     private func json(_ beacon: DecodedBeacon) -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object {
             $0.field("kind", beacon.kind.name)
             if let id = beacon.beaconID ?? sender?.description { $0.field("beacon_id", id) }

@@ -2,8 +2,9 @@
 import ArgumentParser
 import Gateway
 
-struct Devices: ParsableCommand {
+struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "devices",
         abstract: "List Bluetooth adapters, capture devices and gpsd's receivers that are here now."
     )
 

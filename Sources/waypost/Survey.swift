@@ -2,8 +2,9 @@
 import ArgumentParser
 import Gateway
 
-struct Survey: ParsableCommand {
+struct SurveyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "survey",
         abstract:
             "Gather what is heard between a start and a stop by beacon, with where it was heard.",
         discussion:

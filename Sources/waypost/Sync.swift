@@ -5,8 +5,9 @@ import Glibc
 import Host
 import Upload
 
-struct Sync: ParsableCommand {
+struct SyncCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "sync",
         abstract: "Upload everything due now.",
         discussion:
             """

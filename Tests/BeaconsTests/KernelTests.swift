@@ -37,7 +37,7 @@ import Testing
 
     @Test func watch_givesAllThatHappened_inOrder() throws {
         let pair = try SocketPair(SOCK_SEQPACKET)
-        let watch = AdapterWatch(owning: pair.near)
+        let watch = AdapterMonitor(owning: pair.near)
         #expect(watch.changes() == [])
         pair.write(bytes("04FD06 0100 0100 0000"))
         pair.write(bytes("0410 01 42"))

@@ -188,7 +188,7 @@ struct SocketPair: ~Copyable {
             "no such Bluetooth adapter", "this kernel has no Bluetooth", "CAP_NET_RAW",
         ]
         do {
-            _ = try KernelLink(adapter: 999, life: LifeSign())
+            _ = try KernelLink(adapter: 999, life: Heartbeat())
             Issue.record("hci999 was opened")
         } catch let failure as Failure {
             #expect((failure.code == .permission) == failure.message.contains("CAP_NET_RAW"))

@@ -91,12 +91,12 @@ private final class Machine: Sendable {
     private final class Source: RadioSource {
         let name = "hci9"
         let adapter: Int? = 9
-        let watch: AdapterWatch?
+        let watch: AdapterMonitor?
         private let machine: Machine
 
         init(_ machine: Machine, _ watched: Int32) {
             self.machine = machine
-            watch = AdapterWatch(owning: watched)
+            watch = AdapterMonitor(owning: watched)
         }
 
         func open(

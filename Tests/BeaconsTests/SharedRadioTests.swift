@@ -156,7 +156,7 @@ import Testing
 
     @Test func refusals_sayWhatWasRefused() throws {
         _ = try share({ _, _ in (0x0A, []) }) { radio, stop in
-            #expect(throws: Refusal.self) { try radio.start(until: stop) { _ in } }
+            #expect(throws: ScanRefusal.self) { try radio.start(until: stop) { _ in } }
         }
         _ = try share({ _, _ in (0x14, []) }) { radio, stop in
             let error = Failure(

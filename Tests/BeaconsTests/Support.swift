@@ -116,7 +116,7 @@ final class Collector: Sendable {
 /// An adapter on its own thread, stopped and joined by `stop`.
 final class RunningAdapter: Sendable {
     /// What its thread says of itself.
-    var life: LifeSign { signal.life }
+    var life: Heartbeat { signal.life }
     let collector = Collector()
     let board = Publisher<SourceReport>()
     let adapter: BeaconAdapter

@@ -82,7 +82,7 @@ final class BaselinePlan {
 
     /// The record's members that are neither time nor RSSI.
     private static func json(_ sighting: Sighting) -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.field("kind", sighting.identity.kind.name)
         json.field("beacon_id", sighting.identity.beaconID)
         json.field("address", sighting.identity.address.description)

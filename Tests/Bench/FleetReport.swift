@@ -90,7 +90,7 @@ struct FleetReport: Sendable {
     }
 
     static func json(_ reports: [Self]) -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.array { json in
             for report in reports {
                 json.object {

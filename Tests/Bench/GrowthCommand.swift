@@ -156,7 +156,7 @@ struct GrowthReport {
         }
     }
 
-    private static func write(_ size: Size, to json: inout JSONText) {
+    private static func write(_ size: Size, to json: inout JSONWriter) {
         json.object { json in
             json.field("rows", Int64(size.rows))
             json.field("beacons", Int64(size.beacons))

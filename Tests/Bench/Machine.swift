@@ -27,7 +27,7 @@ struct Machine {
     }
 
     /// Its fields, among those of an object.
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONWriter) {
         json.field("cpu", cpu)
         json.field("cores", Int64(cores))
         json.field("file_system", fileSystem)

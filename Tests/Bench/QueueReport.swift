@@ -64,7 +64,7 @@ extension QueueReport {
     private static func write(
         _ sides: [Side: Figures],
         _ rhythm: String,
-        to json: inout JSONText
+        to json: inout JSONWriter
     ) {
         json.object {
             $0.field("rhythm", rhythm)
@@ -81,7 +81,7 @@ extension QueueReport {
         }
     }
 
-    private static func write(_ figures: Figures, over base: Figures, to json: inout JSONText) {
+    private static func write(_ figures: Figures, over base: Figures, to json: inout JSONWriter) {
         json.object { object in
             for (name, value) in figures.values.sorted(by: { $0.key < $1.key }) {
                 guard let divisor = base[name], divisor > 0 else { continue }
@@ -90,7 +90,7 @@ extension QueueReport {
         }
     }
 
-    private static func write(_ backlog: Backlog, to json: inout JSONText) {
+    private static func write(_ backlog: Backlog, to json: inout JSONWriter) {
         json.object {
             $0.field("records", Int64(backlog.records))
             $0.key("fill")

@@ -42,7 +42,7 @@ struct Row {
         return "\(sign) \(QueueReport.text(goal.limit)) \(goal.isOfRatio ? "x" : unit)"
     }
 
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONWriter) {
         json.object {
             $0.field("what", what)
             $0.field("unit", unit)
@@ -77,9 +77,9 @@ struct Row {
     static func report(
         _ bench: String,
         _ rows: [Row],
-        more: (inout JSONText) -> Void = { _ in }
+        more: (inout JSONWriter) -> Void = { _ in }
     ) -> String {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { json in
             json.field("bench", bench)
             more(&json)

@@ -140,7 +140,7 @@ extension UploadResult {
         }
     }
 
-    private static func write(_ one: Case, to json: inout JSONText) {
+    private static func write(_ one: Case, to json: inout JSONWriter) {
         let (own, other) = one.sides
         json.object { object in
             object.field("records", one.stream == .audio ? "sound" : "sightings")

@@ -105,7 +105,7 @@ struct Figures {
     }
 
     /// An object of them.
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONWriter) {
         json.object { object in
             for (name, value) in values.sorted(by: { $0.key < $1.key }) {
                 object.field(name, value)

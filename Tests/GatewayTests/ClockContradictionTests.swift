@@ -51,7 +51,7 @@ extension ClockWatchTests {
         let bench = try Bench(Self.now, synced: true)
         bench.clock.advance(by: .seconds(60))
         bench.step(by: 7200)
-        let again = try ClockWatch(queue: bench.queue, clock: bench.clock) { _ in true }
+        let again = try ClockMonitor(queue: bench.queue, clock: bench.clock) { _ in true }
         #expect(again.current.contradiction?.other == .kernel)
         #expect(try bench.events().count == 1)
     }

@@ -46,7 +46,7 @@ import Testing
             _ = send(client, text, text.count, Int32(MSG_NOSIGNAL))
             close(client)
         }
-        let look = try GPSDLook(HostPort(host: "127.0.0.1", port: port), limit: .seconds(20))
+        let look = try GPSDProbe(HostPort(host: "127.0.0.1", port: port), limit: .seconds(20))
         #expect(look.receivers.map(\.path) == ["ntrip://…@caster.example/M"])
     }
 

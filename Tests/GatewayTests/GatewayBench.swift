@@ -3,13 +3,13 @@ import Audio
 import Beacons
 import CLinux
 import Foundation
-import Host
 import Location
 import Support
 import Testing
 import Upload
 
 @testable import Gateway
+@testable import Host
 
 /// A gateway in this process whose service manager is a socket here.
 final class GatewayBench: Sendable {

@@ -90,7 +90,7 @@ import Testing
                 try writer.quarantine(batch, message: String(repeating: "é", count: 400))
             }
         }
-        let desk = QueueDesk(queue: queue, configuration: Configuration())
+        let desk = QueueRequestHandler(queue: queue, configuration: Configuration())
         let reply = desk.answer(.init(.quarantineList))
         let page = try #require(ControlReply(line: reply.json)?.quarantine)
         #expect(page == reply.quarantine)

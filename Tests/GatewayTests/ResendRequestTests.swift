@@ -44,7 +44,7 @@ import Testing
             guard let batch = try writer.freeze(range, through: range.first + 3) else { return }
             try writer.uploaded(batch)
         }
-        let desk = QueueDesk(queue: queue, configuration: Configuration())
+        let desk = QueueRequestHandler(queue: queue, configuration: Configuration())
         func ask(_ stream: String?) -> ControlReply {
             desk.answer(ResendRequest(stream: stream, since: WallTime(milliseconds: 0)).control)
         }

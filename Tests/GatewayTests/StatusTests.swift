@@ -87,8 +87,8 @@ import Testing
             $0.streams["beacons"]?.lastSuccessAt = "2026-01-01T00:00:00.000Z"
             $0.recentErrors = [.init(code: "E001", message: "no route", at: "t1", count: 3)]
         }
-        let past = Past(text: Past(first).text)
-        #expect(past == Past(first))
+        let past = PersistedState(text: PersistedState(first).text)
+        #expect(past == PersistedState(first))
         var next = report {
             $0.recentErrors = [.init(code: nil, message: "else", at: "t2", count: 1)]
         }
@@ -101,12 +101,12 @@ import Testing
             $0.recentErrors = [.init(code: "E001", message: "no route", at: "t3", count: 1)]
             $0.streams["beacons"]?.lastSuccessAt = "2026-01-02T00:00:00.000Z"
         }
-        Past(next).add(to: &third)
+        PersistedState(next).add(to: &third)
         #expect(third.recentErrors.map(\.count) == [4, 1])
         #expect(third.recentErrors.first?.at == "t3")
         #expect(third.streams["beacons"]?.lastSuccessAt == "2026-01-02T00:00:00.000Z")
-        #expect(Past(text: "no JSON") == Past())
-        #expect(Past(text: nil) == Past())
+        #expect(PersistedState(text: "no JSON") == PersistedState())
+        #expect(PersistedState(text: nil) == PersistedState())
     }
 
     @Test func report_survivesItsOwnJSON_withEveryAbsentValueAsNull() throws {

@@ -12,13 +12,13 @@ import Testing
         BootInstant(nanoseconds: seconds * 1_000_000_000)
     }
 
-    private func word(_ call: StaticString, since: Int64, due: Int64?) -> LifeSign.Word {
-        LifeSign.Word(call: call, since: at(since), due: due.map { at($0) })
+    private func word(_ call: StaticString, since: Int64, due: Int64?) -> Heartbeat.Word {
+        Heartbeat.Word(call: call, since: at(since), due: due.map { at($0) })
     }
 
     private func judge(
         _ health: inout PartHealth,
-        _ word: LifeSign.Word?,
+        _ word: Heartbeat.Word?,
         at seconds: Int64
     ) -> PartHealth.Verdict {
         health.judge(word, at: at(seconds), patience: .seconds(30))
@@ -93,7 +93,7 @@ import Testing
         )
         let start = clock.now()
         let errors = ErrorLog()
-        let word = LifeSign.Word(call: "poll", since: start, due: start + .seconds(60))
+        let word = Heartbeat.Word(call: "poll", since: start, due: start + .seconds(60))
         let supervisor = Supervisor(
             [Supervisor.Part(name: "waits", word: { word })],
             patience: .seconds(30),
@@ -143,7 +143,7 @@ import Testing
     @Test func threadThatWasCutOff_changesNothingAnyMore() throws {
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
-        let outlet = Outlet(folder.queue, target)
+        let outlet = RecordSink(folder.queue, target)
         outlet.board.loaded(SourceReport(device: "before"))
         outlet.cut()
         outlet.board.loaded(SourceReport(device: "after"))
@@ -159,10 +159,10 @@ import Testing
         var report = SourceReport(device: "hci0")
         (report.records, report.dropped, report.restarts) = (5, 2, 1)
         report.lastRecordAt = heard
-        let first = Outlet(folder.queue, target)
+        let first = RecordSink(folder.queue, target)
         first.board.loaded(report)
         first.cut()
-        let second = Outlet(folder.queue, target)
+        let second = RecordSink(folder.queue, target)
         second.board.loading()
         #expect(target.state.value == report)
         second.board.loaded(SourceReport(device: "hci1"))
@@ -174,7 +174,7 @@ import Testing
         #expect(sum.dropped == 4)
         #expect(sum.restarts == 2)
         second.cut()
-        let third = Outlet(folder.queue, target)
+        let third = RecordSink(folder.queue, target)
         third.board.loaded(report)
         #expect(target.state.value?.records == 15)
     }
@@ -183,7 +183,7 @@ import Testing
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
         target.failed(Failure("hangs"))
-        let outlet = Outlet(folder.queue, target, isOnTrial: true)
+        let outlet = RecordSink(folder.queue, target, isOnTrial: true)
         outlet.board.loaded(SourceReport(device: "new"))
         #expect(target.state.value == nil)
         outlet.endTrial()
@@ -194,7 +194,7 @@ import Testing
         let folder = try TemporaryQueue()
         let target = Publisher<SourceReport>()
         target.failed(Failure("hangs"))
-        let outlet = Outlet(folder.queue, target, isOnTrial: true)
+        let outlet = RecordSink(folder.queue, target, isOnTrial: true)
         outlet.board.failed(Failure("is gone"))
         guard case .error(let failure, _) = target.state else {
             Issue.record("\(target.state)")

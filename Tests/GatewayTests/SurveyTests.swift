@@ -97,7 +97,7 @@ import Testing
             _ command: ControlRequest.Command,
             _ name: String? = nil
         ) -> (survey: SurveyReply, error: String?) {
-            let desk = QueueDesk(queue: queue, configuration: Configuration())
+            let desk = QueueRequestHandler(queue: queue, configuration: Configuration())
             let reply = desk.answer(ControlRequest(command, name))
             return (reply.survey ?? SurveyReply(), reply.error)
         }

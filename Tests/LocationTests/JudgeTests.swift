@@ -34,8 +34,8 @@ import Testing
         return fix
     }
 
-    private func refusals(_ fixes: [Fix]) -> [Refusal?] {
-        var judge = FixJudge()
+    private func refusals(_ fixes: [Fix]) -> [FixRefusal?] {
+        var judge = FixEvaluator()
         return fixes.map { judge.judge($0, now: $0.stamp.boot) }
     }
 
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func fixThatWasHeldBackByUs_isTooOld() {
-        var judge = FixJudge()
+        var judge = FixEvaluator()
         #expect(judge.judge(fix(0), now: Self.start.boot + .seconds(10)) == nil)
         #expect(
             judge.judge(fix(1), now: Self.start.boot + .seconds(12)) == .late(.seconds(11))

@@ -80,7 +80,7 @@ import Testing
         defer { queue.close() }
         #expect(failure(queue)?.hasSuffix(holder.message) == true, "\(failure(queue) ?? "")")
         queue.accept(testSighting(1))
-        guard case .held(let message) = DatabaseLook(folder.database, limit: .milliseconds(20))
+        guard case .held(let message) = DatabaseProbe(folder.database, limit: .milliseconds(20))
         else {
             Issue.record("the lock is not seen from outside")
             return

@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func json_escapesWhatMustBeEscaped() {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object {
             $0.field("a\"b", "\u{01}\n\\é")
             $0.field("n", Double.nan)
@@ -117,7 +117,7 @@ import Testing
                 for unit in units {
                     let before = String(repeating: "!", count: place)
                     let after = String(repeating: "~", count: length - place - 1)
-                    var json = JSONText()
+                    var json = JSONWriter()
                     json.value(before + unit + after)
                     let byte = unit.utf8.first ?? 0
                     let hex = String(byte, radix: 16)

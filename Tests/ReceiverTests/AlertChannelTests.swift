@@ -136,7 +136,7 @@ import Testing
         let channel = AlertChannel(name: "url") { _, json, stop in
             try WebPost.send(json, to: url, userAgent: "test", limit: .seconds(10), until: stop)
         }
-        let desk = try AlertDesk(
+        let desk = try AlertController(
             directory: folder.path,
             channels: [channel],
             clock: clock,

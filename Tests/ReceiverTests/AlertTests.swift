@@ -25,8 +25,8 @@ private let start: Int64 = 1_800_000_000_000
         isWhole: Bool = true,
         channel: AlertChannel? = nil,
         _ devices: @escaping (Int64) throws -> [DeviceState]
-    ) throws -> AlertDesk {
-        try AlertDesk(
+    ) throws -> AlertController {
+        try AlertController(
             directory: folder.path,
             channels: [
                 channel
@@ -41,7 +41,7 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     /// So many looks with nothing left to do; what was told in them.
-    private func look(_ desk: AlertDesk, times: Int = 1, each pause: Duration = .seconds(10)) throws
+    private func look(_ desk: AlertController, times: Int = 1, each pause: Duration = .seconds(10)) throws
         -> [String]
     {
         told.update { $0 = [] }
@@ -71,7 +71,7 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     /// A device that was well at first, and of which it was told that it is late.
-    private func lateDevice() throws -> (now: Locked<DeviceState>, desk: AlertDesk) {
+    private func lateDevice() throws -> (now: Locked<DeviceState>, desk: AlertController) {
         let now = Locked(state(heard: 0))
         let desk = try self.desk { _ in [now.value] }
         _ = try look(desk)
@@ -285,7 +285,7 @@ private let start: Int64 = 1_800_000_000_000
         let (clock, quick) = (clock, Locked<[BootInstant]>([]))
         let slow = Locked(0)
         let isLate = Locked(false)
-        let desk = try AlertDesk(
+        let desk = try AlertController(
             directory: folder.path,
             channels: [
                 AlertChannel(name: "slow") { _, _, _ in

@@ -72,9 +72,9 @@ import Testing
             _ = try group[1].result?.get()
             Issue.record("it was stored")
         } catch {
-            #expect((error as? Refusal)?.status == 413)
+            #expect((error as? HTTPRefusal)?.status == 413)
         }
-        #expect(throws: Refusal.self) { try store(slow, in: archive) }
+        #expect(throws: HTTPRefusal.self) { try store(slow, in: archive) }
         #expect(archive.totals == Archive.Totals(records: 2, batches: 2))
         #expect(try records("2026-11-21").compactMap { $0["id"] as? String } == ["a", "d"])
         let halved = try store(RawRequest.batch(["b"]), in: archive)

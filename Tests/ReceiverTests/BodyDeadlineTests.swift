@@ -83,7 +83,7 @@ import Testing
     }
 
     private func status(_ body: () throws -> Void) -> Int? {
-        do { try body() } catch { return (error as? Refusal)?.status }
+        do { try body() } catch { return (error as? HTTPRefusal)?.status }
         return nil
     }
 }

@@ -280,8 +280,8 @@ import Testing
 
     private static let start = BootInstant(nanoseconds: 0)
 
-    private func goesOn(_ steps: [(ProgressWatch.Mark, Int)]) -> [Bool] {
-        var watch = ProgressWatch(limit: .seconds(30), now: Self.start)
+    private func goesOn(_ steps: [(ProgressMonitor.Mark, Int)]) -> [Bool] {
+        var watch = ProgressMonitor(limit: .seconds(30), now: Self.start)
         return steps.map { watch.goesOn($0, Self.start + .seconds($1)) }
     }
 
@@ -300,7 +300,7 @@ import Testing
 
     @Test func watch_letsALongAnswerComeOverASlowLine_butNotForEver() {
         // 20 kB each 25 s: half a megabyte in ten minutes.
-        let steps = (1...40).map { (ProgressWatch.Mark(answered: $0 * 20_000), $0 * 25) }
+        let steps = (1...40).map { (ProgressMonitor.Mark(answered: $0 * 20_000), $0 * 25) }
         let goesOn = goesOn(steps)
         #expect(goesOn.prefix(24).allSatisfy { $0 })
         #expect(goesOn.last == false)

@@ -207,7 +207,7 @@ private final class Interrupted: Destination {
     @Test func markOfAnotherFile_isLeftAlone() throws {
         let (bench, _) = try bench(.ok)
         defer { bench.finish() }
-        let side = QueueSide(bench.queue)
+        let side = QueueClient(bench.queue)
         _ = try side.mark()
         let batch = try #require(try side.nextResend(after: 0))
         let before = bench.queue.generation

@@ -120,7 +120,7 @@ import Upload
             longitude: 179.99999995
         )
         fix.speed = 0.005
-        var json = JSONText()
+        var json = JSONWriter()
         guard case .plain(let columns) = Fix.kind.shape else { return }
         let stored = zip(columns, fix.values).map { column, value -> ColumnValue in
             guard case .scaled(let decimals) = column.form else { return value }
@@ -153,7 +153,7 @@ import Upload
         telemetry.add(.text, bytes: [34, 0xC3])
         telemetry.add(.raw, bytes: [0, 255])
         telemetry.add(.temperature, scaled: 100)
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { RecordJSON.write(-59, telemetry, [], to: &$0) }
         #expect(
             String(decoding: json.bytes, as: UTF8.self)
@@ -176,7 +176,7 @@ import Upload
             data: [0xD2, 0xFC],
             stamp: Stamp(boot: BootInstant(nanoseconds: 0), wall: WallTime(milliseconds: 0))
         )
-        var json = JSONText()
+        var json = JSONWriter()
         let moment = (WallTime(milliseconds: 1_795_235_407_123), ClockQuality.synced)
         RecordJSON.write(sighting, id: "x", at: moment, to: &json)
         #expect(

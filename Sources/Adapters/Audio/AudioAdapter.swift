@@ -126,7 +126,7 @@ package final class AudioAdapter: Sendable {
     }
 
     /// The first device that opens, from the one whose turn it is, then round the list.
-    private func open(_ state: inout State, _ life: LifeSign) throws -> PCM {
+    private func open(_ state: inout State, _ life: Heartbeat) throws -> PCM {
         var problems: [Failure] = []
         let count = settings.devices.count
         for index in (0..<count).map({ (state.first + $0) % count }) {
@@ -149,7 +149,7 @@ package final class AudioAdapter: Sendable {
         )
     }
 
-    private func open(_ device: String, _ life: LifeSign) throws -> PCM {
+    private func open(_ device: String, _ life: Heartbeat) throws -> PCM {
         try PCM(
             device: device,
             rate: settings.rate,
@@ -339,7 +339,7 @@ package final class AudioAdapter: Sendable {
     private func betterDevice(
         _ state: inout State,
         _ now: BootInstant,
-        _ life: LifeSign
+        _ life: Heartbeat
     ) -> Int? {
         guard state.index > 0,
             state.arrivals.haveCome() || now - state.lookedAt >= state.recovery.returnPause

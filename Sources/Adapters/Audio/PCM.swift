@@ -35,7 +35,7 @@ struct PCM: ~Copyable {
     let shape: PCMShape
     private let resampler: Resampler?
     /// Told of each call that may block.
-    private let life: LifeSign
+    private let life: Heartbeat
     private var raw: [UInt8]
     private var values: [Float]
     /// Frames read at the device's rate since it was started.
@@ -55,7 +55,7 @@ struct PCM: ~Copyable {
         channel: Int? = nil,
         wake: Duration = .seconds(1),
         cards: SoundCards = SoundCards(),
-        life: LifeSign = LifeSign()
+        life: Heartbeat = Heartbeat()
     ) throws {
         let opened = try Self.open(device, rate, channel, wake, cards, life)
         self.life = life
@@ -79,7 +79,7 @@ struct PCM: ~Copyable {
         _ channel: Int?,
         _ wake: Duration,
         _ cards: SoundCards,
-        _ life: LifeSign
+        _ life: Heartbeat
     ) throws -> (
         handle: OpaquePointer, device: String, shape: PCMShape, resampler: Resampler?
     ) {

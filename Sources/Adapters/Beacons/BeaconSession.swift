@@ -180,7 +180,7 @@ struct BeaconSession {
         if let failure = error as? Failure { return failure }
         let text = "\(error)"
         let named = text.hasPrefix(source.name) ? text : "\(source.name): \(text)"
-        guard error is NoAnswer || error is Refusal else { return Failure(named) }
+        guard error is NoAnswer || error is ScanRefusal else { return Failure(named) }
         let step =
             recovery.failedStarts < 3
             ? "it is tried again, and reset"

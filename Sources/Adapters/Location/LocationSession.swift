@@ -40,7 +40,7 @@ struct LocationSession {
     private(set) var trouble: Trouble?
     private var failure: Failure?
     /// Why the last fix was not kept.
-    private var refusal: Refusal?
+    private var refusal: FixRefusal?
     private var refused = 0
     /// When data came last that could not be used.
     private var unusableAt = BootInstant(nanoseconds: 0)

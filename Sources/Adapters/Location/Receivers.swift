@@ -13,7 +13,7 @@ struct Outcome {
 /// What came of a fix of the receiver that is followed.
 enum Epoch: Equatable {
     case good(Fix)
-    case refused(Refusal)
+    case refused(FixRefusal)
 }
 
 /// Follows the best of the receivers; reports of two never make one fix.
@@ -35,7 +35,7 @@ struct Receivers {
     private struct Receiver {
         var merger = EpochMerger()
         var time = ReceiverTime()
-        var judge = FixJudge()
+        var judge = FixEvaluator()
         var sky: (used: Int, at: BootInstant)?
         /// Its newest fix that was believed; nil when it has none any more.
         var good: Fix?
@@ -173,7 +173,7 @@ struct Receivers {
         )
     }
 
-    private func refused(_ reason: Refusal, _ device: String) -> Outcome {
+    private func refused(_ reason: FixRefusal, _ device: String) -> Outcome {
         Outcome(epoch: device == followed ? .refused(reason) : nil)
     }
 

@@ -24,7 +24,7 @@ final class ControlPlane: Sendable {
     init(
         path: String,
         status: StatusPublication,
-        inside: @escaping @Sendable () -> FrontDoor.Inside?
+        inside: @escaping @Sendable () -> EarlyControlServer.Inside?
     ) throws {
         let (questions, restarts) = (try Worker("control-queue"), try Worker("control-source"))
         self.questions = questions
@@ -46,7 +46,7 @@ final class ControlPlane: Sendable {
                 restarts.perform(done) { Self.restart(request.argument, actions) }
             case .quarantineList, .requeue, .drop, .resend, .surveyStart, .surveyStop, .surveyList:
                 questions.perform(done) {
-                    QueueDesk(queue: queue, configuration: actions.configuration())
+                    QueueRequestHandler(queue: queue, configuration: actions.configuration())
                         .answer(request)
                 }
             }

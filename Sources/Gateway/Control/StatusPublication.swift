@@ -45,7 +45,7 @@ final class StatusPublication: Sendable {
     }
 
     /// The last word of its thread.
-    var word: LifeSign.Word { signal.life.word }
+    var word: Heartbeat.Word { signal.life.word }
 
     /// No publication begins after it.
     func stop() { signal.raise() }

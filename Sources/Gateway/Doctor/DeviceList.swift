@@ -51,7 +51,7 @@ package struct DeviceList: Codable, Sendable {
         }
         do {
             let address = configuration.location.gpsd
-            let look = try GPSDLook(address, limit: .seconds(3), wantsFix: false)
+            let look = try GPSDProbe(address, limit: .seconds(3), wantsFix: false)
             gpsd = look.receivers.compactMap { receiver in
                 receiver.path.map { Receiver(path: $0, driver: receiver.driver) }
             }

@@ -103,7 +103,7 @@ struct DiskCheck {
         guard access(path, R_OK) == 0 else {
             return .warn("database", "\(path) cannot be read by you", next: "`sudo waypost doctor`")
         }
-        switch DatabaseLook(path, limit: .seconds(3)) {
+        switch DatabaseProbe(path, limit: .seconds(3)) {
         case .sound: return .ok("database", "\(path) is sound")
         case .unfinished:
             return .ok("database", "\(path) opens; nothing wrong in what 3 s were enough to read")

@@ -13,9 +13,9 @@ struct LocationCheck {
             return [.ok("gpsd", "off (location.enabled = false)")]
         }
         let address = input.configuration.location.gpsd
-        let look: GPSDLook
+        let look: GPSDProbe
         do {
-            look = try GPSDLook(address, limit: .seconds(Self.patience))
+            look = try GPSDProbe(address, limit: .seconds(Self.patience))
         } catch {
             return [
                 .fail("gpsd", "gpsd at \(error)", next: "`sudo systemctl enable --now gpsd.socket`")
@@ -45,7 +45,7 @@ struct LocationCheck {
         )
     }
 
-    private func receiver(_ look: GPSDLook) -> Finding {
+    private func receiver(_ look: GPSDProbe) -> Finding {
         let names = look.receivers.compactMap { receiver in
             receiver.path.map { path in receiver.driver.map { "\(path) (\($0))" } ?? path }
         }

@@ -29,7 +29,7 @@ struct IntakeRefusal: Error, Equatable {
 
     /// What a program is answered.
     var answer: [UInt8] {
-        var text = JSONText()
+        var text = JSONWriter()
         text.value(message)
         let retry = retryAfter.map { ", \"retry_after_ms\": \($0.milliseconds)" } ?? ""
         return Array("{\"error\": ".utf8) + text.bytes + Array("\(retry)}".utf8)
@@ -44,7 +44,7 @@ struct IntakeLine: Equatable {
     static let waits = Array("{\"accepted\": 0}".utf8)
     /// Names that the gateway writes itself.
     static let reserved = ["id", "timestamp", "clock"]
-    /// An object within the line, and what it holds; as the receiver has it (`JSONText.recordDepth`).
+    /// An object within the line, and what it holds; as the receiver has it (`JSONWriter.recordDepth`).
     static let depthLimit = 16
     /// Members of one object, as the receiver has it (`MemberNames.most`); a record has the reserved ones, too.
     static let memberLimit = 4096
@@ -164,7 +164,7 @@ struct IntakeLine: Equatable {
 
     /// The line for an object, with its end.
     static func line(stream: String, members: [UInt8]) -> [UInt8] {
-        var line = JSONText()
+        var line = JSONWriter()
         line.object {
             $0.field("stream", stream)
             $0.key("data")

@@ -116,7 +116,7 @@ final class Intake: Sendable {
     var figures: IntakeFigures? { running.value?.server.figures.value }
 
     /// The last word of its thread; nil while nothing is declared.
-    var word: LifeSign.Word? { running.value?.thread.life.word }
+    var word: Heartbeat.Word? { running.value?.thread.life.word }
 
     /// Has its thread go round once.
     func ask() {

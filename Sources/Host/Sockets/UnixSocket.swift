@@ -1,5 +1,5 @@
 // Addresses and time limits of Unix sockets.
-package import CLinux
+import CLinux
 import Glibc
 
 /// Unix sockets by their paths.
@@ -20,15 +20,27 @@ package enum UnixSocket {
         return owner
     }
 
+    /// Sends one datagram to a socket that another program reads; does nothing where that is not possible now.
+    package static func send(_ message: String, to name: [UInt8]) {
+        let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { return }
+        let owner = Descriptor(owning: number)
+        // A program that does not read must not hold up the one that reports to it.
+        limitSending(on: owner.number)
+        _ = withAddress(name) { address, length in
+            message.withCString { sendto(owner.number, $0, strlen($0), 0, address, length) }
+        }
+    }
+
     /// Whatever is sent, or connected, fails after `limit` if the other side takes nothing.
-    package static func limitSending(on socket: Int32, to limit: Duration = .seconds(1)) {
+    static func limitSending(on socket: Int32, to limit: Duration = .seconds(1)) {
         let milliseconds = Int(limit.milliseconds)
         var time = timeval(tv_sec: milliseconds / 1000, tv_usec: milliseconds % 1000 * 1000)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
     /// Calls `body` with the address of a path; nil where it is too long.
-    package static func withAddress<Result>(
+    static func withAddress<Result>(
         _ path: [UInt8],
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result? {

@@ -24,7 +24,7 @@ package final class StoppableThread: Sendable {
     }
 
     /// The last word of its thread.
-    package var life: LifeSign { signal.life }
+    package var life: Heartbeat { signal.life }
 
     /// Asks the body to end, without waiting.
     package func raise() { signal.raise() }

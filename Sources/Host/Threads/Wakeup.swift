@@ -33,7 +33,7 @@ package final class Wakeup: Sendable {
 /// Asks a blocking loop to end, and hears from it where it is; stays raised.
 package final class StopSignal: Sendable {
     /// The last word of the loop's thread.
-    package let life = LifeSign()
+    package let life = Heartbeat()
     private let wakeup: Wakeup
     private let raised = Atomic(false)
 

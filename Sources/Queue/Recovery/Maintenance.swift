@@ -52,7 +52,7 @@ final class Maintenance: Sendable {
     }
 
     /// The last word of its thread.
-    var word: LifeSign.Word { stopSignal.life.word }
+    var word: Heartbeat.Word { stopSignal.life.word }
 
     /// One step by hand; false when there is nothing to do.
     func step() -> Bool {

@@ -208,7 +208,7 @@ final class WriterLoop {
         let (losses, turn) = core.losses.withLock { ($0.take(), $0.turn) }
         let isDone = attempt { writer in
             for loss in losses { try writer.note(loss) }
-            if !losses.isEmpty { core.memos.set(LossTurn.memo, core.turn(turn).text) }
+            if !losses.isEmpty { core.memos.set(LossTransactionID.memo, core.turn(turn).text) }
             try commitOpen(writer)
         }
         guard isDone else { return false }

@@ -21,7 +21,7 @@ final class EnrolRoute: @unchecked Sendable {
         var hasReplaced: Bool
     }
 
-    /// Returns the token and the device it is for; throws a Refusal.
+    /// Returns the token and the device it is for; throws an HTTPRefusal.
     ///
     /// What is wrong with a code is not told: unknown, used and expired are one answer. `isListed`: whether a device has a
     /// token in the list.
@@ -31,12 +31,12 @@ final class EnrolRoute: @unchecked Sendable {
         isListed: (String) -> Bool
     ) throws -> Enrolled {
         if let seconds = lock.withLock({ attempts.wait(address, at: clock.now) }) {
-            throw Refusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
+            throw HTTPRefusal(status: 429, reason: "too many wrong codes", retryAfter: seconds)
         }
         let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
             isName(device)
-        else { throw Refusal(status: 400, reason: "code or device_id is missing or no plain name") }
+        else { throw HTTPRefusal(status: 400, reason: "code or device_id is missing or no plain name") }
         let wanted = try Self.wanted(object?["token"])
         let code = GivenSecret(typed: text)
         // Counted beforehand: attempts at the same time are attempts, too.
@@ -56,7 +56,7 @@ final class EnrolRoute: @unchecked Sendable {
         return Enrolled(token: token.text, device: device, hasReplaced: replaced)
     }
 
-    private static func refusal(_ exchange: CodeExchange, _ device: String) -> Refusal {
+    private static func refusal(_ exchange: CodeExchange, _ device: String) -> HTTPRefusal {
         let reason =
             switch exchange {
             case .codeOfAnotherDevice: "this code was made for another device_id than \(device)"
@@ -65,14 +65,14 @@ final class EnrolRoute: @unchecked Sendable {
                     + "\(device) --replace"
             case .badCode, .token: "this code is not known, was used, or is too old"
             }
-        return Refusal(status: 403, reason: reason)
+        return HTTPRefusal(status: 403, reason: reason)
     }
 
     /// The token that a device made itself; nil where it leaves that to the server.
     private static func wanted(_ member: Any?) throws -> GivenSecret? {
         guard let member else { return nil }
         guard let text = member as? String, let token = GivenSecret(wanted: text) else {
-            throw Refusal(status: 400, reason: "token is not 32 to 128 letters, digits, - and _")
+            throw HTTPRefusal(status: 400, reason: "token is not 32 to 128 letters, digits, - and _")
         }
         return token
     }

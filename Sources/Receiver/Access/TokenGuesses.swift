@@ -25,7 +25,7 @@ final class TokenGuesses: Sendable {
 
     /// The device that the token of a request is bound to, as `find` says; nil for a wrong one.
     ///
-    /// Throws a Refusal where too many were wrong.
+    /// Throws an HTTPRefusal where too many were wrong.
     func check(
         _ head: RequestHead,
         _ token: GivenSecret,
@@ -41,7 +41,7 @@ final class TokenGuesses: Sendable {
         }
         if let seconds {
             let reason = "too many wrong device tokens from \(head.address)"
-            throw Refusal(status: 429, reason: reason, retryAfter: seconds)
+            throw HTTPRefusal(status: 429, reason: reason, retryAfter: seconds)
         }
         state.withLock {
             if device == nil {

@@ -7,7 +7,7 @@ import SQLite
 ///
 /// A batch is in the archive when the index's transaction is committed. Files are appended before that and
 /// their committed lengths stand in the same transaction, so whatever a crash left behind is cut off at start
-/// (and kept aside, `CutTails`).
+/// (and kept aside, `TruncatedFiles`).
 package final class Archive: @unchecked Sendable {
     // Unchecked because the index, the files and the reserve are used by the queue's leader, the totals under their lock.
     package struct Totals: Sendable, Equatable {
@@ -19,7 +19,7 @@ package final class Archive: @unchecked Sendable {
     private let index: Connection
     private let folders: DurableFolders
     private let queue = GroupQueue()
-    private var reserve: Reserve
+    private var reserve: DiskReserve
     /// Held as long as the archive lives.
     private let place: DirectoryLock
     /// Gets the files that have grown and their lengths, once they are committed; waits for nothing.
@@ -49,12 +49,12 @@ package final class Archive: @unchecked Sendable {
         limits = DeviceLimits(bytesPerDay: bytesPerDay)
         place = try DirectoryLock(directory)
         folders = DurableFolders(directory)
-        reserve = Reserve(releasedIn: directory)
+        reserve = DiskReserve(releasedIn: directory)
         let database = ArchiveFiles.index(in: directory)
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
-                    + "A start moves those that an older copy of it does not know to \(CutTails.name)"
+                    + "A start moves those that an older copy of it does not know to \(TruncatedFiles.name)"
             )
         }
         // What a sync that failed has left in it reads well until the power goes.
@@ -137,7 +137,7 @@ package final class Archive: @unchecked Sendable {
                     if known == nil {
                         try limits.admit(one.batch, newFiles: newFiles, at: now, index)
                     }
-                } catch let refusal as Refusal {
+                } catch let refusal as HTTPRefusal {
                     // Nothing of it was written; the others are stored.
                     one.result = .failure(refusal)
                     continue
@@ -234,7 +234,7 @@ package final class Archive: @unchecked Sendable {
 
     /// Files what is new; the rest was stored before.
     ///
-    /// Whatever it throws, a Refusal too, part of the batch may be written by then.
+    /// Whatever it throws, an HTTPRefusal too, part of the batch may be written by then.
     private func append(
         _ one: WaitingBatch,
         _ files: BatchFiles,

@@ -27,7 +27,7 @@ struct DeviceLimits {
     /// Of each device and day (UTC).
     let bytesPerDay: Int64
 
-    /// Notes the names of a batch that is about to be stored; throws a Refusal, having changed nothing.
+    /// Notes the names of a batch that is about to be stored; throws an HTTPRefusal, having changed nothing.
     ///
     /// `newFiles`: files of records that are not there yet.
     func admit(
@@ -91,8 +91,8 @@ struct DeviceLimits {
     }
 
     /// The gateway keeps its records, and asks again once an hour at the latest.
-    private static func tomorrow(_ reason: String) -> Refusal {
-        Refusal(status: 429, reason: reason, retryAfter: 3600)
+    private static func tomorrow(_ reason: String) -> HTTPRefusal {
+        HTTPRefusal(status: 429, reason: reason, retryAfter: 3600)
     }
 
     private func checkStream(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
@@ -105,7 +105,7 @@ struct DeviceLimits {
         guard try row.step(), row.required(0) >= Self.streams else { return }
         let reason =
             "\(batch.device) has \(Self.streams) streams already; \(batch.stream) is too many"
-        throw Refusal(status: 422, reason: reason)
+        throw HTTPRefusal(status: 422, reason: reason)
     }
 
     private func noteStates(_ batch: IncomingBatch, _ index: borrowing Connection) throws {
@@ -123,7 +123,7 @@ struct DeviceLimits {
         try row.bind(batch.device, at: 1)
         guard try row.step(), row.required(0) + Int64(new.count) <= Self.states else {
             let reason = "\(batch.device) has events of more than \(Self.states) sources"
-            throw Refusal(status: 422, reason: reason)
+            throw HTTPRefusal(status: 422, reason: reason)
         }
         let add = try index.prepare("INSERT INTO device_states VALUES (?,?)")
         try add.bind(batch.device, at: 1)

@@ -13,7 +13,7 @@ enum Recovery {
         _ directory: String,
         tell: (String) -> Void
     ) throws {
-        var tails: [CutTails.Tail] = []
+        var tails: [TruncatedFiles.Tail] = []
         let row = try index.prepare("SELECT path, length FROM files")
         while try row.step() { try look(row.text(0), row.required(1), directory, &tails) }
         // Files of a first batch that was never committed.
@@ -24,7 +24,7 @@ enum Recovery {
             known.reset()
             return true
         }
-        if !tails.isEmpty { tell(CutTails.keep(tails, in: directory)) }
+        if !tails.isEmpty { tell(TruncatedFiles.keep(tails, in: directory)) }
         for tail in tails {
             let path = "\(directory)/\(tail.file)"
             guard truncate(path, Int(tail.start)) == 0 else { throw Trouble("truncate", path) }
@@ -36,7 +36,7 @@ enum Recovery {
         _ file: String,
         _ length: Int64,
         _ directory: String,
-        _ tails: inout [CutTails.Tail]
+        _ tails: inout [TruncatedFiles.Tail]
     ) throws {
         let path = "\(directory)/\(file)"
         guard let size = fileSize(path) else { return }
@@ -46,7 +46,7 @@ enum Recovery {
                     + "away to go on without it"
             )
         }
-        if size > length { tails.append(CutTails.Tail(file: file, start: length, end: size)) }
+        if size > length { tails.append(TruncatedFiles.Tail(file: file, start: length, end: size)) }
     }
 
     static func hasRecords(_ directory: String) throws -> Bool {

@@ -36,7 +36,7 @@ struct BucketPut {
         self.stop = stop
     }
 
-    /// Returns once the store has said that it has the object; throws a Refusal in any other case.
+    /// Returns once the store has said that it has the object; throws an HTTPRefusal in any other case.
     func callAsFunction(_ object: BucketObject) throws {
         let left = deadline - SystemClock().now()
         guard left > .zero else {
@@ -59,18 +59,18 @@ struct BucketPut {
 
     /// Whatever is wrong with keys, address or clock is not the gateway's doing: only a size is.
     private static func judge(_ answer: Answer) throws {
-        let words = StoreWords(answer)
+        let words = S3ErrorMessages(answer)
         switch words.meaning {
         case .stored: return
-        case .size: throw Refusal(status: 413, reason: "the bucket: \(words.text)")
+        case .size: throw HTTPRefusal(status: 413, reason: "the bucket: \(words.text)")
         case .clock, .address, .keys, .full, .stranger, .other:
             let seconds = answer.retryAfter > 0 ? min(answer.retryAfter, 3600) : pause
             throw unavailable("the bucket: " + words.advice(BucketPlace.names), after: seconds)
         }
     }
 
-    private static func unavailable(_ reason: String, after seconds: Int = pause) -> Refusal {
-        Refusal(status: 503, reason: reason, retryAfter: seconds)
+    private static func unavailable(_ reason: String, after seconds: Int = pause) -> HTTPRefusal {
+        HTTPRefusal(status: 503, reason: reason, retryAfter: seconds)
     }
 }
 
@@ -81,7 +81,7 @@ final class BucketTrouble: Sendable {
 
     init(_ log: ServerLog) { self.log = log }
 
-    func began(_ refusal: Refusal) {
+    func began(_ refusal: HTTPRefusal) {
         told.withLock { told in
             guard refusal.status == 503, refusal.reason != told else { return }
             told = refusal.reason

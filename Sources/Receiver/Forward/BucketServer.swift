@@ -58,10 +58,10 @@ package struct BucketServer: ReceiverApplication {
             return requests.plan(head, log)
         case "/api/device/enroll":
             let reason = "this server keeps nothing, so it has no codes: its tokens are in a file"
-            throw Refusal(status: 404, reason: reason)
+            throw HTTPRefusal(status: 404, reason: reason)
         default:
             let reason = "no such path; POST /api/ingest (a server before a bucket has no pages)"
-            throw Refusal(status: 404, reason: reason)
+            throw HTTPRefusal(status: 404, reason: reason)
         }
     }
 
@@ -71,7 +71,7 @@ package struct BucketServer: ReceiverApplication {
             tokens.device(of: token) ?? (!token.text.isEmpty && isOpen() ? "" : nil)
         }
         guard let device = known else {
-            throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
+            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         return device
     }

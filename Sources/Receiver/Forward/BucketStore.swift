@@ -42,7 +42,7 @@ final class BucketStore: @unchecked Sendable {
 
     /// Stores all of a batch; the bucket has said yes to each object when this returns.
     ///
-    /// Throws a Refusal: 503 for whatever the bucket does, so that the gateway keeps its records.
+    /// Throws an HTTPRefusal: 503 for whatever the bucket does, so that the gateway keeps its records.
     func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
         let deadline = SystemClock().now() + Self.patience
         let days = try made(batch, body)
@@ -57,7 +57,7 @@ final class BucketStore: @unchecked Sendable {
                 let name = BucketFolder(path: batch.folder(date)).key(key, Self.compression)
                 try put(BucketObject(key: name, type: Self.compression.objectType, lines))
             }
-        } catch let refusal as Refusal {
+        } catch let refusal as HTTPRefusal {
             trouble.began(refusal)
             throw refusal
         }
@@ -77,7 +77,7 @@ final class BucketStore: @unchecked Sendable {
 
     private func keys() throws -> String {
         do { return try place.keys() } catch {
-            let refusal = Refusal(status: 503, reason: "\(error)", retryAfter: BucketPut.pause)
+            let refusal = HTTPRefusal(status: 503, reason: "\(error)", retryAfter: BucketPut.pause)
             trouble.began(refusal)
             throw refusal
         }

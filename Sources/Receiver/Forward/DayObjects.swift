@@ -10,11 +10,11 @@ struct DayObjects {
     /// Some of its records have sound, which goes into objects of its own.
     private(set) var hasSound = false
 
-    /// Goes through the records once; throws a Refusal for a batch of too many days.
+    /// Goes through the records once; throws an HTTPRefusal for a batch of too many days.
     init(_ batch: IncomingBatch, _ body: ByteView, folder: String) throws {
         guard batch.dates.count <= Self.mostDays else {
             let reason = "records of more than \(Self.mostDays) days in one batch"
-            throw Refusal(status: 413, reason: reason)
+            throw HTTPRefusal(status: 413, reason: reason)
         }
         for date in batch.dates { days[date] = DayObject(folder: folder) }
         var found = false

@@ -33,7 +33,7 @@ final class InfluxForwarder: Sendable {
     private let sender: InfluxSender
     private let waits: [Duration]
     private let log: ServerLog
-    private let grown: GrownFiles
+    private let grown: AppendedFiles
     private let stop: StopSignal
     private let ended: StopSignal
     private let status = Mutex(Status())
@@ -46,14 +46,14 @@ final class InfluxForwarder: Sendable {
         log: ServerLog
     ) throws {
         (self.directory, self.sender, self.waits, self.log) = (directory, sender, waits, log)
-        grown = try GrownFiles()
+        grown = try AppendedFiles()
         stop = try StopSignal()
         ended = try StopSignal()
     }
 
     /// Begins with what was not forwarded yet; ends with `finish`.
     func start() throws {
-        try startBehindGateways("influx") { [self] in
+        try startBackgroundThread("influx") { [self] in
             run()
             ended.raise()
         }

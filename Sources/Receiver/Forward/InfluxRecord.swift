@@ -35,7 +35,7 @@ struct InfluxRecord {
     /// Nil for a line that is no record.
     init?(_ line: ByteView) {
         do {
-            var text = JSONText(line)
+            var text = BodyJSON(line)
             try text.object { try take(&$0, $1) }
             try text.end()
         } catch {
@@ -45,7 +45,7 @@ struct InfluxRecord {
 
     // MARK: Reading
 
-    private mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+    private mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         let name = JSONString.read(text.bytes, name)
         guard text.next() == UInt8(ascii: "{") else {
             return take(name, text.bytes, try text.value())

@@ -27,13 +27,13 @@ struct BatchRequests: Sendable {
     private func check(_ head: RequestHead) throws {
         _ = try key(head)
         guard head.fields[.contentType]?.lowercased().hasPrefix("application/json") == true else {
-            throw Refusal(status: 415, reason: "Content-Type must be application/json")
+            throw HTTPRefusal(status: 415, reason: "Content-Type must be application/json")
         }
         guard head.isChunked || head.length != nil else {
-            throw Refusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
+            throw HTTPRefusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
         }
         try Inflater.check(head.fields[.contentEncoding] ?? "")
-        guard head.length ?? 0 <= maxBody else { throw Refusal.tooLarge(maxBody) }
+        guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }
     }
 
     /// A structured-field string (RFC 8941, section 3.3.3): quoted, plain characters only.
@@ -41,12 +41,12 @@ struct BatchRequests: Sendable {
         let text = head.fields[.idempotencyKey] ?? ""
         let key = String(text.dropFirst().dropLast())
         guard text.count > 2, text.hasPrefix("\""), text.hasSuffix("\""), isName(key) else {
-            throw Refusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
+            throw HTTPRefusal(status: 400, reason: "Idempotency-Key is missing or not a quoted key")
         }
         return key
     }
 
-    /// The body as it was before compression, and the batch that it is; throws a Refusal.
+    /// The body as it was before compression, and the batch that it is; throws an HTTPRefusal.
     ///
     /// `device`: whose token it came with, "" for any.
     func checked(
@@ -66,7 +66,7 @@ struct BatchRequests: Sendable {
         )
         let batch = try body.withView { try IncomingBatch(checking: $0, limit: limit) }
         guard device.isEmpty || device == batch.device else {
-            throw Refusal(status: 403, reason: "the token belongs to another device_id")
+            throw HTTPRefusal(status: 403, reason: "the token belongs to another device_id")
         }
         return (body, batch)
     }
@@ -101,9 +101,9 @@ extension HTTPAnswer {
 extension ServerLog {
     /// The answer to a request that was refused, and a line about it.
     func refused(_ error: any Error) -> HTTPAnswer {
-        guard let refusal = error as? Refusal else {
+        guard let refusal = error as? HTTPRefusal else {
             write("error: \(error)")
-            return HTTPAnswer(Refusal(status: 500, reason: "\(error)"))
+            return HTTPAnswer(HTTPRefusal(status: 500, reason: "\(error)"))
         }
         write("refused \(refusal.status): \(refusal.reason)")
         return HTTPAnswer(refusal)

@@ -96,11 +96,11 @@ private func handleRequest(
         var head = request.head(method: method, url: url)
         let client = side.isBehindProxy ? request.forwardedFor : nil
         if let client { head.address = client }
-        let exchange = Exchange(request, head, client: client)
+        let exchange = RequestExchange(request, head, client: client)
         slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
         return result(side.begin(exchange))
     }
-    let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
+    let exchange = Unmanaged<RequestExchange>.fromOpaque(known).takeUnretainedValue()
     guard size.pointee > 0 else { return result(side.proceed(exchange)) }
     let part = UnsafeRawBufferPointer(start: data, count: size.pointee)
     size.pointee = 0
@@ -118,7 +118,7 @@ private func endRequest(
 ) {
     guard let context, let known = slot?.pointee else { return }
     slot?.pointee = nil
-    let exchange = Unmanaged<Exchange>.fromOpaque(known).takeRetainedValue()
+    let exchange = Unmanaged<RequestExchange>.fromOpaque(known).takeRetainedValue()
     Unmanaged<ServerSide>.fromOpaque(context).takeUnretainedValue().end(exchange)
 }
 

@@ -52,7 +52,7 @@ package struct HTTPAnswer: Sendable {
         headers = [("Content-Type", "application/json")]
     }
 
-    package init(_ refusal: Refusal) {
+    package init(_ refusal: HTTPRefusal) {
         self.init(refusal.status, ["error": refusal.reason])
         if let encodings = refusal.acceptEncoding { headers.append(("Accept-Encoding", encodings)) }
         if let seconds = refusal.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
@@ -61,7 +61,7 @@ package struct HTTPAnswer: Sendable {
 }
 
 /// A request that cannot be accepted: its status and why.
-package struct Refusal: Error {
+package struct HTTPRefusal: Error {
     package var status: Int
     package var reason: String
     /// The encodings that would have been taken, where that is what was wrong.

@@ -99,7 +99,7 @@ package struct IngestServer: ReceiverApplication {
             return requests.plan(head, log)
         default:
             if let plan = try page.plan(head) { return plan }
-            throw Refusal(status: 404, reason: "no such path; POST /api/ingest")
+            throw HTTPRefusal(status: 404, reason: "no such path; POST /api/ingest")
         }
     }
 
@@ -118,7 +118,7 @@ package struct IngestServer: ReceiverApplication {
             return !token.text.isEmpty && isOpen() ? "" : nil
         }
         guard let device = known else {
-            throw Refusal(status: 401, reason: "X-Device-Token is missing or not known")
+            throw HTTPRefusal(status: 401, reason: "X-Device-Token is missing or not known")
         }
         try expectGood(device)
         return device
@@ -135,11 +135,11 @@ package struct IngestServer: ReceiverApplication {
 
     private func expectGood(_ device: String) throws {
         guard enrolments.isRevoked(device) else { return }
-        throw Refusal(status: 401, reason: "the token of \(device) was revoked")
+        throw HTTPRefusal(status: 401, reason: "the token of \(device) was revoked")
     }
 
-    private static var changing: Refusal {
-        Refusal(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
+    private static var changing: HTTPRefusal {
+        HTTPRefusal(status: 503, reason: "the tokens are just being changed", retryAfter: 1)
     }
 
     private func verify(_ head: RequestHead) throws -> HTTPAnswer {

@@ -46,7 +46,7 @@ final class Lingering: @unchecked Sendable {
         lock.withLock {
             // The one that has been here longest has most likely read its answer.
             if entries.count >= most { close(entries.removeFirst().socket) }
-            let left = Exchange.unwanted(isKnown: isKnown)
+            let left = RequestExchange.unwanted(isKnown: isKnown)
             let end = ContinuousClock.now + Self.patience
             entries.append(Entry(socket: kept, isKnown: isKnown, left: left, end: end))
         }

@@ -43,7 +43,7 @@ final class ServerSide: Sendable {
     // MARK: On the daemon's thread
 
     /// The header is there.
-    func begin(_ exchange: Exchange) -> Bool {
+    func begin(_ exchange: RequestExchange) -> Bool {
         let head = exchange.head
         switch plan(exchange) {
         case .body(let limit, let isKnown):
@@ -72,37 +72,37 @@ final class ServerSide: Sendable {
     }
 
     /// Answers before the body, which nobody wants; libmicrohttpd closes the connection then.
-    private func refuse(_ exchange: Exchange, _ answer: HTTPAnswer) -> Bool {
+    private func refuse(_ exchange: RequestExchange, _ answer: HTTPAnswer) -> Bool {
         lingering.add(exchange.connection.socket, isKnown: exchange.isKnown)
         return exchange.connection.queue(answer, closing: true)
     }
 
     /// A part of the body is there.
-    func take(_ part: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
+    func take(_ part: UnsafeRawBufferPointer, _ exchange: RequestExchange) -> Bool {
         if exchange.isKnown { connections.give(exchange.connection, timeFor: part.count) }
         return exchange.take(part)
     }
 
-    private func plan(_ exchange: Exchange) -> RequestPlan {
+    private func plan(_ exchange: RequestExchange) -> RequestPlan {
         let head = exchange.head
         guard exchange.connection.headerSize <= bounds.header else {
             let reason = "the header is larger than \(bounds.header) bytes"
-            return .answer(HTTPAnswer(Refusal(status: 431, reason: reason)))
+            return .answer(HTTPAnswer(HTTPRefusal(status: 431, reason: reason)))
         }
         // Two lengths: what one reader takes for the body is the next request to another.
         guard !head.isChunked || head.fields[.contentLength] == nil else {
             let reason = "Content-Length beside Transfer-Encoding"
-            return .answer(HTTPAnswer(Refusal(status: 400, reason: reason)))
+            return .answer(HTTPAnswer(HTTPRefusal(status: 400, reason: reason)))
         }
         guard admit(exchange) else {
             let reason = "\(bounds.perAddress) requests from \(head.address) are under way already"
-            return .answer(HTTPAnswer(Refusal(status: 429, reason: reason, retryAfter: 5)))
+            return .answer(HTTPAnswer(HTTPRefusal(status: 429, reason: reason, retryAfter: 5)))
         }
         return application.plan(head)
     }
 
     /// Counts a request for its client; false where it has as many as it may.
-    private func admit(_ exchange: Exchange) -> Bool {
+    private func admit(_ exchange: RequestExchange) -> Bool {
         guard let client = exchange.client, bounds.perAddress > 0 else { return true }
         exchange.isAdmitted = requests.withLock { requests in
             let count = requests[client] ?? 0
@@ -113,7 +113,7 @@ final class ServerSide: Sendable {
         return exchange.isAdmitted
     }
 
-    private func leave(_ exchange: Exchange) {
+    private func leave(_ exchange: RequestExchange) {
         guard exchange.isAdmitted, let client = exchange.client else { return }
         exchange.isAdmitted = false
         requests.withLock { requests in
@@ -123,7 +123,7 @@ final class ServerSide: Sendable {
     }
 
     /// The body is there, or the answer.
-    func proceed(_ exchange: Exchange) -> Bool {
+    func proceed(_ exchange: RequestExchange) -> Bool {
         connections.stop(exchange.connection)
         if let answer = exchange.answer {
             // Where connections are scarce, one that waits for its client's next request is given up.
@@ -145,7 +145,7 @@ final class ServerSide: Sendable {
         return true
     }
 
-    private func begin(_ stream: AnswerStream, _ exchange: Exchange) -> Bool {
+    private func begin(_ stream: AnswerStream, _ exchange: RequestExchange) -> Bool {
         let isTaken = streams.withLock { streams in
             streams?[ObjectIdentifier(stream)] = stream
             return streams != nil
@@ -158,7 +158,7 @@ final class ServerSide: Sendable {
     }
 
     /// The request is over, answered or not.
-    func end(_ exchange: Exchange) {
+    func end(_ exchange: RequestExchange) {
         if exchange.isCounted { workers.answered() }
         if let stream = exchange.stream {
             stream.forget()
@@ -169,12 +169,12 @@ final class ServerSide: Sendable {
     }
 
     private static var stopping: HTTPAnswer {
-        HTTPAnswer(Refusal(status: 503, reason: "the server is stopping", retryAfter: 5))
+        HTTPAnswer(HTTPRefusal(status: 503, reason: "the server is stopping", retryAfter: 5))
     }
 }
 
 extension HTTPApplication {
-    fileprivate func answer(_ exchange: Exchange) -> HTTPAnswer? {
+    fileprivate func answer(_ exchange: RequestExchange) -> HTTPAnswer? {
         exchange.body.map { answer(exchange.head, $0) }
     }
 }

@@ -18,14 +18,14 @@ package struct Envelope: Sendable {
     }
 
     func opening() -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.field("stream_name", streamName)
         json.field("device_id", deviceID)
         return Array("{".utf8) + json.bytes + Array(",\"data\":[".utf8)
     }
 
     func closing(_ batch: Batch) -> [UInt8] {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object {
             $0.field("total_records", Int64(batch.records))
             $0.field("app_version", batch.appVersion)

@@ -10,7 +10,7 @@ package final class RecordSource {
     private let reader: Reader
     private let dates: RecordDates
     private let sound: SoundPlace
-    private var json = JSONText()
+    private var json = JSONWriter()
 
     /// Where the JSON of a chunk has its sound.
     package enum SoundPlace: Sendable {
@@ -141,7 +141,7 @@ package final class RecordSource {
 
     // MARK: Sound
 
-    private func writeSound(of stored: Stored<Chunk>, to json: inout JSONText) throws {
+    private func writeSound(of stored: Stored<Chunk>, to json: inout JSONWriter) throws {
         json.key("audio_data")
         json.append([UInt8(ascii: "\"")])
         try json.extend { text in

@@ -5,7 +5,7 @@ package import HTTP
 extension Verdict {
     /// The verdict on storing one object.
     package init(bucket answer: Answer) {
-        let store = StoreWords(answer)
+        let store = S3ErrorMessages(answer)
         let after = answer.retryAfter > 0 ? Duration.seconds(min(answer.retryAfter, 3600)) : nil
         let failure = Failure(
             store.advice(),

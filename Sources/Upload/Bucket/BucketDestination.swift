@@ -144,7 +144,7 @@ final class BucketDestination: Destination {
     ///
     /// Throws a Failure with what the store or the network said.
     func verify(until stop: StopSignal, onTraffic: (Traffic) -> Void) throws {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object { $0.field("device_id", settings.deviceID) }
         // Engines pass over names that begin with `_`.
         let key = "_waypost/device=\(settings.deviceID).json"

@@ -16,7 +16,7 @@ final class Allowance {
     private let quiet: QuietHours?
     private let batchesStayWhole: Bool
     private let budget: DayBudget
-    private let side: QueueSide
+    private let side: QueueClient
     private let clock: any HostClock
     /// A fleet whose quiet hours or budgets end together comes back spread over this.
     private let spread: Duration
@@ -34,7 +34,7 @@ final class Allowance {
     init(
         _ settings: UploadSettings,
         _ budget: DayBudget,
-        _ side: QueueSide,
+        _ side: QueueClient,
         _ clock: any HostClock,
         random: @escaping () -> Double
     ) {

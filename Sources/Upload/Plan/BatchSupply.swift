@@ -15,7 +15,7 @@ struct DueBatch {
 
 /// Finds the batches of one sync.
 struct BatchSupply {
-    private let side: QueueSide
+    private let side: QueueClient
     private let destination: any Destination
     private let settings: UploadSettings
     private let failing: FailingBatches
@@ -33,7 +33,7 @@ struct BatchSupply {
     private var lastRefused: [Stream: Int64] = [:]
 
     init(
-        _ side: QueueSide,
+        _ side: QueueClient,
         _ destination: any Destination,
         _ settings: UploadSettings,
         _ failing: FailingBatches,

@@ -68,7 +68,7 @@ package enum Enrolment {
         _ settings: TransportSettings,
         until stop: StopSignal
     ) throws -> String {
-        var json = JSONText()
+        var json = JSONWriter()
         json.object {
             $0.field("code", code)
             $0.field("device_id", deviceID)

@@ -37,7 +37,7 @@ private enum ReceiverTargets {
                 }
                 precondition(count == batch.count)
             }
-        } catch let refusal as Refusal {
+        } catch let refusal as HTTPRefusal {
             precondition((400..<500).contains(refusal.status) && refusal.reason.utf8.count < 300)
         } catch {
             preconditionFailure("\(error)")
@@ -50,7 +50,7 @@ private enum ReceiverTargets {
         try record.writeLine(of: view) { line += $0 }
         precondition(!line.contains(10) && !line.contains(13))
         try line.withUnsafeBytes {
-            var text = JSONText(ByteView($0, isMapped: false))
+            var text = BodyJSON(ByteView($0, isMapped: false))
             try text.record { _ = try $0.value() }
             try text.end()
         }
@@ -70,7 +70,7 @@ private enum ReceiverTargets {
             let encoding = ["gzip", "zstd", ""][Int(input.first ?? 0) % 3]
             let plain = try Inflater.inflate(wire, encoding: encoding, folder: "/tmp")
             precondition(plain.count <= Inflater.limit)
-        } catch is Refusal {
+        } catch is HTTPRefusal {
         } catch {
             preconditionFailure("\(error)")
         }

@@ -2,13 +2,13 @@
 import CLinux
 import Foundation
 import Glibc
-import Host
 import Records
 import Support
 import Synchronization
 import Testing
 
 @testable import Gateway
+@testable import Host
 
 /// A sink that keeps at once, or when it is told to, or refuses.
 final class FakeSink: IntakeSink {

@@ -2,12 +2,12 @@
 import CLinux
 import Foundation
 import Glibc
-import Host
 import Records
 import Support
 import Testing
 
 @testable import Gateway
+@testable import Host
 
 @Suite struct IntakeWaitTests {
     /// A `put` of a pipe, on a thread of its own.

@@ -106,6 +106,18 @@ package struct Plan {
             steps.insert(contentsOf: Self.table(&chance), at: place)
         }
         if hasIslands, seed % 8 == 2 { addResends() }
+        if hasIslands, seed % 8 == 4 { addShortage() }
+    }
+
+    /// Fills the disk while records are in quarantine; draws nothing that the rest depends on.
+    private mutating func addShortage() {
+        var chance = Chance(seed ^ 0x5407)
+        let records: [Step.Kind] = [.sightings, .put, .fixes, .events]
+        let kinds: [Step.Kind] =
+            [.faultsEnd, .clockSync, .poison] + records + Array(repeating: .sync, count: 7)
+            + records + [.squeeze, .wait, .health, .wait, .faultsEnd, .good, .sync]
+        let scene = kinds.map { Step($0, amount: chance.number(10...40), draw: chance.next()) }
+        steps.insert(contentsOf: scene, at: chance.number(0...steps.count))
     }
 
     /// Puts a person into the history who has records sent again, now and then; draws nothing that the rest depends on.

@@ -72,7 +72,7 @@ enum KernelSocket {
     }
 }
 
-/// There is no adapter of this name; its coming is told by `AdapterWatch`.
+/// There is no adapter of this name; its coming is told by `AdapterMonitor`.
 struct NoAdapter: Error, CustomStringConvertible {
     var name: String
     /// Those that are there.
@@ -103,13 +103,13 @@ final class KernelLink: HCILink {
     private let socket: Descriptor
     private let name: String
     private let adapter: Int32?
-    private let life: LifeSign
+    private let life: Heartbeat
     /// Bytes that the kernel keeps for us until they are read.
     let room: Int
     private var foreignOrder: HCI.ScanOrder?
 
     /// Switches the adapter on if it is off, and listens to it.
-    init(adapter: Int, life: LifeSign) throws {
+    init(adapter: Int, life: Heartbeat) throws {
         name = "hci\(adapter)"
         let socket = try KernelSocket.open(for: name)
         let number = Int32(adapter)
@@ -133,7 +133,7 @@ final class KernelLink: HCILink {
         _ socket: Int32,
         _ adapter: Int32,
         _ name: String,
-        _ life: LifeSign
+        _ life: Heartbeat
     ) throws {
         let code = life.during("ioctl(HCIDEVUP)") {
             waypost_hci_up(socket, adapter) < 0 ? errno : 0
@@ -147,7 +147,7 @@ final class KernelLink: HCILink {
     init(owning descriptor: Int32, name: String) {
         self.name = name
         adapter = nil
-        life = LifeSign()
+        life = Heartbeat()
         room = Int(max(0, waypost_set_receive_buffer(descriptor, Self.receiveBuffer)))
         socket = Descriptor(owning: descriptor)
     }

@@ -22,7 +22,7 @@ protocol RadioSource: AnyObject {
     /// As in the configuration: `hci0`.
     var name: String { get }
     /// Adapters coming and going; nil where nothing tells of that.
-    var watch: AdapterWatch? { get }
+    var watch: AdapterMonitor? { get }
     /// The adapter that `watch` is asked about.
     var adapter: Int? { get }
     /// A controller that is not scanning yet; `step` says how much is to be done before.
@@ -174,7 +174,7 @@ final class SharedRadio: Radio {
                 code: .permission
             )
         default:
-            throw Refusal(command: command.name, status: answer.status)
+            throw ScanRefusal(command: command.name, status: answer.status)
         }
     }
 

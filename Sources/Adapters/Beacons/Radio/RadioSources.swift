@@ -5,7 +5,7 @@ import Host
 /// `h4:HOST:PORT`: a controller over TCP.
 final class TCPRadioSource: RadioSource {
     let name: String
-    let watch: AdapterWatch? = nil
+    let watch: AdapterMonitor? = nil
     let adapter: Int? = nil
     private let address: HostPort
     private let scan: ScanSettings
@@ -36,7 +36,7 @@ final class KernelRadioSource: RadioSource {
     let name: String
     let adapter: Int?
     /// nil on a kernel without Bluetooth.
-    private(set) var watch: AdapterWatch?
+    private(set) var watch: AdapterMonitor?
     private let number: Int
     private let settings: BeaconSettings
     private let tell: @Sendable (String) -> Void
@@ -63,7 +63,7 @@ final class KernelRadioSource: RadioSource {
         _ pass: EventSink
     ) throws -> any Radio {
         // Before the adapter is looked for, so that its coming cannot be missed.
-        if watch == nil { watch = try? AdapterWatch() }
+        if watch == nil { watch = try? AdapterMonitor() }
         // Before our own sockets are among them.
         let others = HCIUser.others()
         if step == .reopen { _ = try rfkill.unblock(for: name, until: stop) }

@@ -45,10 +45,10 @@ struct Scanner {
         let fitting = try supportsExtended(dialogue, pass)
         do {
             return (fitting, try start(settings, dialogue, isExtended: fitting, pass))
-        } catch let refusal as Refusal where refusal.concernsTheCommand {
+        } catch let refusal as ScanRefusal where refusal.concernsTheCommand {
             do {
                 return (!fitting, try start(settings, dialogue, isExtended: !fitting, pass))
-            } catch is Refusal {
+            } catch is ScanRefusal {
                 throw refusal
             }
         }
@@ -65,7 +65,7 @@ struct Scanner {
             isExtended ? HCI.setExtendedScanParameters(settings) : HCI.setScanParameters(settings)
         let status = try dialogue.ask(parameters, pass).status
         guard status == 0 || status == HCI.commandDisallowed else {
-            throw Refusal(command: parameters.name, status: status)
+            throw ScanRefusal(command: parameters.name, status: status)
         }
         // Off in any case: enabling it twice changes nothing. Some refuse that when it is off.
         let off = enable(false, isExtended)
@@ -105,7 +105,7 @@ struct Scanner {
 }
 
 /// A command that the controller answered with an error (Core Specification, Vol 1, Part F).
-struct Refusal: Error, CustomStringConvertible {
+struct ScanRefusal: Error, CustomStringConvertible {
     var command: String
     var status: UInt8
 
@@ -138,7 +138,7 @@ private struct Dialogue {
     ) throws {
         let status = try ask(command, pass).status
         guard status == 0 || status == tolerated else {
-            throw Refusal(command: command.name, status: status)
+            throw ScanRefusal(command: command.name, status: status)
         }
     }
 

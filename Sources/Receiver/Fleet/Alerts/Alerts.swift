@@ -58,7 +58,7 @@ final class Alerts: Sendable {
             removeBook()
             return ended.raise()
         }
-        try startBehindGateways("alerts") { [self] in
+        try startBackgroundThread("alerts") { [self] in
             run()
             ended.raise()
         }
@@ -72,7 +72,7 @@ final class Alerts: Sendable {
 
     private func run() {
         // Of one that failed it is still known what was told.
-        var desk: AlertDesk?
+        var desk: AlertController?
         while !stop.isRaised {
             do {
                 let current = try desk ?? makeDesk()
@@ -90,8 +90,8 @@ final class Alerts: Sendable {
         }
     }
 
-    private func makeDesk() throws -> AlertDesk {
-        try AlertDesk(
+    private func makeDesk() throws -> AlertController {
+        try AlertController(
             directory: directory,
             channels: channels,
             clock: SystemClock(),

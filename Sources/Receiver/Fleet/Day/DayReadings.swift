@@ -121,7 +121,7 @@ private struct NumberLine {
 
     /// Nil for a line that is no record.
     init?(_ line: ByteView) {
-        var text = JSONText(line)
+        var text = BodyJSON(line)
         do {
             try text.object { try take(&$0, $1) }
             try text.end()
@@ -134,7 +134,7 @@ private struct NumberLine {
         if rssi != nil, beacon != nil { numbers = telemetry }
     }
 
-    private mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+    private mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         let first = text.next()
         let name = JSONString.read(text.bytes, name) ?? ""
         if first == UInt8(ascii: "{"), name == "telemetry" {
@@ -165,7 +165,7 @@ private struct NumberLine {
     }
 
     /// Passes a value; nil for one that is no number, or of no use.
-    private static func number(_ text: inout JSONText) throws -> Double? {
+    private static func number(_ text: inout BodyJSON) throws -> Double? {
         let value = try text.value()
         guard value.count <= 40 else { return nil }
         let number = Double(String(decoding: text.bytes[value], as: UTF8.self))

@@ -31,7 +31,7 @@ struct FlatRecord {
     init(_ json: String) {
         Array(json.utf8).withUnsafeBytes { bytes in
             let view = ByteView(bytes, isMapped: false)
-            var text = JSONText(view)
+            var text = BodyJSON(view)
             try? text.object { text, name in
                 try take(&text, JSONString.read(view, name) ?? "", isNested: false)
             }
@@ -59,7 +59,7 @@ struct FlatRecord {
         return flag
     }
 
-    private mutating func take(_ text: inout JSONText, _ name: String, isNested: Bool) throws {
+    private mutating func take(_ text: inout BodyJSON, _ name: String, isNested: Bool) throws {
         guard text.next() == UInt8(ascii: "{"), !isNested else {
             let value = try text.value()
             guard members.count < Self.mostMembers else { return }

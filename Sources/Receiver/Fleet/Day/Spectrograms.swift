@@ -30,7 +30,7 @@ final class Spectrograms: Sendable {
 
     /// A PNG of 0 to 8 kHz upwards, loud parts bright.
     ///
-    /// `path`: of a file of sound that is there. Throws a Refusal where none can be made of it.
+    /// `path`: of a file of sound that is there. Throws an HTTPRefusal where none can be made of it.
     func picture(of path: String) throws -> [UInt8] {
         // Names of devices and streams together may be longer than that of a file.
         let name = sha256(path).map { String($0, radix: 16) }.joined(separator: "-")
@@ -52,8 +52,8 @@ final class Spectrograms: Sendable {
         }
     }
 
-    private static var none: Refusal {
-        Refusal(status: 404, reason: "no picture can be made of this sound")
+    private static var none: HTTPRefusal {
+        HTTPRefusal(status: 404, reason: "no picture can be made of this sound")
     }
 
     private static func read(_ picture: String) throws -> [UInt8]? {

@@ -40,7 +40,7 @@ struct Track {
 
     private static func fix(_ line: ByteView) -> Fix? {
         var (time, latitude, longitude, altitude): (Int64?, Double?, Double?, Double?)
-        var text = JSONText(line)
+        var text = BodyJSON(line)
         func number(_ value: Range<Int>) -> Double? {
             value.count > 40 ? nil : Double(String(decoding: line[value], as: UTF8.self))
         }

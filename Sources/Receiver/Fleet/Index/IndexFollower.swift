@@ -20,7 +20,7 @@ final class IndexFollower: Sendable {
 
     private let directory: String
     private let log: ServerLog
-    private let grown: GrownFiles
+    private let grown: AppendedFiles
     private let catchingUp = Atomic(true)
     private let counted = Atomic(0)
     private let stop: StopSignal
@@ -28,13 +28,13 @@ final class IndexFollower: Sendable {
     init(directory: String, log: ServerLog) throws {
         self.directory = directory
         self.log = log
-        grown = try GrownFiles()
+        grown = try AppendedFiles()
         stop = try StopSignal()
     }
 
     /// Begins with what is not in the index yet; ends with `finish`.
     func start() throws {
-        try startBehindGateways("index") { [self] in run() }
+        try startBackgroundThread("index") { [self] in run() }
     }
 
     /// Files have grown; waits for nobody.

@@ -26,9 +26,9 @@ struct RecordLine {
 
     /// Nil for a line that is no record; the archive writes none.
     init?(_ line: ByteView) {
-        var fields = Fields()
+        var fields = LineFields()
         do {
-            var text = JSONText(line)
+            var text = BodyJSON(line)
             try text.object { try fields.take(&$0, $1) }
             try text.end()
         } catch {
@@ -58,7 +58,7 @@ struct RecordLine {
     /// The member `records` of an event's detail; nil where it does not count any.
     static func count(_ line: ByteView, _ detail: Range<Int>) -> Int64? {
         var count: Int64?
-        var text = JSONText(line, at: detail.lowerBound)
+        var text = BodyJSON(line, at: detail.lowerBound)
         try? text.object { text, name in
             let value = try text.value()
             guard value.count < 20, JSONString.read(line, name) == "records" else { return }
@@ -69,7 +69,7 @@ struct RecordLine {
 }
 
 /// The members that are looked at; the last of a name counts.
-private struct Fields {
+private struct LineFields {
     var id = ""
     var timestamp: String?
     var start: String?
@@ -78,7 +78,7 @@ private struct Fields {
     var clock = ""
     var detail: Range<Int>?
 
-    mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+    mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         let first = text.next()
         let value = try text.value()
         func string() -> String {

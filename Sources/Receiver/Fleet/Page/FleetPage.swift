@@ -14,7 +14,7 @@ final class FleetPage: Sendable {
     private static let cookie = "waypost_viewer"
 
     private let viewers: Viewers
-    private let looks: FleetLooks
+    private let looks: FleetRenderings
     private let attempts = Mutex(AttemptLimit())
     private let lookers = Mutex(0)
     /// What a look costs in memory and time, it costs twice at most.
@@ -24,7 +24,7 @@ final class FleetPage: Sendable {
     /// `directory`: with an archive in it already.
     init(directory: String, enrolments: Enrolments, fleet: Fleet) throws {
         viewers = try Viewers(directory: directory)
-        looks = FleetLooks(
+        looks = FleetRenderings(
             directory: directory,
             enrolments: enrolments,
             fleet: fleet,
@@ -77,9 +77,9 @@ final class FleetPage: Sendable {
     private func stream(_ head: RequestHead) throws -> RequestPlan {
         try head.expect("GET")
         try expectViewers()
-        guard let session = viewer(head) else { throw Refusal(status: 401, reason: "log in") }
+        guard let session = viewer(head) else { throw HTTPRefusal(status: 401, reason: "log in") }
         let path = String(head.path.dropFirst(Self.live.utf8.count))
-        guard let page = LivePage(path: path) else { throw FleetLooks.nothing }
+        guard let page = LivePage(path: path) else { throw FleetRenderings.nothing }
         // To HEAD, too, libmicrohttpd 0.9.75 sends what has no length.
         guard head.method == "GET" else { return .answer(HTTPAnswer(200, body: [])) }
         return .stream(try openPages.open(page, session))
@@ -100,7 +100,7 @@ final class FleetPage: Sendable {
     private func expectViewers() throws {
         _ = try viewers.refresh(waits: false)
         guard viewers.isEmpty else { return }
-        throw Refusal(
+        throw HTTPRefusal(
             status: 404,
             reason: "the page has no viewer: waypost-receiver viewers add NAME"
         )
@@ -134,7 +134,7 @@ final class FleetPage: Sendable {
             return true
         }
         guard isFree else {
-            throw Refusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
+            throw HTTPRefusal(status: 503, reason: "many are looking at the page", retryAfter: 1)
         }
         defer { lookers.withLock { $0 -= 1 } }
         gate.wait()
@@ -181,7 +181,7 @@ final class FleetPage: Sendable {
 }
 
 extension RequestHead {
-    /// Throws a Refusal for a form that a page of another site has sent.
+    /// Throws an HTTPRefusal for a form that a page of another site has sent.
     ///
     /// A proxy may keep the name of the host to itself; `Sec-Fetch-Site` needs none, and no page can set it.
     func expectOwnPage() throws {
@@ -192,12 +192,12 @@ extension RequestHead {
         guard !["http://\(host)", "https://\(host)"].contains(origin) else { return }
         let reason =
             "the form comes from \(origin), not from \(host): a proxy has to pass Host on as it came"
-        throw Refusal(status: 403, reason: reason)
+        throw HTTPRefusal(status: 403, reason: reason)
     }
 
-    /// Throws a Refusal for any other method; where GET is taken, HEAD is, too.
+    /// Throws an HTTPRefusal for any other method; where GET is taken, HEAD is, too.
     func expect(_ wanted: String) throws {
         guard method != wanted, !(wanted == "GET" && method == "HEAD") else { return }
-        throw Refusal(status: 405, reason: "use \(wanted)", allow: wanted)
+        throw HTTPRefusal(status: 405, reason: "use \(wanted)", allow: wanted)
     }
 }

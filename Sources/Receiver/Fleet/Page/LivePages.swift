@@ -28,14 +28,14 @@ final class LivePages: Sendable {
         stop = try StopSignal()
     }
 
-    /// `changes`: how often what the pages show has changed; `mayLook`, `make`: see `LiveDesk`.
+    /// `changes`: how often what the pages show has changed; `mayLook`, `make`: see `LivePageController`.
     func start(
         changes: @escaping @Sendable () -> Int,
         mayLook: @escaping @Sendable (GivenSecret) -> Bool,
         make: @escaping @Sendable (LivePage) throws -> [UInt8]
     ) throws {
-        try startBehindGateways("live") { [self] in
-            var desk = LiveDesk(mayLook: mayLook, make: make)
+        try startBackgroundThread("live") { [self] in
+            var desk = LivePageController(mayLook: mayLook, make: make)
             while !stop.isRaised {
                 // Before the look: what changes during it is shown by the next.
                 let count = changes()
@@ -51,7 +51,7 @@ final class LivePages: Sendable {
     /// The thread ends with the page that it is making.
     func finish() { stop.raise() }
 
-    /// An answer that goes on with a page; throws a Refusal where too many are open.
+    /// An answer that goes on with a page; throws an HTTPRefusal where too many are open.
     func open(_ page: LivePage, _ session: GivenSecret) throws -> AnswerStream {
         // After so many milliseconds a browser comes back by itself.
         let stream = AnswerStream(Self.headers, first: Array("retry: 5000\n\n".utf8))
@@ -61,7 +61,7 @@ final class LivePages: Sendable {
             return true
         }
         guard isTaken else {
-            throw Refusal(status: 503, reason: "many have a page open", retryAfter: 60)
+            throw HTTPRefusal(status: 503, reason: "many have a page open", retryAfter: 60)
         }
         wakeup.signal()
         return stream

@@ -38,14 +38,14 @@ extension HTTPAnswer {
     /// A file of sound, or the part of it that is asked for.
     init(soundFile path: String, _ range: String?) throws {
         guard let file = try LineFile.open(path) else {
-            throw Refusal(status: 404, reason: "this sound is not here any more")
+            throw HTTPRefusal(status: 404, reason: "this sound is not here any more")
         }
         let count = Int(try file.size())
         let type = SoundChunk.type(path.split(separator: ".").last.map(String.init) ?? "") ?? ""
         let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
         guard let part = ByteRange.read(range, count: count) else {
             guard count <= Self.largestFile else {
-                throw Refusal(status: 413, reason: "too large to be sent at once: ask for ranges")
+                throw HTTPRefusal(status: 413, reason: "too large to be sent at once: ask for ranges")
             }
             self.init(200, type: type, try file.read(count, at: 0))
             headers += fields

@@ -25,7 +25,7 @@ package struct IncomingBatch: Sendable {
     /// So many files may be written for one batch; the gateway halves what is refused.
     static let mostDates = 100
 
-    /// Checks all of a body; throws a Refusal that says what is wrong: nothing is to be stored then.
+    /// Checks all of a body; throws an HTTPRefusal that says what is wrong: nothing is to be stored then.
     package init(checking body: ByteView) throws {
         try self.init(checking: body, limit: .checking)
     }
@@ -33,10 +33,10 @@ package struct IncomingBatch: Sendable {
     /// `limit`: what that may cost.
     init(checking body: ByteView, limit: WorkLimit) throws {
         do {
-            var text = JSONText(body, limit: limit)
+            var text = BodyJSON(body, limit: limit)
             try text.object { try takeMember(&$0, $1) }
             try text.end()
-        } catch let fault as JSONFault {
+        } catch let fault as BodyFault {
             throw Self.refusal("the body is not a JSON object: see byte \(fault.place)")
         }
         guard isName(stream) else {
@@ -57,18 +57,18 @@ package struct IncomingBatch: Sendable {
         }
     }
 
-    private static func refusal(_ reason: String) -> Refusal {
-        Refusal(status: 422, reason: reason)
+    private static func refusal(_ reason: String) -> HTTPRefusal {
+        HTTPRefusal(status: 422, reason: reason)
     }
 
-    /// Gives each record of the body that was checked, in its order; throws a Refusal where that costs too much.
+    /// Gives each record of the body that was checked, in its order; throws an HTTPRefusal where that costs too much.
     func forEachRecord(
         of body: ByteView,
         limit: WorkLimit = .storing,
         _ take: (IncomingRecord) throws -> Void
     ) throws {
         guard let data else { return }
-        var text = JSONText(body, at: data.lowerBound, limit: limit)
+        var text = BodyJSON(body, at: data.lowerBound, limit: limit)
         try text.array { text in try take(try IncomingRecord(&text)) }
     }
 
@@ -78,7 +78,7 @@ package struct IncomingBatch: Sendable {
     // MARK: Checking
 
     /// Of members with one name the last counts.
-    private mutating func takeMember(_ text: inout JSONText, _ name: Range<Int>) throws {
+    private mutating func takeMember(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         switch JSONString.read(text.bytes, name) {
         case "stream_name": stream = try string(&text) ?? ""
         case "device_id": device = try string(&text) ?? ""
@@ -88,13 +88,13 @@ package struct IncomingBatch: Sendable {
         }
     }
 
-    private func string(_ text: inout JSONText) throws -> String? {
+    private func string(_ text: inout BodyJSON) throws -> String? {
         let isString = text.next() == UInt8(ascii: "\"")
         let value = try text.value()
         return isString ? JSONString.read(text.bytes, value) : nil
     }
 
-    private mutating func takeMetadata(_ text: inout JSONText) throws {
+    private mutating func takeMetadata(_ text: inout BodyJSON) throws {
         (total, version, clock, sequence) = (nil, "", "", nil)
         var (firstNumber, lastNumber): (Int64?, Int64?)
         guard text.next() == UInt8(ascii: "{") else {
@@ -122,7 +122,7 @@ package struct IncomingBatch: Sendable {
         sequence = SequenceHoles.range(from: firstNumber, to: lastNumber)
     }
 
-    private mutating func takeData(_ text: inout JSONText) throws {
+    private mutating func takeData(_ text: inout BodyJSON) throws {
         (count, dates, states, data, fault) = (0, [], [], nil, nil)
         guard text.next() == UInt8(ascii: "[") else {
             try text.value()
@@ -134,7 +134,7 @@ package struct IncomingBatch: Sendable {
     }
 
     /// Behind one that is not fit the others need only be JSON.
-    private mutating func takeRecord(_ text: inout JSONText) throws {
+    private mutating func takeRecord(_ text: inout BodyJSON) throws {
         defer { count += 1 }
         guard fault == nil else {
             try text.value()

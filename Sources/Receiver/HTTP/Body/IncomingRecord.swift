@@ -21,8 +21,8 @@ struct IncomingRecord {
         var reason: String
     }
 
-    /// Passes the record that comes next; throws `Fault`, or `JSONFault` where it is no JSON.
-    init(_ text: inout JSONText) throws {
+    /// Passes the record that comes next; throws `Fault`, or `BodyFault` where it is no JSON.
+    init(_ text: inout BodyJSON) throws {
         guard text.next() == UInt8(ascii: "{") else {
             try text.value()
             throw Fault(reason: "not an object")
@@ -68,7 +68,7 @@ private struct Fields {
     /// `detail` is an object.
     var hasDetail = false
 
-    mutating func take(_ text: inout JSONText, _ name: Range<Int>) throws {
+    mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
         let first = text.next()
         let isString = first == UInt8(ascii: "\"")
         let value = try text.value()

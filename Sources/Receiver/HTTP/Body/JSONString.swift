@@ -4,7 +4,7 @@ enum JSONString {
     /// Longer ones are not read: what the server itself looks at is short.
     private static let readable = 1024
 
-    /// A string that `JSONText` has passed, as it reads: `"\u0061"` is `a`; nil for a long one.
+    /// A string that `BodyJSON` has passed, as it reads: `"\u0061"` is `a`; nil for a long one.
     static func read(_ bytes: ByteView, _ range: Range<Int>) -> String? {
         guard range.count <= readable else { return nil }
         let inner = bytes[range.lowerBound + 1..<range.upperBound - 1]
@@ -57,22 +57,22 @@ enum JSONString {
 
     /// Behind the escape that begins here; half of a surrogate pair is none.
     static func escapeEnd(_ bytes: ByteView, at start: Int) throws -> Int {
-        guard start + 1 < bytes.count else { throw JSONFault(place: start) }
+        guard start + 1 < bytes.count else { throw BodyFault(place: start) }
         switch bytes[start + 1] {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"),
             UInt8(ascii: "f"), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
             return start + 2
         case UInt8(ascii: "u"): break
-        default: throw JSONFault(place: start)
+        default: throw BodyFault(place: start)
         }
         guard let first = unit(bytes, at: start + 2), !(0xDC00..<0xE000).contains(first) else {
-            throw JSONFault(place: start)
+            throw BodyFault(place: start)
         }
         guard (0xD800..<0xDC00).contains(first) else { return start + 6 }
         guard start + 7 < bytes.count, bytes[start + 6] == UInt8(ascii: "\\"),
             bytes[start + 7] == UInt8(ascii: "u"), let second = unit(bytes, at: start + 8),
             (0xDC00..<0xE000).contains(second)
-        else { throw JSONFault(place: start) }
+        else { throw BodyFault(place: start) }
         return start + 12
     }
 
@@ -102,13 +102,13 @@ enum JSONString {
             case 0xF0: (4, 0x90...0xBF)
             case 0xF1...0xF3: (4, 0x80...0xBF)
             case 0xF4: (4, 0x80...0x8F)
-            default: throw JSONFault(place: start)
+            default: throw BodyFault(place: start)
             }
         guard start + count <= bytes.count, second.contains(bytes[start + 1]) else {
-            throw JSONFault(place: start)
+            throw BodyFault(place: start)
         }
         for index in start + 2..<start + count where bytes[index] & 0xC0 != 0x80 {
-            throw JSONFault(place: start)
+            throw BodyFault(place: start)
         }
         return start + count
     }

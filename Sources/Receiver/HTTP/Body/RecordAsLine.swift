@@ -15,7 +15,7 @@ extension IncomingRecord {
     ) throws {
         guard soundName != nil || isAhead else { return try Self.write(body, extent, take) }
         var separator: StaticString = "{"
-        var text = JSONText(body, at: extent.lowerBound)
+        var text = BodyJSON(body, at: extent.lowerBound)
         try text.object { text, name in
             let value = try text.value()
             let member = JSONString.read(body, name)

@@ -23,11 +23,11 @@ struct WorkLimit: Sendable {
         end = Self.used() + Int64(seconds) * 1_000_000_000
     }
 
-    /// Throws a Refusal once the time is used up.
+    /// Throws an HTTPRefusal once the time is used up.
     func check() throws {
         guard Self.used() >= end else { return }
         let reason = "the batch takes more than \(seconds) s of processor time: send less at once"
-        throw Refusal(status: 413, reason: reason)
+        throw HTTPRefusal(status: 413, reason: reason)
     }
 
     /// Nanoseconds that this thread has worked.

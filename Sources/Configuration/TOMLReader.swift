@@ -1,0 +1,348 @@
+// Puts file and environment together over the defaults and gathers every problem on the way.
+import Host
+
+/// Right settings, and where each of their values came from.
+package struct Loaded<Settings: Configurable>: Sendable, Equatable {
+    package var values: Settings
+    /// By key; a key that is not here has its default.
+    package var origins: [String: Origin]
+    package var warnings: [ConfigurationProblem]
+}
+
+/// Where a value came from.
+package enum Origin: Sendable, Equatable, CustomStringConvertible {
+    case file(String, line: Int)
+    /// The variable's name.
+    case environment(String)
+
+    /// As messages name it: `file:line`, or the variable's name.
+    package var description: String {
+        switch self {
+        case .file(let path, let line): "\(path):\(line)"
+        case .environment(let name): name
+        }
+    }
+
+    var isFile: Bool { if case .file = self { true } else { false } }
+}
+
+extension KeyTable {
+    /// The most bytes that a file may hold: the full commented one takes about 8 kB.
+    package static var largestFile: Int { 65_536 }
+
+    /// Whether a file says anything but comments and names of sections.
+    ///
+    /// `except`: a key that does not count.
+    package static func setsKeys(_ bytes: [UInt8], except key: String) -> Bool {
+        do {
+            let entries = try TOMLDocument(bytes).entries()
+            return entries.contains { $0.value != .table && $0.path != key }
+        } catch {
+            return true
+        }
+    }
+
+    /// Where a file has the last part of `key` below another section, as what stands after that section's header is.
+    package static func misplaced(
+        _ key: String,
+        in bytes: [UInt8]
+    ) -> (path: String, line: Int)? {
+        let name = key.split(separator: ".").last.map(String.init)
+        let entries = (try? TOMLDocument(bytes).entries()) ?? []
+        let found = entries.first { $0.key == name && $0.path != key && $0.value != .table }
+        return found.map { (printable($0.path), $0.line) }
+    }
+
+    package static func isTOML(_ bytes: [UInt8]) -> Bool { fault(of: bytes) == nil }
+
+    /// Where a file is no TOML.
+    private static func fault(of bytes: [UInt8]) -> TOMLError? {
+        do {
+            _ = try TOMLDocument(bytes).entries()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// What is right of a file that may be wrong, over the defaults: of one that is no TOML the lines before the fault.
+    package func rightParts(of bytes: [UInt8], environment: [String: String]) -> Settings {
+        var text = bytes[...]
+        if let fault = Self.fault(of: bytes) {
+            let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
+            text = bytes[..<lines[max(0, min(fault.line, lines.count) - 1)].startIndex]
+        }
+        var reader = TOMLReader(table: self, file: "")
+        reader.read(Array(text))
+        reader.read(environment)
+        return reader.settings
+    }
+
+    /// Checks the bytes of a file together with the environment; `file` is its name in messages.
+    ///
+    /// Throws all errors at once. `isFromCard`: keys that only the device itself may set are errors. `advice`: what is
+    /// right but will not do what a person may expect.
+    package func read(
+        _ bytes: [UInt8],
+        file: String,
+        environment: [String: String],
+        isFromCard: Bool = false,
+        advice: (Settings) -> String?
+    ) throws(ConfigurationErrors) -> Loaded<Settings> {
+        var reader = TOMLReader(table: self, file: printable(file, limit: 4096))
+        reader.isFromCard = isFromCard
+        reader.read(bytes)
+        reader.read(environment)
+        reader.checkViolations()
+        guard reader.found.isEmpty else {
+            throw ConfigurationErrors(reader.problems, warnings: reader.warnings)
+        }
+        if let advice = advice(reader.settings) { reader.warn(reader.file, advice) }
+        return Loaded(
+            values: reader.settings,
+            origins: reader.origins,
+            warnings: reader.warnings
+        )
+    }
+}
+
+/// The state of one reading.
+private struct TOMLReader<Settings: Configurable> {
+    let table: KeyTable<Settings>
+    let file: String
+    /// The file was written by whoever had the card or the stick.
+    var isFromCard = false
+    var settings = Settings()
+    var origins: [String: Origin] = [:]
+    var warnings: [ConfigurationProblem] = []
+    /// Each with its line in the file; those of the environment come after it.
+    var found: [(line: Int, problem: ConfigurationProblem)] = []
+    /// Keys of the tables that the file names.
+    private var named: [Key<Settings>] = []
+    /// Keys with a refused value: rules that need them are not checked.
+    private var refused: Set<String> = []
+
+    init(table: KeyTable<Settings>, file: String) {
+        (self.table, self.file) = (table, file)
+    }
+
+    /// What is wrong, in the order of the file, then the environment.
+    var problems: [ConfigurationProblem] {
+        let order = found.indices.sorted { (found[$0].line, $0) < (found[$1].line, $1) }
+        return order.map { found[$0].problem }
+    }
+
+    // MARK: File
+
+    mutating func read(_ bytes: [UInt8]) {
+        if bytes.count > KeyTable<Settings>.largestFile {
+            let message = "is larger than \(KeyTable<Settings>.largestFile / 1024) KiB"
+            return found.append((0, ConfigurationProblem(place: file, message: message)))
+        }
+        if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
+            let message = "is saved as UTF-16; save it as UTF-8"
+            return found.append((0, ConfigurationProblem(place: file, message: message)))
+        }
+        do {
+            apply(try TOMLDocument(bytes).entries())
+        } catch {
+            found.append((error.line, syntaxProblem(error)))
+        }
+    }
+
+    private func syntaxProblem(_ error: TOMLError) -> ConfigurationProblem {
+        let unquoted = ["parsing value:", "parsing boolean:", "parsing decimal", "parsing float"]
+        let hint = unquoted.contains { error.description.contains(text: $0) }
+        return ConfigurationProblem(
+            place: "\(file):\(error.line):\(error.column)",
+            message: "no valid TOML: \(printable(error.description, limit: 300))"
+                + (hint ? " (a text stands in double quotes)" : "")
+        )
+    }
+
+    private mutating func apply(_ entries: [TOMLEntry]) {
+        var skipped: [String] = []
+        for entry in entries where !skipped.contains(where: { entry.path.hasPrefix($0) }) {
+            // What a wrong table holds is wrong for the same reason.
+            if !take(entry, at: .file(file, line: entry.line)) { skipped.append(entry.path + ".") }
+        }
+    }
+
+    private mutating func take(_ entry: TOMLEntry, at place: Origin) -> Bool {
+        if let key = table[entry.path] ?? named.first(where: { $0.path == entry.path }) {
+            return set(key, to: entry.value, from: place)
+        }
+        let free = table.keys.first { $0.count != nil && entry.path.hasPrefix($0.path + ".") }
+        if let free {
+            return set(free, to: .member(entry.key, entry.value), from: place, at: entry.path)
+        }
+        let isNamed = entry.path.hasPrefix(table.named.section + ".")
+        return isNamed ? takeNamed(entry, at: place) : isSection(entry, at: place)
+    }
+
+    /// A section; anything else that no key has the name of is wrong.
+    private mutating func isSection(_ entry: TOMLEntry, at place: Origin) -> Bool {
+        let isTable = entry.value == .table
+        let path = printable(entry.path)
+        let isNamed = entry.path == table.named.section
+        if isNamed || table.sections.contains(entry.path) {
+            if isTable { return true }
+            let section = table.named.section
+            let allowed = isNamed ? "a table for each \(section): [\(section).NAME]" : "a section"
+            add(place, path, "found \(entry.value.foundKind)", allowed: allowed)
+            return false
+        }
+        let sections = table.sections + [table.named.section]
+        let names = isTable && !path.contains(".") ? sections : table.keys.map(\.path)
+        let near = namedTable(meantBy: entry) ?? nearest(to: path, among: names)
+        add(place, path, (isTable ? "unknown section" : "unknown key") + hint(near), allowed: nil)
+        return false
+    }
+
+    private func hint(_ near: String?) -> String { near.map { "; did you mean \($0)?" } ?? "" }
+
+    // MARK: Tables with names of the user's
+
+    /// `[streams.weather]`, where `[stream.weather]` is meant.
+    private func namedTable(meantBy entry: TOMLEntry) -> String? {
+        guard entry.path.hasPrefix(table.named.section + "s."), entry.value == .table,
+            table.named.problem(entry.key) == nil
+        else { return nil }
+        return "[\(table.named.section).\(entry.key)]"
+    }
+
+    /// `[stream.weather]`, or what stands there and is no key.
+    private mutating func takeNamed(_ entry: TOMLEntry, at place: Origin) -> Bool {
+        let path = printable(entry.path)
+        let name = entry.path.dropFirst(table.named.section.count + 1).prefix { $0 != "." }
+        guard origins["\(table.named.section).\(name)"] == nil else {
+            let names = table.named.described.map(\.key.name)
+            let message = "unknown key" + hint(nearest(to: entry.key, among: names))
+            add(place, path, message, allowed: names.joined(separator: ", "))
+            return false
+        }
+        if let (message, allowed) = whyNoTable(entry) {
+            add(place, path, message, allowed: allowed)
+            return false
+        }
+        table.named.add(entry.key, &settings)
+        named += table.named.keys(entry.key)
+        origins[entry.path] = place
+        return true
+    }
+
+    private func whyNoTable(_ entry: TOMLEntry) -> (message: String, allowed: String)? {
+        let (section, limit) = (table.named.section, table.named.limit)
+        guard entry.value == .table else {
+            let allowed = "a table: [\(section).\(table.named.example)] and its keys"
+            return ("found \(entry.value.foundKind)", allowed)
+        }
+        if let problem = table.named.problem(entry.key) {
+            return (problem, table.named.allowedName)
+        }
+        guard table.named.names(settings).count < limit else {
+            return ("is one \(section) too many", "up to \(limit) tables [\(section).NAME]")
+        }
+        return nil
+    }
+
+    // MARK: Environment
+
+    mutating func read(_ environment: [String: String]) {
+        let keys = table.keys + named
+        for key in keys {
+            guard let value = environment[key.variable] else { continue }
+            if value.isEmpty {
+                warn(key.variable, "is empty, so it overrides nothing")
+            } else {
+                _ = set(key, to: .unquoted(value), from: .environment(key.variable))
+            }
+        }
+        let known = Set(keys.map(\.variable))
+        for name in environment.keys.sorted() where name.hasPrefix("WAYPOST_") {
+            let isOther = name == "WAYPOST_CONFIG" || name.hasPrefix("WAYPOST_TEST_")
+            if !isOther, !known.contains(name) { warn(printable(name), whyUnknown(name)) }
+        }
+        for key in keys {
+            guard let variable = key.systemdVariable,
+                let first = environment[variable]?.split(separator: ":").first
+            else { continue }
+            _ = set(key, to: .unquoted(String(first)), from: .environment(variable))
+        }
+    }
+
+    private func whyUnknown(_ variable: String) -> String {
+        let (section, example) = (table.named.section, table.named.example)
+        for (key, _) in table.named.described {
+            // `WAYPOST_STREAM_` and `_MAX_RATE`, with the name of the table between them.
+            guard let middle = key.variable.firstRange(ofPart: example.uppercased()) else {
+                continue
+            }
+            let start = key.variable[..<middle.lowerBound]
+            let end = key.variable[middle.upperBound...]
+            guard variable.hasPrefix(start), variable.dropFirst(start.count).hasSuffix(end) else {
+                continue
+            }
+            let name = variable.dropFirst(start.count).dropLast(end.count).lowercased()
+            return "names no \(section) of the configuration; "
+                + "[\(section).\(printable(name))] declares it"
+        }
+        let near = nearest(to: variable, among: table.keys.map(\.variable))
+        return "names no key of the configuration" + hint(near)
+    }
+
+    // MARK: Both
+
+    /// Sets a key, or says why not; `path` is that of a table's member.
+    private mutating func set(
+        _ key: Key<Settings>,
+        to value: Literal,
+        from origin: Origin,
+        at path: String? = nil
+    ) -> Bool {
+        if let mismatch = key.set(value, &settings) {
+            refused.insert(key.path)
+            add(origin, printable(path ?? key.path), mismatch.message, allowed: key.allowed)
+            return false
+        }
+        if isFromCard, let refusal = key.refusalOnCard(settings) {
+            refused.insert(key.path)
+            add(origin, printable(path ?? key.path), refusal, allowed: nil)
+            return false
+        }
+        refused.remove(key.path)
+        // A table stands where it begins.
+        if path == nil { origins[key.path] = origin }
+        return true
+    }
+
+    mutating func checkViolations() {
+        for violation in settings.violations where refused.isDisjoint(with: violation.keys) {
+            guard let key = violation.keys.first(where: { origins[$0] != nil }),
+                let origin = origins[key]
+            else { continue }
+            add(origin, violation.name ?? key, violation.message, allowed: violation.allowed)
+        }
+    }
+
+    private mutating func add(
+        _ origin: Origin,
+        _ key: String,
+        _ message: String,
+        allowed: String?
+    ) {
+        let line = if case .file(_, let line) = origin { line } else { Int.max }
+        let problem = ConfigurationProblem(
+            place: origin.description,
+            // A variable names its key itself.
+            key: origin.isFile ? key : "",
+            message: message,
+            allowed: allowed
+        )
+        found.append((line, problem))
+    }
+
+    mutating func warn(_ place: String, _ message: String) {
+        warnings.append(ConfigurationProblem(place: place, message: message))
+    }
+}

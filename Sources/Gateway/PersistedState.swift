@@ -1,0 +1,102 @@
+// What `status` knew before this start of the program, and goes on from.
+import Host
+import JSON
+
+/// Sync dates, errors with their totals, and the sources' counters: kept beside the records, for one start to the next.
+struct PersistedState: Codable, Sendable, Equatable {
+    /// The name of the queue's memo.
+    static let memo = "past"
+
+    struct Attempts: Codable, Sendable, Equatable {
+        var attempt: String?
+        var success: String?
+        var error: StatusReport.ErrorAt?
+    }
+
+    struct Counters: Codable, Sendable, Equatable {
+        var records: Int
+        var dropped: Int
+        var restarts: Int
+        var last: String?
+    }
+
+    var upload = Attempts()
+    var streams: [String: Attempts] = [:]
+    var sources: [String: Counters] = [:]
+    /// Newest first.
+    var errors: [StatusReport.RecentError] = []
+    var totals: [String: Int] = [:]
+
+    init() {}
+
+    /// What a report says; the past before this start is already in it.
+    init(_ report: StatusReport) {
+        let dates = report.upload
+        upload = Attempts(attempt: dates.lastAttemptAt, success: dates.lastSuccessAt)
+        streams = report.streams.mapValues {
+            Attempts(attempt: $0.lastAttemptAt, success: $0.lastSuccessAt, error: $0.lastError)
+        }
+        sources = report.sources.mapValues {
+            Counters(
+                records: $0.records,
+                dropped: $0.dropped,
+                restarts: $0.restarts,
+                last: $0.lastRecordAt
+            )
+        }
+        errors = report.recentErrors
+        totals = report.errorTotals
+    }
+
+    /// Reads what `text` wrote; empty for any other text.
+    init(text: String?) {
+        let read = text.flatMap {
+            try? JSONInput.decode(Self.self, from: Array($0.utf8), snakeCase: true)
+        }
+        self = read ?? Self()
+    }
+
+    var text: String { String(decoding: encodedJSON(self), as: UTF8.self) }
+
+    // MARK: Into a report
+
+    /// Adds it to a report of what happened since the start.
+    func add(to report: inout StatusReport) {
+        report.upload.lastAttemptAt = report.upload.lastAttemptAt ?? upload.attempt
+        report.upload.lastSuccessAt = report.upload.lastSuccessAt ?? upload.success
+        for (name, before) in streams {
+            guard var stream = report.streams[name] else { continue }
+            add(before, to: &stream)
+            report.streams[name] = stream
+        }
+        for (name, before) in sources where report.sources[name] != nil {
+            // The records of sound are chunks: the queue counts them, before and after a restart.
+            if name != SourceName.audio.rawValue { report.sources[name]?.records += before.records }
+            report.sources[name]?.dropped += before.dropped
+            report.sources[name]?.restarts += before.restarts
+            if report.sources[name]?.lastRecordAt == nil {
+                report.sources[name]?.lastRecordAt = before.last
+            }
+        }
+        add(errorsTo: &report.recentErrors)
+        report.errorTotals.merge(totals) { $0 + $1 }
+    }
+
+    private func add(_ before: Attempts, to stream: inout StatusReport.StreamFigures) {
+        // The newest failure counts until a batch succeeds.
+        if stream.lastError == nil, stream.lastSuccessAt == nil { stream.lastError = before.error }
+        stream.lastAttemptAt = stream.lastAttemptAt ?? before.attempt
+        stream.lastSuccessAt = stream.lastSuccessAt ?? before.success
+    }
+
+    private func add(errorsTo recent: inout [StatusReport.RecentError]) {
+        for error in errors {
+            let known = recent.firstIndex { $0.code == error.code && $0.message == error.message }
+            if let known {
+                recent[known].count += error.count
+            } else if recent.count < ErrorLog.limit {
+                recent.append(error)
+            }
+        }
+    }
+}

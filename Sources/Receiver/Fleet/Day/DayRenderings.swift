@@ -1,0 +1,133 @@
+// Looks at one device's day.
+import Host
+
+extension FleetRenderings {
+    /// Streams of a day whose files are read for one page.
+    private static let mostContents = 24
+
+    /// `rest`: what follows the day in the path.
+    func answer(
+        _ head: RequestHead,
+        _ day: Day,
+        _ id: String,
+        _ rest: ArraySlice<String>,
+        _ now: Int64
+    ) throws -> HTTPAnswer {
+        guard try Contacts.read(directory: directory, device: id) != nil else { throw Self.nothing }
+        guard let first = rest.first else {
+            return HTTPAnswer(page: try page(day, of: id, at: now))
+        }
+        if rest.count == 1 {
+            guard isName(first),
+                let page = try RecordsPage(
+                    path(first, day, id),
+                    device: id,
+                    day: day,
+                    stream: first
+                )
+            else { return try gpx(first, of: id, on: day) }
+            return HTTPAnswer(page: page.html(now: now))
+        }
+        guard rest.count == 2, isName(first), let last = rest.last else { throw Self.nothing }
+        return try sound(first, last, of: id, on: day, head, at: now)
+    }
+
+    private func page(_ day: Day, of id: String, at now: Int64) throws -> HTML {
+        let (reader, note) = fleet.openIndex()
+        let days = try reader?.days(of: id).map(\.name) ?? []
+        let slots = try reader?.slots(of: id, on: day) ?? [:]
+        let losses = try LossSpan.spans(reader?.losses(of: id, around: day) ?? [], now: now)
+        let facts = fleet.facts(of: id, reader, at: now)
+        var parts: [DayPage.Part] = []
+        let shown = facts.latest.filter { slots[$0.key] != nil }.sorted { $0.key < $1.key }
+        for (stream, latest) in shown.prefix(Self.mostContents) {
+            let file = path(stream, day, id)
+            parts += try contents(file, FlatRecord(latest.line), day).map { (stream, $0) }
+        }
+        return DayPage(
+            device: id,
+            day: day,
+            before: days.first { $0 < day.name },
+            after: days.last { $0 > day.name },
+            timeline: Timeline(day: day, streams: slots, losses: losses, now: now),
+            parts: parts,
+            now: now,
+            note: note
+        ).html()
+    }
+
+    /// What is shown of a stream's day, by what its newest record is like; nothing of events.
+    private func contents(_ path: String, _ newest: FlatRecord, _ day: Day) throws
+        -> [DayPage.Content]
+    {
+        if newest.text("audio_file") != nil { return [.sound(try SoundDay(path))] }
+        if newest.text("kind") != nil, newest.text("source") != nil, newest.number("rssi") == nil {
+            return []
+        }
+        let readings = DayPage.Content.readings(try DayReadings(path, day))
+        guard newest.number("latitude") != nil, newest.number("longitude") != nil else {
+            return [readings]
+        }
+        return [.track(try Track(path)), readings]
+    }
+
+    /// The archive's folder of a stream's day; names are plain.
+    private func folder(_ stream: String, _ day: Day, _ id: String) -> String {
+        "\(directory)/\(ArchiveFile.folder(stream, day.name, id))"
+    }
+
+    private func path(_ stream: String, _ day: Day, _ id: String) -> String {
+        ArchiveFile.path(in: folder(stream, day, id))
+    }
+
+    /// What can be downloaded of a day: `STREAM.gpx`.
+    private func gpx(_ name: String, of id: String, on day: Day) throws -> HTTPAnswer {
+        let stream = String(name.dropLast(4))
+        guard name.hasSuffix(".gpx"), isName(stream) else { throw Self.nothing }
+        let track = try Track(path(stream, day, id))
+        guard track.fixes > 0 else { throw Self.nothing }
+        var answer = HTTPAnswer(
+            200,
+            type: "application/gpx+xml",
+            track.gpx(name: "\(id) \(day.name)")
+        )
+        answer.headers += [
+            ("Content-Disposition", "attachment; filename=\"\(id)-\(day.name).gpx\""),
+            ("Cache-Control", "no-store"),
+        ]
+        return answer
+    }
+
+    /// An hour of a stream's sound (`07`), a file of it, or the picture of a file.
+    private func sound(
+        _ stream: String,
+        _ name: String,
+        of id: String,
+        on day: Day,
+        _ head: RequestHead,
+        at now: Int64
+    ) throws -> HTTPAnswer {
+        if name.utf8.count == 2, let hour = Int(name), (0..<24).contains(hour) {
+            let chunks = try SoundDay(path(stream, day, id)).chunks(in: hour, of: day)
+            guard !chunks.isEmpty else { throw Self.nothing }
+            let page = SoundPage(
+                device: id,
+                day: day,
+                stream: stream,
+                hour: hour,
+                chunks: chunks,
+                now: now
+            )
+            return HTTPAnswer(page: page.html())
+        }
+        let isPicture = name.hasSuffix(SoundChunk.picture)
+        let chunk = isPicture ? String(name.dropLast(SoundChunk.picture.utf8.count)) : name
+        guard SoundChunk.isFile(chunk) else { throw Self.nothing }
+        let file = "\(folder(stream, day, id))/\(chunk)"
+        guard isPicture else { return try HTTPAnswer(soundFile: file, head.fields[.range]) }
+        guard Spectrograms.canBeMade, try LineFile.open(file) != nil else { throw Self.nothing }
+        var answer = HTTPAnswer(200, type: "image/png", try spectrograms.picture(of: file))
+        answer.headers.append(("Cache-Control", "private, max-age=86400"))
+        return answer
+    }
+}

@@ -1,0 +1,142 @@
+// JSON written by hand, byte by byte: ten times faster than an encoder, and the same bytes each time.
+package import Host
+import JSON
+
+/// Builds JSON text.
+///
+/// Fields are written in the order of the calls.
+package struct JSONWriter {
+    package private(set) var bytes: [UInt8] = []
+    private var needsComma = false
+
+    package init() {}
+
+    /// Forgets the text and keeps the memory.
+    package mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
+    package mutating func object(_ content: (inout Self) throws -> Void) rethrows {
+        separate()
+        bytes.append(UInt8(ascii: "{"))
+        needsComma = false
+        try content(&self)
+        bytes.append(UInt8(ascii: "}"))
+        needsComma = true
+    }
+
+    package mutating func array(_ content: (inout Self) -> Void) {
+        separate()
+        bytes.append(UInt8(ascii: "["))
+        needsComma = false
+        content(&self)
+        bytes.append(UInt8(ascii: "]"))
+        needsComma = true
+    }
+
+    package mutating func key(_ key: String) {
+        separate()
+        bytes.appendQuoted(key)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
+    package mutating func field(_ key: String, _ text: String) {
+        self.key(key)
+        value(text)
+    }
+
+    package mutating func field(_ key: String, _ integer: Int64) {
+        self.key(key)
+        decimal(integer, 0)
+        needsComma = true
+    }
+
+    package mutating func field(_ key: String, _ flag: Bool) {
+        self.key(key)
+        raw(flag ? "true" : "false")
+    }
+
+    /// JSON has no NaN and no infinity: such a number is null.
+    package mutating func field(_ key: String, _ number: Double) {
+        self.key(key)
+        raw(number.isFinite ? "\(number)" : "null")
+    }
+
+    package mutating func field(_ key: String, _ time: WallTime) {
+        self.key(key)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 26) { text in
+            text.initialize(repeating: UInt8(ascii: "\""))
+            time.write(rfc3339To: UnsafeMutableBufferPointer(rebasing: text[1..<25]))
+            bytes.append(contentsOf: text)
+        }
+        needsComma = true
+    }
+
+    /// An integer that stands for `scaled / 10^decimals`, written out exactly: `-0.05`.
+    package mutating func field(_ key: String, scaled: Int64, decimals: Int) {
+        self.key(key)
+        decimal(scaled, decimals)
+        needsComma = true
+    }
+
+    package mutating func value(_ text: String) {
+        separate()
+        bytes.appendQuoted(text)
+        needsComma = true
+    }
+
+    /// Text that is JSON already.
+    package mutating func raw(_ json: String) {
+        separate()
+        bytes.append(contentsOf: json.utf8)
+        needsComma = true
+    }
+
+    /// Bytes that are JSON already.
+    package mutating func raw(_ json: [UInt8]) {
+        separate()
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
+    /// Lets `body` append bytes that are already part of correct JSON.
+    package mutating func extend(_ body: (inout [UInt8]) throws -> Void) rethrows {
+        try body(&bytes)
+    }
+
+    /// Appends bytes unchanged: inside a quoted value, or the end of a line.
+    package mutating func append(_ raw: some Sequence<UInt8>) {
+        bytes.append(contentsOf: raw)
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+    }
+
+    /// Written backwards into a place that holds any 64-bit number with its sign and point.
+    private mutating func decimal(_ scaled: Int64, _ decimals: Int) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 24 + decimals) { text in
+            text.initialize(repeating: UInt8(ascii: "0"))
+            var at = text.count
+            var rest = scaled.magnitude
+            var digits = 0
+            while rest > 0 || digits <= decimals {
+                if digits == decimals, decimals > 0 {
+                    at -= 1
+                    text[at] = UInt8(ascii: ".")
+                }
+                at -= 1
+                text[at] = 48 + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+                digits += 1
+            }
+            if scaled < 0 {
+                at -= 1
+                text[at] = UInt8(ascii: "-")
+            }
+            bytes.append(contentsOf: text[at...])
+        }
+    }
+}

@@ -1,0 +1,352 @@
+// The clock watch: who vouches for the clock, what a step does, what a receiver's time does.
+import Foundation
+import Host
+import Queue
+import Records
+import SQLite
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct ClockWatchTests {
+    static let now = WallTime(milliseconds: 1_795_235_407_000)
+    static let wrong = WallTime(milliseconds: 5000)
+
+    /// A watch over a real queue, with a clock and a kernel that the test turns by hand.
+    final class Bench {
+        private let temporary = TemporaryFolder()
+        var folder: String { temporary.path }
+        let clock: ManualClock
+        let queue: Queue
+        let vouches: StateBox<Bool>
+        let watch: ClockMonitor
+
+        init(_ wall: WallTime, synced: Bool = false) throws {
+            let clock = ManualClock(
+                Stamp(boot: BootInstant(nanoseconds: 20_000_000_000), wall: wall)
+            )
+            let vouches = StateBox(synced)
+            queue = try Queue(
+                settings: QueueSettings(
+                    path: temporary.path + "/queue.sqlite",
+                    bootID: "boot",
+                    clock: clock,
+                    appVersion: "test"
+                )
+            )
+            watch = try ClockMonitor(queue: queue, clock: clock) { _ in vouches.value }
+            self.clock = clock
+            self.vouches = vouches
+        }
+
+        deinit {
+            queue.close()
+        }
+
+        func pass(_ duration: Duration) {
+            clock.advance(by: duration)
+            watch.look()
+        }
+
+        func step(by seconds: Int) {
+            clock.stepWall(to: clock.wall() + .seconds(seconds))
+        }
+
+        /// What a receiver says now: the right time is `right` now.
+        func receiver(says right: WallTime) {
+            watch.receiver(said: Stamp(boot: clock.now(), wall: right))
+            watch.look()
+        }
+
+        /// Events as `kind detail`, in order.
+        func events() throws -> [String] {
+            guard let last = try queue.flushed().pending(.events)?.last else { return [] }
+            var events: [String] = []
+            try queue.reader().rows(Event.kind, 1...last) { stored in
+                guard case .text(let kind) = stored.record.values[0],
+                    case .text(let detail) = stored.record.values[2]
+                else { return }
+                events.append("\(kind) \(detail)")
+            }
+            return events
+        }
+
+        /// A stamp of this moment as it goes on the wire.
+        func resolved() throws -> (wall: WallTime, quality: ClockQuality) {
+            let stamp = clock.stamp()
+            try queue.flushed()
+            return try queue.reader().dates(through: .max).resolve(stamp, boot: 1)
+        }
+
+        func anchor() throws -> ClockMap.Anchor? { try queue.perform { $0.clockAnchor() } }
+    }
+
+    // MARK: The kernel
+
+    @Test func firstSync_isNotedAndTold_once() throws {
+        let bench = try Bench(Self.wrong)
+        bench.pass(.seconds(30))
+        #expect(bench.watch.current == ClockState(isSynced: false, steppedSeconds: 0))
+        #expect(try bench.resolved().quality == .unsynced)
+        bench.clock.stepWall(to: Self.now)
+        bench.vouches.update { $0 = true }
+        bench.pass(.milliseconds(1))
+        #expect(bench.watch.current.isSynced)
+        bench.pass(.seconds(1))
+        #expect(try bench.resolved().quality == .synced)
+        for _ in 0..<50 { bench.pass(.seconds(30)) }
+        #expect(
+            try bench.events() == [
+                #"clock_step {"seconds":1795235372.0}"#, #"clock_synced {"by":"ntp"}"#,
+            ]
+        )
+    }
+
+    @Test func restartInASyncedBoot_isSyncedAtOnce_andTellsItNotAgain() throws {
+        let bench = try Bench(Self.now, synced: true)
+        #expect(bench.watch.current.isSynced)
+        // The network is gone: nobody vouches any more, and a new process starts in the same boot.
+        bench.vouches.update { $0 = false }
+        let vouches = bench.vouches
+        let again = try ClockMonitor(queue: bench.queue, clock: bench.clock) { _ in vouches.value }
+        #expect(again.current.isSynced)
+        again.look()
+        #expect(try bench.events() == [])
+    }
+
+    @Test(arguments: [-3, -1, 1, 30])
+    func stepByHand_isTold_andIsNoAnchor(years: Int) throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.pass(.seconds(60))
+        bench.step(by: years * 31_536_000)
+        bench.vouches.update { $0 = false }
+        bench.pass(.seconds(60))
+        #expect(bench.watch.current.isSynced)
+        #expect(bench.watch.current.steppedSeconds == Double(years * 31_536_000))
+        let resolved = try bench.resolved()
+        #expect(resolved.quality == .corrected)
+        #expect(resolved.wall == Self.now + .seconds(120))
+        #expect(try bench.anchor()?.wall == Self.now.milliseconds)
+        // An NTP client puts it right by another step.
+        bench.step(by: -years * 31_536_000)
+        bench.vouches.update { $0 = true }
+        bench.pass(.seconds(60))
+        #expect(bench.watch.current.steppedSeconds == 0)
+        #expect(try bench.resolved().quality == .synced)
+        #expect(try bench.resolved().wall == Self.now + .seconds(180))
+        #expect(
+            try bench.events() == [
+                "clock_step {\"seconds\":\(years * 31_536_000).0}",
+                "clock_step {\"seconds\":\(-years * 31_536_000).0}",
+            ]
+        )
+    }
+
+    @Test func stepByNTP_isAnAnchor() throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.pass(.seconds(60))
+        bench.step(by: 90)
+        bench.pass(.milliseconds(1))
+        bench.pass(.seconds(60))
+        #expect(try bench.resolved().quality == .synced)
+        #expect(try bench.resolved().wall == Self.now + .milliseconds(210_001))
+    }
+
+    @Test func clockSetByHandWhileLookedAt_isNoAnchor() throws {
+        let folder = try Bench(Self.wrong)
+        // The first answer is for the clock before, the second for the clock that was read.
+        let answers = StateBox([false, true, false])
+        let watch = try ClockMonitor(queue: folder.queue, clock: folder.clock) { _ in
+            answers.update { $0.isEmpty ? false : $0.removeFirst() }
+        }
+        watch.look()
+        #expect(!watch.current.isSynced)
+        #expect(try folder.anchor() == nil)
+    }
+
+    /// A router that tells others the time without knowing it.
+    @Test func timeServerOfBeforeTheRelease_isNotBelieved() throws {
+        let bench = try Bench(try #require(WallTime(rfc3339: "2015-01-01T00:00:20Z")), synced: true)
+        bench.pass(.seconds(30))
+        #expect(!bench.watch.current.isSynced)
+        #expect(try bench.resolved().quality == .unsynced)
+        bench.receiver(says: Self.now)
+        #expect(bench.watch.current.isSynced)
+        bench.pass(.seconds(60))
+        #expect(try bench.resolved().quality == .corrected)
+        #expect(try bench.resolved().wall == Self.now + .seconds(60))
+        // The router has got the time.
+        bench.clock.stepWall(to: Self.now + .seconds(60))
+        bench.pass(.seconds(1))
+        #expect(try bench.resolved().quality == .synced)
+        #expect(try bench.resolved().wall == Self.now + .seconds(61))
+    }
+
+    @Test func suspend_isNoStep() throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.pass(.seconds(8 * 3600))
+        #expect(bench.watch.current.steppedSeconds == 0)
+        #expect(try bench.events() == [])
+    }
+
+    @Test func notes_comeEveryTenMinutes_andMonthsOfThemAreAFewRows() throws {
+        let bench = try Bench(Self.now, synced: true)
+        for _ in 0..<30 * 24 * 2 { bench.pass(.seconds(1800)) }
+        try bench.queue.perform { try $0.commit() }
+        let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+        let newest = try database.integer("SELECT max(boottime) FROM clock_map") ?? 0
+        #expect(bench.clock.now().milliseconds - newest <= 600_000)
+        // Nothing was collected, so nothing but the newest needs a date.
+        #expect(try database.integer("SELECT count(*) FROM clock_map") ?? 99 <= 3)
+    }
+
+    @Test(arguments: [true, false])
+    func looksInBetween_noteNothing(synced: Bool) throws {
+        let bench = try Bench(Self.now, synced: synced)
+        func newest() throws -> Int64 {
+            try bench.queue.perform { try $0.commit() }
+            let database = try Connection(path: bench.folder + "/queue.sqlite", access: .readOnly)
+            return try database.integer("SELECT max(id) FROM clock_map") ?? 0
+        }
+        let before = try newest()
+        for _ in 0..<19 { bench.pass(.seconds(30)) }
+        #expect(try newest() == before)
+        bench.pass(.seconds(30))
+        #expect(try newest() == before + 1)
+        bench.pass(.seconds(599))
+        #expect(try newest() == before + 1)
+    }
+
+    @Test func databaseThatTakesADamagedOnesPlace_datesThisBootAsBefore() throws {
+        let bench = try Bench(Self.wrong)
+        bench.receiver(says: Self.now)
+        let before = try #require(try bench.anchor())
+        // Nothing of the old one can be read.
+        let file = bench.folder + "/queue.sqlite"
+        let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: size))
+        try handle.close()
+        let epoch = bench.queue.generation
+        bench.queue.reportDamage("a test", generation: epoch)
+        try waitUntil("the new database") { bench.queue.generation != epoch }
+        bench.pass(.seconds(30))
+        #expect(try bench.anchor() == before)
+        #expect(try bench.queue.perform { $0.clockSyncedThisBoot() })
+        #expect(try bench.resolved().wall == Self.now + .seconds(30))
+    }
+
+    // MARK: A receiver
+
+    @Test func receiversTime_datesABootThatNobodyElseSyncs() throws {
+        let bench = try Bench(Self.wrong)
+        bench.pass(.seconds(60))
+        bench.receiver(says: Self.now)
+        #expect(bench.watch.current.isSynced)
+        bench.pass(.seconds(10))
+        #expect(try bench.resolved().quality == .corrected)
+        #expect(try bench.resolved().wall == Self.now + .seconds(10))
+        // Fix after fix says the same: nothing to note or to tell.
+        for _ in 0..<100 {
+            bench.clock.advance(by: .seconds(1))
+            bench.receiver(says: try bench.resolved().wall)
+        }
+        #expect(try bench.anchor()?.wall == Self.now.milliseconds)
+        #expect(try bench.anchor()?.source == .gpsd)
+        #expect(
+            try bench.events() == [
+                #"clock_synced {"by":"gpsd","offset_s":1795235342.0}"#
+            ]
+        )
+    }
+
+    @Test func receiverThatLearnsTheLeapSeconds_isBelieved() throws {
+        let bench = try Bench(Self.wrong)
+        bench.receiver(says: Self.now + .seconds(3))
+        bench.pass(.seconds(600))
+        bench.receiver(says: Self.now + .seconds(600))
+        #expect(try bench.resolved().wall == Self.now + .seconds(600))
+        #expect(try bench.events().count == 1)
+    }
+
+    @Test func kernelThatVouches_isBelievedBeforeAReceiver() throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.pass(.seconds(60))
+        bench.receiver(says: Self.now + .seconds(86_400))
+        #expect(try bench.resolved().wall == Self.now + .seconds(60))
+        #expect(try bench.resolved().quality == .synced)
+        // Hours without a network: it vouches no more, but a missing leap second is no reason to doubt it.
+        bench.vouches.update { $0 = false }
+        bench.pass(.seconds(10 * 3600))
+        bench.receiver(says: bench.clock.wall() + .seconds(18))
+        #expect(try bench.anchor()?.source == .kernel)
+        // A board whose clocks stood still in its sleep is hours late, and only the receiver knows.
+        bench.receiver(says: bench.clock.wall() + .seconds(7200))
+        #expect(try bench.anchor()?.source == .gpsd)
+        #expect(try bench.resolved().wall == bench.clock.wall() + .seconds(7200))
+    }
+
+    /// It had a network where it was set up, and has a receiver alone where it stands.
+    @Test func clockThatDriftsForMonths_isPutRightByTheReceiver() throws {
+        let bench = try Bench(Self.now, synced: true)
+        bench.vouches.update { $0 = false }
+        for day in 1...60 {
+            bench.pass(.seconds(86_400))
+            // 50 ppm.
+            bench.receiver(says: Self.now + .milliseconds(Int64(day) * 86_404_320))
+        }
+        let resolved = try bench.resolved()
+        #expect(resolved.quality == .corrected)
+        #expect(resolved.wall == Self.now + .milliseconds(60 * 86_404_320))
+    }
+
+    @Test func kernelThatSyncsAfterAReceiver_takesOver_andIsNotToldAgain() throws {
+        let bench = try Bench(Self.wrong)
+        bench.receiver(says: Self.now)
+        bench.clock.stepWall(to: Self.now + .milliseconds(600))
+        bench.vouches.update { $0 = true }
+        bench.pass(.seconds(30))
+        #expect(try bench.anchor()?.source == .kernel)
+        #expect(try bench.resolved().quality == .synced)
+        #expect(try bench.events().filter { $0.hasPrefix("clock_synced") }.count == 1)
+    }
+
+    // MARK: The thread, and the mark of timesyncd
+
+    @Test func thread_looksWhenAskedTo() throws {
+        let bench = try Bench(Self.now)
+        let stop = try StopSignal()
+        let watch = bench.watch
+        var thread: OwnThread? = try OwnThread("clock") { watch.run(until: stop) }
+        defer {
+            stop.raise()
+            if let thread = thread.take() { thread.join() }
+        }
+        bench.vouches.update { $0 = true }
+        watch.check()
+        try waitUntil("the sync is seen") { watch.current.isSynced }
+        bench.vouches.update { $0 = false }
+        bench.clock.advance(by: .seconds(1))
+        bench.step(by: 3600)
+        watch.check()
+        try waitUntil("the step is seen") { watch.current.steppedSeconds == 3600 }
+    }
+
+    @Test func mark_countsOnlyForTheClockAsItIsNow() throws {
+        let file = NSTemporaryDirectory() + "mark-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        #expect(!ClockEvidence.isFresh(file, since: nil))
+        try Data().write(to: URL(fileURLWithPath: file))
+        let now = SystemClock().wall()
+        #expect(ClockEvidence.isFresh(file, since: nil))
+        #expect(ClockEvidence.isFresh(file, since: now + .seconds(-60)))
+        // Made before the clock was set forward by an hour, or back by a day.
+        #expect(!ClockEvidence.isFresh(file, since: now + .seconds(3600)))
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date().addingTimeInterval(86_400)],
+            ofItemAtPath: file
+        )
+        #expect(!ClockEvidence.isFresh(file, since: nil))
+    }
+}

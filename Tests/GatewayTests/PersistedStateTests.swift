@@ -1,0 +1,54 @@
+// What `status` knew before a start.
+import Foundation
+import Host
+import Queue
+import Support
+import Testing
+
+@testable import Gateway
+
+@Suite struct PastTests {
+    /// The disk refuses at the start, and is back while the program runs.
+    @Test func totals_outliveAStart_thatHadNoDatabaseAtFirst() throws {
+        func queue(_ state: String) throws -> Queue {
+            try Queue(
+                settings: QueueSettings(
+                    path: state + "/queue.sqlite",
+                    bootID: "before",
+                    appVersion: "test"
+                )
+            )
+        }
+        let bench = try GatewayBench(change: { configuration in
+            let state = configuration.stateDirectory
+            try? FileManager.default.createDirectory(
+                atPath: state,
+                withIntermediateDirectories: true
+            )
+            var past = PersistedState()
+            past.totals = ["E001": 7]
+            let before = try? queue(state)
+            before?.remember(PersistedState.memo, past.text)
+            _ = before?.close()
+            // What is no file can be neither read nor written as one.
+            try? FileManager.default.moveItem(
+                atPath: state + "/queue.sqlite",
+                toPath: state + "/away"
+            )
+            mkdir(state + "/queue.sqlite", 0o755)
+        })
+        try waitUntil("a start") { bench.readies.value >= 1 }
+        #expect(bench.fiveTicksPass())
+        let state = bench.folder + "/state"
+        rmdir(state + "/queue.sqlite")
+        rename(state + "/away", state + "/queue.sqlite")
+        try waitUntil("the database") {
+            let storage = bench.status["storage"] as? [String: Any]
+            return storage?["state"] as? String == "ok"
+        }
+        bench.stop()
+        let after = try queue(state)
+        defer { after.close() }
+        #expect(PersistedState(text: after.remembered(PersistedState.memo)).totals["E001"] == 7)
+    }
+}
