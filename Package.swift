@@ -161,7 +161,10 @@ let package = Package(
         module("Records", ["Host", "JSON"]),
         module(
             "Queue",
-            ["Host", "StatusBoard", "Configuration", "SQLite", "Records", "CSQLite", "CLinux", "CZlib"]
+            [
+                "Host", "StatusBoard", "Configuration", "SQLite", "Records", "CSQLite", "CLinux",
+                "CZlib",
+            ]
         ),
         module(
             "Beacons",
@@ -202,6 +205,7 @@ let package = Package(
                 "Host", "JSON", "StatusBoard", "Configuration", "Queue", "Records", "Beacons",
                 "Location", "Audio", "Upload", "HTTP", "AudioFiles", "COpus", "CLinux",
             ],
+            exclude: [],
             small: true
         ),
         module(
@@ -232,7 +236,8 @@ let package = Package(
         .executableTarget(
             name: "waypost-bench",
             dependencies: [
-                "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio", "Beacons",
+                "Host", "StatusBoard", "Configuration", "SQLite", "Queue", "Records", "Audio",
+                "Beacons",
                 "Upload", "HTTP", "Gateway", "CLinux", "CBaseline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -284,7 +289,10 @@ let package = Package(
         tests("Queue", ["Queue", "Records", "SQLite", "Host", "StatusBoard", "CSQLite"]),
         tests(
             "Beacons",
-            ["Beacons", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CBlueZ", "CLinux"]
+            [
+                "Beacons", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CBlueZ",
+                "CLinux",
+            ]
         ),
         tests(
             "Location",
@@ -301,7 +309,8 @@ let package = Package(
         tests(
             "Upload",
             [
-                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "StatusBoard", "CZlib",
+                "Upload", "HTTP", "Configuration", "Queue", "Records", "Host", "StatusBoard",
+                "CZlib",
                 "CZstd", "CLinux",
             ]
         ),

@@ -53,7 +53,11 @@ enum PendingLossFile {
             var waiting = Waiting(loss: Loss(kind, stream, records: numbers[2], from: from, to: to))
             if parts.count == 9 {
                 let started = BootInstant(nanoseconds: numbers[7])
-                waiting.turn = LossTransactionID(bootID: bootID, started: started, number: numbers[8])
+                waiting.turn = LossTransactionID(
+                    bootID: bootID,
+                    started: started,
+                    number: numbers[8]
+                )
             }
             return waiting
         }

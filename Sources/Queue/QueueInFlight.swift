@@ -44,7 +44,8 @@ extension Queue {
 
     /// Whether the database has what was to be entered with a commit of this boot, or of one before it.
     package func hasEntered(_ turn: LossTransactionID) -> Bool {
-        guard let last = remembered(LossTransactionID.memo).flatMap({ LossTransactionID($0) }) else { return false }
+        guard let last = remembered(LossTransactionID.memo).flatMap({ LossTransactionID($0) })
+        else { return false }
         return last.bootID == turn.bootID && last.started == turn.started
             && last.number >= turn.number
     }

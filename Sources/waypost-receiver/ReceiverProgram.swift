@@ -12,7 +12,9 @@ struct ReceiverProgram: ParsableCommand {
         discussion:
             "Without a subcommand it serves; `waypost-receiver serve --help` has the options of that.",
         version: currentVersion,
-        subcommands: [Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self],
+        subcommands: [
+            Serve.self, Codes.self, DeviceCommands.self, Index.self, ViewerCommands.self,
+        ],
         // Its options may follow the program's name.
         defaultSubcommand: Serve.self
     )

@@ -8,8 +8,10 @@ struct Waypost: ParsableCommand {
         abstract: "A field gateway: beacons, location and sound to a server, whatever happens.",
         version: currentVersion,
         subcommands: [
-            Run.self, Status.self, SyncCommand.self, DoctorCommand.self, DevicesCommand.self, Quarantine.self,
-            Resend.self, SurveyCommand.self, Restart.self, Put.self, ExportCommand.self, Enroll.self,
+            Run.self, Status.self, SyncCommand.self, DoctorCommand.self, DevicesCommand.self,
+            Quarantine.self,
+            Resend.self, SurveyCommand.self, Restart.self, Put.self, ExportCommand.self,
+            Enroll.self,
             Decode.self, Config.self, Import.self, LED.self, Hear.self,
         ]
     )

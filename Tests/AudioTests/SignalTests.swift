@@ -171,7 +171,7 @@ import Testing
             meanSquare: 0.1,
             start: stamp
         )
-        var text = JSONText()
+        var text = JSONWriter()
         RecordJSON.write(chunk, id: "a", at: Moment(wall: stamp.wall, quality: .synced), to: &text)
         { _ in }
         return String(decoding: text.bytes, as: UTF8.self)

@@ -23,7 +23,8 @@ package final class BucketSite {
     }
 
     /// A receiver whose objects lie below `via/`; `url`: a bucket in the place of the store's.
-    package func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess {
+    package func receiver(_ arguments: [String] = [], url: String? = nil) throws -> ReceiverProcess
+    {
         try ReceiverProcess(
             ["--bucket-url", url ?? store.access.url, "--credentials-file", keys] + arguments,
             environment: ["TMPDIR": folder.path + "/bodies"],
@@ -43,7 +44,9 @@ package final class BucketSite {
 
 extension ReceiverProcess {
     /// Sends a batch under a key, from an address of its own.
-    package func post(_ key: String, _ body: [UInt8], token: String = "t") throws -> RawClient.Answer {
+    package func post(_ key: String, _ body: [UInt8], token: String = "t") throws
+        -> RawClient.Answer
+    {
         try request(RawRequest.head(key, length: body.count, token: token), body)
     }
 }

@@ -37,7 +37,8 @@ package final class RawClient: @unchecked Sendable {
 
     deinit { Glibc.close(number) }
 
-    package convenience init(_ receiver: ReceiverProcess, from address: String = "127.0.0.1") throws {
+    package convenience init(_ receiver: ReceiverProcess, from address: String = "127.0.0.1") throws
+    {
         try self.init(port: receiver.port, from: address)
     }
 

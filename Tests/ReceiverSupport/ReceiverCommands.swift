@@ -29,8 +29,11 @@ extension ReceiverProcess {
     }
 
     /// A batch of a stream of `d1`: records with a time of the day (`06:00:00`) and members.
-    package func send(_ stream: String, on day: String, _ records: [(time: String, members: String)]) throws
-    {
+    package func send(
+        _ stream: String,
+        on day: String,
+        _ records: [(time: String, members: String)]
+    ) throws {
         let lines = records.map {
             #"{"id":"\#(UUID().uuidString)","timestamp":"\#(day)T\#($0.time)Z",\#($0.members)}"#
         }
@@ -44,7 +47,8 @@ extension ReceiverProcess {
     }
 
     /// The same, with the second of the day.
-    package func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)]) throws
+    package func send(_ stream: String, on day: String, _ records: [(second: Int, members: String)])
+        throws
     {
         let timed = records.map { (second, members) in
             let (hour, minute) = (second / 3600, second / 60 % 60)

@@ -13,7 +13,11 @@ package final class ReceiverProcess {
 
     package var pid: Int32 { process.processIdentifier }
 
-    package init(_ arguments: [String] = [], environment: [String: String] = [:], in place: String? = nil)
+    package init(
+        _ arguments: [String] = [],
+        environment: [String: String] = [:],
+        in place: String? = nil
+    )
         throws
     {
         folder = place ?? NSTemporaryDirectory() + "waypost-receiver-" + UUID().uuidString

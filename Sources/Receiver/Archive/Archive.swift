@@ -37,7 +37,9 @@ package final class Archive: @unchecked Sendable {
     init(
         directory: String,
         bytesPerDay: Int64,
-        isClockSynced: @escaping @Sendable () -> Bool = { ClockEvidence.systemVouches(stepped: nil) },
+        isClockSynced: @escaping @Sendable () -> Bool = {
+            ClockEvidence.systemVouches(stepped: nil)
+        },
         workLimit: @escaping @Sendable () -> WorkLimit = { .storing },
         tell: (String) -> Void,
         noteStored: @escaping @Sendable ([String: Int64]) -> Void

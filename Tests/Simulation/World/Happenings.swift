@@ -28,6 +28,10 @@ extension World {
         case .table: server.mode = .table
         case .good: server.mode = .good
         case .stumble: server.mode = .losesRequests
+        case .outage: server.mode = .failing
+        case .oversized:
+            server.mode = .tooLarge
+            server.limit = chance.number(1...3)
         case .poison:
             server.mode = .poison
             server.limit = chance.number(1...6)

@@ -106,18 +106,42 @@ package struct Plan {
             steps.insert(contentsOf: Self.table(&chance), at: place)
         }
         if hasIslands, seed % 8 == 2 { addResends() }
-        if hasIslands, seed % 8 == 4 { addShortage() }
+        if hasIslands, seed % 16 == 1 { addShortage() }
+        if hasIslands, seed % 16 == 9 { addLateClock() }
     }
 
-    /// Fills the disk while records are in quarantine; draws nothing that the rest depends on.
+    /// Fills the disk while records are in quarantine, then again when all that is left is pending.
+    ///
+    /// Draws nothing that the rest of the history depends on; the same holds for `addLateClock`.
     private mutating func addShortage() {
         var chance = Chance(seed ^ 0x5407)
+        padding = 2000
         let records: [Step.Kind] = [.sightings, .put, .fixes, .events]
-        let kinds: [Step.Kind] =
+        let fill = Array(repeating: [Step.Kind.put, .wait], count: 6).flatMap(\.self)
+        let squeeze: [Step.Kind] = [.faultsEnd, .fixes] + fill + [.squeeze, .wait, .health]
+        let kinds =
             [.faultsEnd, .clockSync, .poison] + records + Array(repeating: .sync, count: 7)
-            + records + [.squeeze, .wait, .health, .wait, .faultsEnd, .good, .sync]
-        let scene = kinds.map { Step($0, amount: chance.number(10...40), draw: chance.next()) }
-        steps.insert(contentsOf: scene, at: chance.number(0...steps.count))
+            + [.squeeze] + fill + squeeze + squeeze + [.faultsEnd, .good, .sync]
+        insert(kinds, amounts: 20...40, &chance)
+    }
+
+    /// Sends batches that fail before the clock is set, and splits them afterwards.
+    private mutating func addLateClock() {
+        var chance = Chance(seed ^ 0xC10C)
+        let records: [Step.Kind] = [.put, .fixes, .events, .sightings]
+        let kinds =
+            [.faultsEnd, .reboot] + records + [.wait, .outage, .sync, .sync, .clockSync, .wait]
+            + [.oversized, .sync, .sync, .sync, .sync, .good, .sync]
+        insert(kinds, amounts: 5...20, &chance)
+    }
+
+    private mutating func insert(
+        _ kinds: [Step.Kind],
+        amounts: ClosedRange<Int>,
+        _ chance: inout Chance
+    ) {
+        let scene = kinds.map { Step($0, amount: chance.number(amounts), draw: chance.next()) }
+        steps.insert(contentsOf: scene, at: chance.number(0...steps.count / 3))
     }
 
     /// Puts a person into the history who has records sent again, now and then; draws nothing that the rest depends on.

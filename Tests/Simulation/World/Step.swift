@@ -27,7 +27,7 @@ package struct Step: Equatable, CustomStringConvertible {
         // The server.
         case server
         // The server refuses single records; half of the requests are lost; it gives any answer; it is well.
-        case poison, stumble, table, good
+        case poison, stumble, outage, oversized, table, good
     }
 
     package var kind: Kind

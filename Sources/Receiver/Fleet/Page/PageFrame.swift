@@ -45,7 +45,10 @@ extension HTTPAnswer {
         let fields = [("Accept-Ranges", "bytes"), ("Cache-Control", "private, max-age=3600")]
         guard let part = ByteRange.read(range, count: count) else {
             guard count <= Self.largestFile else {
-                throw HTTPRefusal(status: 413, reason: "too large to be sent at once: ask for ranges")
+                throw HTTPRefusal(
+                    status: 413,
+                    reason: "too large to be sent at once: ask for ranges"
+                )
             }
             self.init(200, type: type, try file.read(count, at: 0))
             headers += fields
