@@ -5,34 +5,25 @@ import SQLite
 /// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
 ///
 /// 72 random bits name the start of the program that accepted the record, 10 bits the stream, 40 bits the row. A
-/// copied, restored or rolled-back database goes on with the same rows, and never with the same start. Records of
-/// databases before version 5 keep the ids that they had: 78 random bits of the database, 4 of the stream.
+/// copied, restored or rolled-back database goes on with the same rows, and never with the same start.
 package struct RecordIDs: Sendable {
     /// From which row on ids are made of which random number.
     struct Seed: Sendable, Equatable {
-        enum Layout: Int64, Sendable {
-            /// Which random number it was is not known any more.
-            case lost = 0
-            case database = 1
-            case start = 2
-        }
-
         var first: Int64
-        /// 16 random bytes.
-        var seed: [UInt8]
-        var layout: Layout
-        /// The row that `first` had where its id was first made.
-        var oldFirst: Int64
+        /// 16 random bytes; nil where they are not known any more.
+        var seed: [UInt8]?
 
-        fileprivate func id(_ stream: Stream, _ sequence: Int64) -> String {
+        fileprivate static func id(
+            _ seed: [UInt8],
+            _ stream: Stream,
+            _ sequence: Int64
+        ) -> String {
             let bytes = (seed + [UInt8](repeating: 0, count: 16)).prefix(16)
             let words = bytes.reduce(into: (UInt64(0), UInt64(0))) { words, byte in
                 words = (words.0 << 8 | words.1 >> 56, words.1 << 8 | UInt64(byte))
             }
-            let kept: UInt64 =
-                layout == .start ? 0x3FFC_0000_0000_0000 : 0x3FFF_F000_0000_0000
-            let low = words.1 & kept | 0x8000_0000_0000_0000
-            let row = UInt64(bitPattern: oldFirst &+ sequence &- first) & 0xFF_FFFF_FFFF
+            let low = words.1 & 0x3FFC_0000_0000_0000 | 0x8000_0000_0000_0000
+            let row = UInt64(bitPattern: sequence) & 0xFF_FFFF_FFFF
             return UUIDText.format(
                 words.0 & ~0xF000 | 0x8000,
                 low | UInt64(stream.number) << 40 | row
@@ -58,7 +49,7 @@ package struct RecordIDs: Sendable {
     ) throws {
         let rows = try connection.prepare(
             """
-            SELECT first, seed, layout, old_first FROM id_seeds WHERE stream=?1 AND first<=?3 AND
+            SELECT first, seed FROM id_seeds WHERE stream=?1 AND first<=?3 AND
             first>=ifnull((SELECT max(first) FROM id_seeds WHERE stream=?1 AND first<=?2), 0)
             ORDER BY first
             """
@@ -68,15 +59,7 @@ package struct RecordIDs: Sendable {
         try rows.bind(range.upperBound, at: 3)
         var seeds: [Seed] = []
         while try rows.step() {
-            guard let layout = Seed.Layout(rawValue: rows.required(2)) else { continue }
-            seeds.append(
-                Seed(
-                    first: rows.required(0),
-                    seed: rows.data(1),
-                    layout: layout,
-                    oldFirst: rows.required(3)
-                )
-            )
+            seeds.append(Seed(first: rows.required(0), seed: rows.data(1)))
         }
         self.init(stream, seeds)
     }
@@ -87,9 +70,9 @@ package struct RecordIDs: Sendable {
     func trusted(from seeded: Int64, before next: Int64) -> Self {
         var kept = seeds.filter { $0.first < next }
         if !kept.contains(where: { $0.first >= seeded }) {
-            kept.append(Seed(first: seeded, seed: [], layout: .lost, oldFirst: seeded))
+            kept.append(Seed(first: seeded, seed: nil))
         }
-        kept.append(Seed(first: next, seed: [], layout: .lost, oldFirst: next))
+        kept.append(Seed(first: next, seed: nil))
         return Self(stream, kept)
     }
 
@@ -98,14 +81,14 @@ package struct RecordIDs: Sendable {
     /// Throws for a row that no seed is known for, which is damage.
     package func id(_ sequence: Int64) throws -> String {
         let after = seeds.firstPlace { $0.first > sequence }
-        guard after > 0, seeds[after - 1].layout != .lost else {
+        guard after > 0, let seed = seeds[after - 1].seed else {
             throw SQLiteError(
                 code: 11,
                 message: "no id for record \(sequence) of \(stream)",
                 statement: ""
             )
         }
-        return seeds[after - 1].id(stream, sequence)
+        return Seed.id(seed, stream, sequence)
     }
 }
 

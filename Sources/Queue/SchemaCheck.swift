@@ -24,7 +24,10 @@ enum SchemaCheck {
     }
 
     /// The version that the tables are of, whatever the header says; 0 for other tables.
-    static func version(of connection: borrowing Connection) throws -> Int64 {
+    static func version(
+        of connection: borrowing Connection,
+        _ steps: [Schema.Step] = Schema.steps
+    ) throws -> Int64 {
         let columns = try texts(
             """
             SELECT m.name || '.' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c
@@ -32,7 +35,7 @@ enum SchemaCheck {
             """,
             connection
         )
-        return Int64((Schema.marks.lastIndex(where: columns.contains) ?? -1) + 1)
+        return Int64((steps.lastIndex { columns.contains($0.mark) } ?? -1) + 1)
     }
 
     /// Whether the tables are those of the newest version, but for the user's streams.

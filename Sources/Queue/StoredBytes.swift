@@ -51,23 +51,4 @@ extension Writer {
         let bytes = memory[partition].pendingBytes - (try storedBytes(partition, range))
         memory[partition].pendingBytes = max(0, bytes)
     }
-
-    /// Adds up and stores the pending bytes of a live stream whose database has no sum of them yet.
-    func addUpPending(_ stream: Stream) throws {
-        let (partition, number) = (Partition(stream), Int64(stream.number))
-        let sum = try connection.integer(
-            "SELECT pending_bytes FROM sequences WHERE database=0 AND stream=?",
-            number
-        )
-        guard sum == nil else { return }
-        let ready = try batches("WHERE state=0 AND database=0 AND stream=?", number)
-        let ranges = memory[partition].free() + ready.map { $0.first...$0.last }
-        let bytes = try ranges.reduce(0) { try $0 + storedBytes(partition, $1) }
-        try connection.run(
-            "UPDATE sequences SET pending_bytes=? WHERE database=0 AND stream=?",
-            bytes,
-            number
-        )
-        memory[partition].pendingBytes = bytes
-    }
 }

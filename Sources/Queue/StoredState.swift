@@ -28,8 +28,6 @@ extension ClockMap.Entry {
 }
 
 /// The run that was recorded last.
-///
-/// Runs below 1 were taken over from damaged databases by versions before 5: they are over.
 func loadLastRun(_ connection: borrowing Connection) throws -> AudioRun? {
     try loadRun(connection, "id>0")
 }

@@ -96,7 +96,7 @@ package struct CaptureDevice: Sendable, Equatable {
         (self.name, self.rate) = (name, rate)
     }
 
-    /// Reads a text of a run; those of earlier versions are a name alone.
+    /// Reads a text of a run.
     package init(stored: String) {
         let parts = stored.split(separator: "\t", maxSplits: 1)
         self.init(

@@ -68,35 +68,6 @@ import Testing
         queue.close()
     }
 
-    /// The table of a user's stream as the sixth version made it, with a record in it.
-    @Test func streamOfTheUser_ofAnEarlierVersion_goesOn() throws {
-        let folder = TemporaryFolder()
-        let old = try queue(folder)
-        let table = try #require(old.streams[name: "air"]).table
-        try put(old, letter: "a", count: 3000)
-        old.close()
-        let columns = ["\(table)", "sightings", "events", "surveys"]
-        try alter(
-            folder,
-            columns.map { "ALTER TABLE \($0) DROP COLUMN sum;" }.joined()
-                + """
-                ALTER TABLE sequences DROP COLUMN pending_bytes; DROP INDEX batches_to_resend;
-                ALTER TABLE batches DROP COLUMN resend; PRAGMA user_version=6;
-                """
-        )
-        let queue = try queue(folder)
-        #expect(queue.setAside.isEmpty)
-        try put(queue, letter: "b", count: 3000)
-        let database = try Connection(path: folder.database, access: .readOnly)
-        let sums = try database.integer("SELECT count(sum)*10+count(*) FROM \(table)")
-        #expect(sums == 12)
-        var texts = 0
-        let kind = try #require(queue.streams[name: "air"])
-        try queue.reader().rows(kind, 1...2) { _ in texts += 1 }
-        #expect(texts == 2)
-        queue.close()
-    }
-
     /// What a disk without room answers when SQLite opens the index of the journal.
     @Test func journalIndexWithoutRoom_isAFullDisk() {
         #expect(SQLiteError(code: 4874, message: "disk I/O error", statement: "").isFull)

@@ -67,34 +67,6 @@ import Testing
         queue.close()
     }
 
-    /// What versions before 5 left: numbers below the newest that have neither row nor mark.
-    @Test func phantomsOfAnEarlierVersion_areNotPending() throws {
-        let folder = TemporaryFolder()
-        do {
-            let database = try Connection(path: folder.database, access: .readWrite)
-            try database.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            for step in 0..<4 { try database.execute(Schema.steps[step]) }
-            try database.execute(
-                """
-                INSERT INTO boots VALUES (1, 'old');
-                INSERT INTO beacons VALUES (1, 1, 'x', 1, 1, -59, NULL);
-                INSERT INTO sightings VALUES (5, 1, -60, 1, 1, 1, NULL), (6, 1, -60, 1, 1, 1, NULL);
-                INSERT INTO batches(id, uuid, stream, first, last, state, attempts, clock_map, sent_at,
-                    synced, app_version) VALUES (1, 'k', 3, 9, 12, 1, 0, 0, 0, 0, 'old');
-                UPDATE streams SET purged_through=2 WHERE id=3;
-                PRAGMA user_version=4;
-                """
-            )
-        }
-        let queue = try folder.queue()
-        #expect(try queue.flushed().statistics().first { $0.stream == .beacons }?.pending == 2)
-        #expect(queue.pending(.beacons)?.first == 5)
-        #expect(queue.pending(.beacons)?.last == 6)
-        queue.accept(testSighting(1))
-        #expect(try queue.flushed().newest(.beacons) == 13)
-        queue.close()
-    }
-
     @Test func copiedState_neverMakesTheSameIDs_andKeepsThoseOfWhatWasPending() throws {
         let first = TemporaryFolder()
         let second = TemporaryFolder()

@@ -1,5 +1,4 @@
 import Foundation
-import Host
 import Testing
 
 @testable import Queue
@@ -7,91 +6,128 @@ import SQLite
 import Support
 @testable import Records
 
-/// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
+/// An example of how a change of the schema is tested: a database of version 1 goes to a version 2 that exists here only.
 ///
-/// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two chunks and two
-/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth to the seventh
-/// are the fourth as those versions migrated it.
+/// The first real change takes the place of `next`. It is in `Schema.steps` then, so `TemporaryFolder.queue` migrates a
+/// recorded database of version 1, which is kept beside the tests.
 @Suite struct MigrationTests {
-    private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/store")
+    private static let next = Schema.Step(
+        statements: """
+            ALTER TABLE sightings ADD COLUMN channel INTEGER;
+            CREATE TABLE channels(id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+            INSERT INTO channels VALUES (37, 'first');
+            """,
+        mark: "sightings.channel"
+    )
+    private static let steps = Schema.steps + [next]
 
-    /// The database of a version in a folder of the test's own.
-    private func recorded(_ version: Int64) throws -> TemporaryFolder {
+    /// A database of version 1: twenty sightings, eight of them uploaded and four frozen, and audio.
+    private func recorded() throws -> TemporaryFolder {
         let folder = TemporaryFolder()
-        try FileManager.default.copyItem(
-            at: Self.folder.appendingPathComponent("version\(version).sqlite"),
-            to: URL(fileURLWithPath: folder.database)
-        )
+        let queue = try folder.queue()
+        for number in 0..<20 { queue.accept(testSighting(number)) }
+        record(queue, segments: 30)
+        try queue.flushed()
+        try queue.perform { writer in
+            let range = try #require(try writer.pending(.beacons))
+            try writer.uploaded(try #require(try writer.freeze(range, through: 8)))
+            let rest = try #require(try writer.pending(.beacons))
+            _ = try writer.freeze(rest, through: 12)
+        }
+        queue.close()
         return folder
     }
 
-    @Test(arguments: 1..<Schema.newest)
-    func earlierVersion_keepsEveryRecordAndItsID(_ version: Int64) throws {
-        let folder = try recorded(version)
-        let old = try Connection(path: folder.database, access: .readOnly)
-        #expect(try old.integer("PRAGMA user_version") == version)
-        let queue = try folder.queue()
-        #expect(queue.setAside.isEmpty)
-        let pending = try queue.flushed().statistics().map { [$0.accepted, $0.pending] }
-        #expect(pending == [[2, 2], [0, 0], [5, 5], [20, 12], [2, 2]])
-        // Adds up the rows that are pending, which no earlier version stored.
-        try checkSum(queue)
+    private func migrate(_ folder: TemporaryFolder) throws {
+        let database = try Connection(path: folder.database, access: .readWrite)
+        try Schema.migrate(database, by: Self.steps)
+    }
 
-        let frozen = try #require(try queue.nextReady(.beacons))
-        #expect(frozen.key == "22222222-2222-4222-8222-222222222222")
-        #expect(frozen.first == 9)
-        #expect(frozen.last == 12)
-        #expect(frozen.attempts == 1)
+    private func version(_ folder: TemporaryFolder) throws -> Int64? {
+        try Connection(path: folder.database, access: .readOnly).integer("PRAGMA user_version")
+    }
 
-        let reader = try queue.reader()
-        var ids: [String] = []
-        try reader.there(.location, 1...9) { ids.append(try reader.id(.location, $0.sequence)) }
-        #expect(ids.first == "00010203-0405-8607-8809-010000000001")
-        #expect(ids.count == 5)
-        var sound = 0
-        try reader.chunksThere(1...9) { stored in
-            let first = stored.record.firstSegment
-            for index in 0..<Int64(stored.record.segments) {
-                sound += try reader.segment(first + index) == nil ? 0 : 1
-            }
+    /// What a reader finds: each sighting under its id, each segment, the key of each batch.
+    private func content(_ folder: TemporaryFolder) throws -> [String] {
+        let reader = try Reader(path: folder.database)
+        var found: [String] = []
+        try reader.sightingsThere(1...20) {
+            found.append("\(try reader.id(.beacons, $0.sequence)) \($0.record)")
         }
-        #expect(sound == 30)
-        queue.accept(testSighting(1))
-        #expect(try queue.flushed().pending(.beacons)?.last == 21)
-        queue.close()
+        for segment in 1...30 as ClosedRange<Int64> {
+            found.append("\(try #require(try reader.segment(segment)).data.count)")
+        }
+        let batches = try reader.query("SELECT uuid, state FROM batches ORDER BY id")
+        while try batches.step() { found.append("\(batches.text(0)) \(batches.required(1))") }
+        return found
+    }
+
+    @Test func nextVersion_keepsEveryRecordAndItsID() throws {
+        let folder = try recorded()
+        let before = try content(folder)
+        #expect(before.count == 20 + 30 + 2)
+        #expect(try version(folder) == 1)
+        try migrate(folder)
+        #expect(try version(folder) == 2)
+        #expect(try content(folder) == before)
+        let database = try Connection(path: folder.database, access: .readOnly)
+        #expect(try SchemaCheck.version(of: database, Self.steps) == 2)
+        #expect(try database.integer("SELECT count(*) FROM channels") == 1)
     }
 
     @Test func migrationThatFails_changesNothing() throws {
-        let folder = try recorded(1)
+        let folder = try recorded()
+        let before = try content(folder)
         do {
             let database = try Connection(path: folder.database, access: .readWrite)
-            // What the step is about to make is there already: its last statement but one fails.
-            try database.execute("CREATE TABLE origins(name TEXT)")
+            // The step is about to create this table: its second statement fails.
+            try database.execute("CREATE TABLE channels(id INTEGER PRIMARY KEY)")
         }
-        #expect(throws: SQLiteError.self) { _ = try Schema.open(path: folder.database) }
+        #expect(throws: SQLiteError.self) { try migrate(folder) }
+        #expect(try version(folder) == 1)
         let database = try Connection(path: folder.database, access: .readOnly)
-        #expect(try database.integer("PRAGMA user_version") == 1)
         #expect(
-            try database.integer("SELECT count(*) FROM sqlite_schema WHERE name='losses'") == 0
+            try database.integer(
+                "SELECT count(*) FROM pragma_table_info('sightings') WHERE name='channel'"
+            ) == 0
         )
-        #expect(try database.integer("SELECT count(*) FROM sightings") == 20)
+        #expect(try content(folder) == before)
     }
 
-    @Test func interruptedMigration_isDoneAtTheNextStart() throws {
-        // A new database stops at each version in turn, as a crash between two steps leaves it.
-        for version in 0..<Schema.newest {
-            let folder = TemporaryFolder()
-            do {
-                let database = try Connection(path: folder.database, access: .readWrite)
-                try database.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                for step in 0..<Int(version) { try database.execute(Schema.steps[step]) }
-                try database.execute("PRAGMA user_version=\(version)")
-                #expect(try SchemaCheck.version(of: database) == version)
-            }
-            let queue = try folder.queue()
-            queue.accept(testSighting(1))
-            #expect(try queue.flushed().pending(.beacons)?.last == 1)
-            queue.close()
+    /// A crash between two steps leaves the database at the version that the first of them made.
+    @Test(arguments: 0...1)
+    func interruptedMigration_isDoneAtTheNextStart(after version: Int) throws {
+        let folder = TemporaryFolder()
+        let database = try Connection(path: folder.database, access: .readWrite)
+        try Schema.migrate(database, by: Array(Self.steps.prefix(version)))
+        #expect(try SchemaCheck.version(of: database, Self.steps) == Int64(version))
+        try Schema.migrate(database, by: Self.steps)
+        #expect(try SchemaCheck.version(of: database, Self.steps) == 2)
+        #expect(try database.integer("PRAGMA user_version") == 2)
+    }
+
+    /// An older program is installed again: it leaves the database as it is.
+    @Test func nextVersion_isRefusedByThisOne_andLeftAlone() throws {
+        let folder = try recorded()
+        try migrate(folder)
+        let before = try content(folder)
+        #expect(throws: SchemaTooNew(version: 2, newest: 1)) { try folder.queue() }
+        #expect(try version(folder) == 2)
+        #expect(try content(folder) == before)
+        #expect(try !folder.files.contains { $0.contains(".corrupt-") })
+    }
+
+    /// A database without tables, as a crash before the first step leaves it, becomes one of this version.
+    @Test func emptyDatabase_isFilled() throws {
+        let folder = TemporaryFolder()
+        do {
+            let database = try Connection(path: folder.database, access: .readWrite)
+            try database.execute("PRAGMA auto_vacuum=INCREMENTAL")
         }
+        let queue = try folder.queue()
+        queue.accept(testSighting(1))
+        #expect(try queue.flushed().pending(.beacons)?.last == 1)
+        #expect(try version(folder) == Schema.newest)
+        queue.close()
     }
 }

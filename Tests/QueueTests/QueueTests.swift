@@ -292,13 +292,16 @@ import Testing
         #expect(try #require(try database.integer("SELECT count(*) FROM beacons")) <= 12)
     }
 
-    @Test func newerSchema_isRefusedAndLeftAlone() throws {
+    @Test(arguments: [2, 8, 99] as [Int64])
+    func newerSchema_isRefusedAndLeftAlone(_ version: Int64) throws {
         let folder = TemporaryFolder()
         try folder.queue().close()
         try Connection(path: folder.database, access: .readWrite)
-            .execute("PRAGMA user_version=99; ALTER TABLE boots ADD COLUMN more TEXT")
-        #expect(throws: SchemaTooNew(version: 99, newest: Schema.newest)) { try folder.queue() }
+            .execute("PRAGMA user_version=\(version); ALTER TABLE boots ADD COLUMN more TEXT")
+        #expect(throws: SchemaTooNew(version: version, newest: Schema.newest)) {
+            try folder.queue()
+        }
         let database = try Connection(path: folder.database, access: .readOnly)
-        #expect(try database.integer("PRAGMA user_version") == 99)
+        #expect(try database.integer("PRAGMA user_version") == version)
     }
 }

@@ -4,24 +4,19 @@ import SQLite
 import Testing
 
 @Suite struct ValueTests {
-    private func seed(_ first: Int64, _ factor: Int, _ layout: RecordIDs.Seed.Layout)
-        -> RecordIDs.Seed
-    {
+    private func seed(_ first: Int64, _ factor: Int) -> RecordIDs.Seed {
         RecordIDs.Seed(
             first: first,
-            seed: (0..<16).map { UInt8(truncatingIfNeeded: $0 * factor) },
-            layout: layout,
-            oldFirst: first
+            seed: (0..<16).map { UInt8(truncatingIfNeeded: $0 * factor) }
         )
     }
 
-    @Test(arguments: [RecordIDs.Seed.Layout.database, .start])
-    func recordIDs_areUUIDsOfVersionEight_eachOnce(_ layout: RecordIDs.Seed.Layout) throws {
+    @Test func recordIDs_areUUIDsOfVersionEight_eachOnce() throws {
         var seen: Set<String> = []
         let streams = StreamList().streams
         for stream in streams {
-            let ids = RecordIDs(stream, [seed(1, 37, layout)])
-            let other = RecordIDs(stream, [seed(1, 41, layout)])
+            let ids = RecordIDs(stream, [seed(1, 37)])
+            let other = RecordIDs(stream, [seed(1, 41)])
             for sequence in [1, 2, 255, 1 << 39] as [Int64] {
                 let id = try ids.id(sequence)
                 #expect(id.utf8.count == 36)
@@ -36,8 +31,8 @@ import Testing
     }
 
     @Test func recordIDs_followTheStartsOfTheProgram() throws {
-        let ids = RecordIDs(.beacons, [seed(1, 37, .start), seed(11, 41, .start)])
-        let first = RecordIDs(.beacons, [seed(1, 37, .start)])
+        let ids = RecordIDs(.beacons, [seed(1, 37), seed(11, 41)])
+        let first = RecordIDs(.beacons, [seed(1, 37)])
         #expect(try ids.id(10) == first.id(10))
         #expect(try ids.id(11) != first.id(11))
         #expect(throws: SQLiteError.self) { try RecordIDs(.beacons, []).id(1) }

@@ -40,60 +40,6 @@ import Testing
         }
     }
 
-    /// Before, ids were unique over all devices; the files say whose each was.
-    @Test func indexOfAnEarlierVersion_learnsWhoseItsIdsAre() throws {
-        let receiver = try ReceiverProcess()
-        _ = try send(receiver, "d1", ["a", "b"])
-        let late = RawRequest.batch(["gone"], device: "d1", time: "2026-11-22T04:30:07Z")
-        #expect(try post(receiver, late)?.status == 200)
-        #expect(receiver.terminate() == 0)
-        // Archived away: whose it was nobody knows any more.
-        let away = receiver.folder + "/stream=places/date=2026-11-22"
-        try FileManager.default.removeItem(atPath: away)
-        try makeIdsUniqueOverAll(receiver)
-        for _ in 0..<2 {
-            try receiver.start()
-            let own = try send(receiver, "d1", ["a", "b", "gone"])
-            #expect(own.contains(#""duplicates":3"#), "\(own)")
-            #expect(receiver.terminate() == 0)
-        }
-        try receiver.start()
-        let other = try send(receiver, "d2", ["a", "b", "gone"])
-        #expect(
-            other.contains(#""accepted":2"#) && other.contains(#""duplicates":1"#),
-            "\(other)"
-        )
-    }
-
-    /// A card that cannot read one file back is no reason to take nothing more.
-    @Test func indexOfAnEarlierVersion_isUpgraded_whereAFileCannotBeRead() throws {
-        let receiver = try ReceiverProcess()
-        _ = try send(receiver, "d1", ["a"])
-        let late = RawRequest.batch(["lost"], device: "d1", time: "2026-11-22T04:30:07Z")
-        #expect(try post(receiver, late)?.status == 200)
-        #expect(receiver.terminate() == 0)
-        let folder = receiver.folder + "/stream=places/date=2026-11-22/device=d1"
-        let file = folder + "/records.ndjson"
-        try FileManager.default.removeItem(atPath: file)
-        // A loop: it cannot be opened by root either.
-        try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
-        try makeIdsUniqueOverAll(receiver)
-        try receiver.start()
-        for device in ["d1", "d2"] {
-            #expect(try send(receiver, device, ["lost"]).contains(#""duplicates":1"#))
-        }
-        #expect(try send(receiver, "d2", ["a"]).contains(#""accepted":1"#))
-    }
-
-    /// As an index of an earlier version has them.
-    private func makeIdsUniqueOverAll(_ receiver: ReceiverProcess) throws {
-        for statement in [
-            "CREATE TABLE before(id TEXT PRIMARY KEY) WITHOUT ROWID",
-            "INSERT INTO before SELECT id FROM records", "DROP TABLE records",
-            "DROP TABLE IF EXISTS owners", "ALTER TABLE before RENAME TO records",
-        ] { try receiver.sql(statement) }
-    }
-
     // MARK: What a request costs
 
     /// A line end in a record costs what any other byte costs.

@@ -41,18 +41,20 @@ import Testing
 
     /// A header, a batch, an index and a schema whose bytes were changed; a disk
     /// that failed for long, and then had no room for all that waited; an eviction whose commit failed and landed; a
-    /// journal that was cut; numbers that contradict each other after a disk was full for long; a frozen batch of the
-    /// first version that was set aside; sound of which the pages before it are damaged, and sound that went on in a page
-    /// of another table; an index of the batches that was older than they are; a journal that an
+    /// journal that was cut; numbers that contradict each other after a disk was full for long; sound of which the pages
+    /// before it are damaged, and sound that went on in a page of another table; an index of the batches that was older than they are; a journal that an
     /// eviction left; a sighting that went on in the half of a page that was never written; a
     /// page that refers to one beyond all numbers, which SQLite calls a full disk; a database that lost half a page after
     /// all of it was read; sound that memory had no room for before there was none on the disk, either; a
     /// frozen batch that is dated by entries of the clock which are not there; sound before a page that is not there, in no
     /// chunk yet.
+    ///
+    /// 13101167 and 17000188, and 53854, 51786 and 56177 above, began with a database of an earlier schema when they were
+    /// found; they begin with an empty one now.
     @Test(
         arguments: [
             10201, 12817, 58821, 58533, 4375, 58776, 222397, 324968, 1058765, 2008707, 2011844,
-            3016953, 4056412, 6015425, 7001144,
+            4056412, 6015425, 7001144,
             7011864, 13101167, 17000188, 18102384, 18107037,
             21113472, 22012130,
         ] as [UInt64]

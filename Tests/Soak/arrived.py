@@ -70,7 +70,6 @@ class Sum:
             health = connection.execute("PRAGMA integrity_check").fetchone()[0]
             if health != "ok":
                 self.problems.append(f"integrity_check: {health}")
-            # A seed is of layout 2 here: no database is older than its soak.
             for stream, next, evicted in connection.execute(
                     "SELECT stream, next, evicted FROM sequences WHERE database=0").fetchall():
                 self.look(connection, stream, next - 1, evicted)

@@ -72,7 +72,7 @@ TABLES = """
 CREATE TABLE sequences(database INTEGER, stream INTEGER, next INTEGER, uploaded INTEGER, evicted INTEGER);
 CREATE TABLE batches(id INTEGER PRIMARY KEY, database INTEGER, stream INTEGER, first INTEGER, last INTEGER, state INTEGER);
 CREATE TABLE losses(stream INTEGER, kind TEXT, records INTEGER);
-CREATE TABLE id_seeds(stream INTEGER, first INTEGER, seed BLOB, layout INTEGER, old_first INTEGER);
+CREATE TABLE id_seeds(stream INTEGER, first INTEGER, seed BLOB);
 CREATE TABLE location(id INTEGER PRIMARY KEY); CREATE TABLE chunks(id INTEGER PRIMARY KEY);
 CREATE TABLE sightings(id INTEGER PRIMARY KEY); CREATE TABLE events(id INTEGER PRIMARY KEY);
 CREATE TABLE surveys(id INTEGER PRIMARY KEY);
@@ -92,7 +92,7 @@ class SumTests(unittest.TestCase):
                 connection.execute("INSERT INTO sequences VALUES(0,?,?,?,?)", (stream, next, next - 1 - lost, lost))
             connection.execute("INSERT INTO losses VALUES(3,'evicted',?)", (told,))
             for first, byte in ((1, b"\x5a"), (4001, b"\xa5")):
-                connection.execute("INSERT INTO id_seeds VALUES(3,?,?,2,?)", (first, byte * 16, 1 if first == 1 else 7))
+                connection.execute("INSERT INTO id_seeds VALUES(3,?,?)", (first, byte * 16))
             connection.commit()
             seeds = Seeds(connection)
             connection.close()

@@ -23,24 +23,22 @@ class Seeds:
 
     def read(self, connection, stream):
         self.of[stream] = connection.execute(
-            "SELECT first, seed, layout, old_first FROM id_seeds WHERE stream=? ORDER BY first", (stream,)).fetchall()
+            "SELECT first, seed FROM id_seeds WHERE stream=? ORDER BY first", (stream,)).fetchall()
 
     def id(self, stream, row):
         """The id of a record as the gateway makes it (a UUID of version 8); None without a seed for it."""
         place = bisect.bisect_right(self.of[stream], row, key=lambda seed: seed[0])
         if place == 0:
             return None
-        first, seed, layout, old_first = self.of[stream][place - 1]
+        seed = self.of[stream][place - 1][1]
         high = int.from_bytes(seed[:8], "big") & ~0xF000 | 0x8000
-        # Layout 2 names a start of the program and has 10 bits for the stream, layout 1 a database and 4 bits.
-        kept = 0x3FFC000000000000 if layout == 2 else 0x3FFFF00000000000
-        low = int.from_bytes(seed[8:16], "big") & kept | 0x8000000000000000
-        text = f"{high:016x}{low | stream << 40 | old_first + row - first & 0xFFFFFFFFFF:016x}"
+        low = int.from_bytes(seed[8:16], "big") & 0x3FFC000000000000 | 0x8000000000000000
+        text = f"{high:016x}{low | stream << 40 | row & 0xFFFFFFFFFF:016x}"
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def row_of(record):
-    """The last 40 bits of a record's id are its row where it was first numbered."""
+    """The last 40 bits of a record's id are its row."""
     return int(record["id"].replace("-", "")[-10:], 16)
 
 

@@ -31,8 +31,6 @@ package final class Reader {
     /// From its rows of `boots` to those of the live database.
     private var liveBoots: [Int64: Int64] = [:]
     let kinds: StreamList
-    /// Of its schema.
-    let version: Int64
     private let sightings: Statement
     private let identity: Statement
     private let chunk: Statement
@@ -113,7 +111,6 @@ package final class Reader {
         self.live = live
         kinds = StreamList(with: settings.moreStreams)
         try connection.execute("PRAGMA cache_size=-256")
-        version = try SchemaCheck.version(of: connection)
         sightings = try connection.prepare(
             "SELECT * FROM sightings WHERE id BETWEEN ? AND ? ORDER BY id"
         )
@@ -157,7 +154,6 @@ package final class Reader {
 
     /// How the ids of a range of records are made.
     package func ids(_ stream: Stream, _ range: ClosedRange<Int64>) throws -> RecordIDs {
-        guard version >= 5 else { return try RecordIDs(stream, earlySeeds(of: stream)) }
         let own = kind(of: stream).stream
         guard isAside else { return try RecordIDs(connection, own, range) }
         let ids = try RecordIDs(connection, own, 1...max(1, range.upperBound))
@@ -178,7 +174,7 @@ package final class Reader {
             return RecordDates(map: try loadClockMap(connection, through: last), boots: nil)
         }
         guard last >= 0 else {
-            // Its own map, which in the first version has no column for who vouched.
+            // Its own map.
             var map = ClockMap()
             for entry in try clockEntries() where entry.id <= -last { map.add(entry) }
             return RecordDates(map: map, boots: nil)
@@ -198,8 +194,8 @@ package final class Reader {
         _ body: (Stored<PlainRow>) throws -> Void
     ) throws {
         guard case .plain(let columns) = kind.shape else { return }
-        let hasSum = version >= 7 && kind.holdsText
-        let names = (columns.flatMap(\.stored) + (hasSum ? ["sum"] : [])).map { ", \($0)" }
+        let names = (columns.flatMap(\.stored) + (kind.holdsText ? ["sum"] : []))
+            .map { ", \($0)" }
         let rows = try connection.prepare(
             """
             SELECT id, boot, boottime, wall\(names.joined()) FROM \(kind.table)
@@ -209,7 +205,7 @@ package final class Reader {
         try each(kind.stream, rows, range) { row in
             var place: Int32 = 4
             let values = columns.map { $0.value(row, &place) }
-            let sum = hasSum ? row.integer(place) : nil
+            let sum = kind.holdsText ? row.integer(place) : nil
             try Checksum.check(
                 Checksum.ofLong(values),
                 against: sum,

@@ -89,10 +89,8 @@ extension Reader {
 
     func clockEntries() throws -> [ClockMap.Entry] {
         var entries: [ClockMap.Entry] = []
-        // The first version has no column for who vouched.
-        let source = version >= 2 ? "source" : "NULL"
         let rows = try query(
-            "SELECT id, boot, boottime, wall, synced, \(source) FROM clock_map ORDER BY id"
+            "SELECT id, boot, boottime, wall, synced, source FROM clock_map ORDER BY id"
         )
         while try rows.step() { entries.append(ClockMap.Entry(rows)) }
         return entries
@@ -100,7 +98,6 @@ extension Reader {
 
     /// The files of databases that it was draining itself.
     func olderFiles() throws -> [Int64: String] {
-        guard version >= 5 else { return [:] }
         var files: [Int64: String] = [:]
         let rows = try query("SELECT id, name FROM databases WHERE state<2")
         while try rows.step() { files[rows.required(0)] = rows.text(1) }
@@ -109,7 +106,6 @@ extension Reader {
 
     /// The files of databases whose salvage was reported, by it or by one before it.
     func reportedFiles() throws -> [String] {
-        guard version >= 5 else { return [] }
         var files: [String] = []
         let rows = try query(
             """
@@ -123,12 +119,7 @@ extension Reader {
 
     /// The files of databases of which it had nothing waiting any more.
     func finishedFiles() throws -> [String] {
-        guard version >= 2 else { return [] }
-        let names =
-            version >= 5
-            ? "SELECT name FROM databases WHERE state=2"
-            : "SELECT path FROM salvages WHERE stream=0 AND done=1"
-        let rows = try query(names)
+        let rows = try query("SELECT name FROM databases WHERE state=2")
         var files: [String] = []
         while try rows.step() { files.append(DatabaseFile.name(rows.text(0))) }
         return files
@@ -136,10 +127,6 @@ extension Reader {
 
     /// Its streams, those of databases that it was draining included.
     func partitions() throws -> [Partition] {
-        guard version >= 5 else {
-            let numbers = version >= 4 ? 1...5 : 1...4
-            return kinds.streams.filter { numbers.contains($0.number) }.map { Partition($0) }
-        }
         let rows = try query("SELECT database, stream, name FROM sequences")
         var found: [Partition] = []
         while try rows.step() {
@@ -151,7 +138,6 @@ extension Reader {
 
     /// The next number of a partition as it is stored; nil where none is.
     func storedNext(_ partition: Partition) throws -> Int64? {
-        guard version >= 5 else { return nil }
         let rows = try query(
             """
             SELECT next FROM sequences
@@ -177,20 +163,12 @@ extension Reader {
         let kind = kind(of: stream)
         let rows = try query("SELECT max(id) FROM \(kind.table)")
         guard try rows.step(), rows.required(0).isPlausible else { return nil }
-        let newest = rows.integer(0)
-        return stream == .audio && hasTail && version < 5 ? (newest ?? 0) + 1 : newest
+        return rows.integer(0)
     }
 
     /// Numbers that are uploaded, evicted or dropped.
     func settledRanges(_ partition: Partition) throws -> [ClosedRange<Int64>] {
-        let stream = partition.stream.number
-        guard version >= 5 else {
-            return try ranges("SELECT 1, purged_through FROM streams WHERE id=\(stream)")
-                + ranges(
-                    "SELECT first, last FROM batches WHERE stream=\(stream) AND state IN (1,3)"
-                )
-        }
-        let key = "database=\(partition.database) AND stream=\(stream)"
+        let key = "database=\(partition.database) AND stream=\(partition.stream.number)"
         return try ranges("SELECT first, last FROM gone WHERE \(key)")
             + ranges("SELECT first, last FROM batches WHERE state=1 AND \(key)")
     }
@@ -206,11 +184,9 @@ extension Reader {
 
     /// Batches that are frozen and not judged, or in quarantine.
     func openBatches(_ partition: Partition) throws -> [Batch] {
-        let database = version >= 5 ? "database" : "0"
         let rows = try query(
             """
-            \(Batch.columns.replacing(text: "database FROM", with: "\(database) FROM"))
-            WHERE state IN (0,2) AND \(database)=\(partition.database)
+            \(Batch.columns) WHERE state IN (0,2) AND database=\(partition.database)
             AND stream=\(partition.stream.number) ORDER BY id
             """
         )

@@ -12,7 +12,7 @@ extension Reader {
         guard let run = try unchunkedRun() else { return nil }
         do {
             return try segments(of: run, try unchunked(run))
-        } catch let error as SQLiteError where error.isDamage && mark == nil && version >= 5 {
+        } catch let error as SQLiteError where error.isDamage && mark == nil {
             // The page that is damaged may be of a run before it: all those have their chunks. With > in place of >= SQLite
             // would look for the last of their segments first.
             return try segments(of: run, "id>=1+(SELECT max(chunked) FROM runs)")
@@ -57,20 +57,15 @@ extension Reader {
         if let mark { return "id>=\(mark.tail.lowerBound) AND id<\(mark.tail.upperBound)" }
         let last = try query("SELECT max(first_segment+segments-1) FROM chunks WHERE run=\(run.id)")
         var chunked = try last.step() ? last.integer(0) ?? 0 : 0
-        if version >= 5 {
-            let stored = try query("SELECT chunked FROM runs WHERE id=\(run.id)")
-            if try stored.step() { chunked = max(chunked, stored.required(0)) }
-        }
+        let stored = try query("SELECT chunked FROM runs WHERE id=\(run.id)")
+        if try stored.step() { chunked = max(chunked, stored.required(0)) }
         return "id>\(chunked)"
     }
 
     /// The number that it would have as a chunk.
     private func nextChunk() throws -> Int64 {
         if let mark { return mark.next[Stream.audio.name] ?? 1 }
-        let next =
-            version >= 5
-            ? try query("SELECT next FROM sequences WHERE database=0 AND stream=2")
-            : try query("SELECT 1+ifnull(max(id), 0) FROM chunks")
+        let next = try query("SELECT next FROM sequences WHERE database=0 AND stream=2")
         return try next.step() ? next.required(0) : 1
     }
 

@@ -67,11 +67,13 @@ struct Inheritance: Sendable {
         let partitions = try patience.read(file.partitions) ?? guessedPartitions(settings)
         losses = try patience.read { try file.inheritedLosses(partitions.map(\.stream)) } ?? []
         // What a commit entered that failed and landed is entered once more by now; but what it removed is gone.
-        if let entered = mark?.entered {
+        if let mark {
             losses = losses.map {
                 $0.loss.kind.isOfRemoval
                     ? $0
-                    : $0.limited(to: entered[CommitMark.name($0.loss.stream, $0.loss.kind)] ?? 0)
+                    : $0.limited(
+                        to: mark.entered[CommitMark.name($0.loss.stream, $0.loss.kind)] ?? 0
+                    )
             }
         }
         for partition in partitions {

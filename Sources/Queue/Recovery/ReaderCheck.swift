@@ -92,7 +92,6 @@ extension Reader {
 
     /// Whether a record was deleted, by the books of its own database.
     private func isGone(_ stream: Stream, _ sequence: Int64) throws -> Bool {
-        guard version >= 5 else { return true }
         let found = try query(
             """
             SELECT EXISTS (SELECT 1 FROM gone WHERE database=0 AND stream=?

@@ -42,7 +42,6 @@ extension Writer {
             }
             guard let file = line.file else {
                 var own = line
-                own.settled += try takenBefore(name, line)
                 // Its bytes were made with its own clock map, and must come out the same.
                 for index in own.batches.indices { own.batches[index].clockMap.negate() }
                 try adopt(own, Partition(stream, of: id))
@@ -120,22 +119,6 @@ extension Writer {
             guard memory.files[file] == nil else { continue }
             _ = try insertDatabase(file, .finished)
         }
-    }
-
-    /// Records that a version before 5 had copied from that database into this one when it was replaced.
-    private func takenBefore(
-        _ name: String,
-        _ line: Inheritance.Line
-    ) throws -> [ClosedRange<Int64>] {
-        let row = try connection.prepare(
-            "SELECT max(through) FROM salvages WHERE stream=? AND (path=?2 OR path LIKE '%/' || ?2)"
-        )
-        try row.bind(Int64(line.stream.number), at: 1)
-        try row.bind(name, at: 2)
-        guard try row.step(), let through = row.integer(0), through > 0, line.next > 1 else {
-            return []
-        }
-        return [1...min(through, line.next - 1)]
     }
 
     private func insertDatabase(_ name: String, _ state: OlderDatabase.State) throws -> Int64 {

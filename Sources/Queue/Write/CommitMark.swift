@@ -11,8 +11,8 @@ import SQLite
 struct CommitMark: Sendable, Equatable {
     /// The next record of each stream, by the name of the stream.
     var next: [String: Int64] = [:]
-    /// Records in the ledger, by `name`; nil in a mark of an earlier version.
-    var entered: [String: Int64]?
+    /// Records in the ledger, by `name`.
+    var entered: [String: Int64] = [:]
     /// The run whose last segments were in no chunk yet.
     var run: Int64 = 0
     /// Those segments.
@@ -21,7 +21,7 @@ struct CommitMark: Sendable, Equatable {
     /// What the name of its file ends in; it lies beside the database that was set aside.
     static let suffix = "-mark"
 
-    /// No stream has such a name: that the sums of the ledger are there.
+    /// Stands in the name of each sum of the ledger, and in no name of a stream.
     private static let ledger = "/"
 
     /// The name of a sum of the ledger.
@@ -52,15 +52,11 @@ struct CommitMark: Sendable, Equatable {
 
     /// Reads what `text` wrote; nil for anything else.
     ///
-    /// A bit that the disk changed is in one of its two lines. A mark of an earlier version is one line without a sum.
+    /// A bit that the disk changed is in one of its two lines.
     init?(_ text: String) {
         let lines = text.split(separator: "\n").map { String($0) }
-        if let sound = lines.compactMap(Self.checked).first {
-            self.init(line: sound)
-        } else {
-            guard lines.count == 1, text.hasSuffix("\n") else { return nil }
-            self.init(line: lines[0])
-        }
+        guard let intact = lines.compactMap(Self.checked).first else { return nil }
+        self.init(line: intact)
     }
 
     /// A line without its sum; nil where that is another one, or there is none.
@@ -84,15 +80,13 @@ struct CommitMark: Sendable, Equatable {
             guard parts.count == 2, let number = Int64(parts[1]) else { return nil }
             next[String(parts[0])] = number
         }
-        guard next.removeValue(forKey: Self.ledger) != nil else { return }
         entered = next.filter { $0.key.contains(text: Self.ledger) }
         next = next.filter { !$0.key.contains(text: Self.ledger) }
     }
 
     /// One line with its sum, twice; with two ends of lines between, one of which may change, too.
     var text: String {
-        var sums = next
-        if let entered { sums.merge(entered.merging([Self.ledger: 0]) { $1 }) { $1 } }
+        let sums = next.merging(entered) { $1 }
         let streams = sums.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         let words = ["\(run)", "\(tail.lowerBound)", "\(tail.upperBound)"] + streams + ["end"]
         let line = words.joined(separator: " ")

@@ -31,7 +31,6 @@ extension Writer {
             try insertSequence(Partition(kind.stream))
             memory[Partition(kind.stream)] = try loadCounters(Partition(kind.stream))
             try checkNext(kind)
-            try addUpPending(kind.stream)
         }
         for kind in kinds where stored[kind.stream.name]?.wire != kind.wire {
             try store(wire: kind)
@@ -146,7 +145,7 @@ extension Writer {
         counters.evicted = try row.required(2).checked("what is evicted")
         counters.notKept = try row.required(3).checked("what is not kept")
         counters.seeded = try row.required(4).checked("where ids begin")
-        counters.pendingBytes = try row.integer(5)?.checked("the bytes that are pending") ?? 0
+        counters.pendingBytes = try row.required(5).checked("the bytes that are pending")
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
         // Records that come to have such numbers would never be sent.
         guard counters.frozen.last < counters.next else {
@@ -233,10 +232,9 @@ extension Writer {
     func storeSeed(_ stream: Stream) throws {
         try begin()
         let next = memory[Partition(stream)].next
-        let insert = try connection.prepare("INSERT OR REPLACE INTO id_seeds VALUES (?,?,?,2,?)")
+        let insert = try connection.prepare("INSERT OR REPLACE INTO id_seeds VALUES (?,?,?)")
         try insert.bind([Int64(stream.number), next], from: 1)
         try insert.bind(seed, at: 3)
-        try insert.bind(next, at: 4)
         try insert.run()
         memory[Partition(stream)].seeded = next
         memory[Partition(stream)].hasSeed = true

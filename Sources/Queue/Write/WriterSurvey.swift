@@ -152,7 +152,6 @@ extension Writer {
 extension Reader {
     /// The survey that goes on, or has ended without its record.
     func survey() throws -> OpenSurvey? {
-        guard version >= 4 else { return nil }
         let row = try query(OpenSurvey.query)
         return try row.step() ? OpenSurvey(row) : nil
     }

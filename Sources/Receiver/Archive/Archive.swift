@@ -64,7 +64,6 @@ package final class Archive: @unchecked Sendable {
         do {
             index = try Connection(path: database, access: .readWrite)
             try index.execute(Self.schema)
-            try KnownRecords.upgrade(index, directory, tell: tell)
             try Contacts.prepare(index)
             try DeviceLimits.prepare(index)
             try Sequences.prepare(index)

@@ -77,11 +77,9 @@ extension World {
         // Events of the program are told, too, when they go.
         // Where the books are gone as well, what was uploaded before may be told.
         let least = device.account.isDamaged ? -taken.count : before
-        // The few records of the first database that no source of this world made.
-        let strangers =
-            (truth.hasStrangers ? 50 : 0) + (device.account.mayHaveLanded[number] ?? 0)
+        let landed = device.account.mayHaveLanded[number] ?? 0
         // Where bytes were changed, the number of the last record may be any.
-        if stream != .events, gap < least - silent - strangers, !presence.hasOlder,
+        if stream != .events, gap < least - silent - landed, !presence.hasOlder,
             !device.account.isGarbled
         {
             throw Violation("told and not lost", words())

@@ -57,8 +57,6 @@ struct Truth {
     var runs = 0
     var boots: [Boot] = []
     var identities: [BeaconIdentity] = []
-    /// The first database held records that no source of this world made.
-    var hasStrangers = false
 
     mutating func add(_ record: Known) -> Int {
         records.append(record)

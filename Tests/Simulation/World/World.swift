@@ -34,8 +34,6 @@ package final class World {
         truth.identities = (0..<plan.beacons).map { Self.identity($0, &chance) }
         let device = Device(0, SimulatedDisk(seed: plan.seed), seed: plan.seed ^ 0xDE)
         add(device)
-        if plan.fixture > 0 { Fixture.install(plan.fixture, as: Device.path, on: device.disk) }
-        truth.hasStrangers = plan.fixture > 0
         device.boot(&truth, at: now, offset: 0, uptime: 4000)
     }
 
