@@ -73,7 +73,7 @@ let fuzzing: [Target] = {
                 name: "FuzzTests",
                 dependencies: gateway,
                 path: "Tests/Fuzz",
-                sources: ["CorpusTests.swift", "Targets"],
+                exclude: ["corpus", "Driver", "Receiver", "Support"],
                 swiftSettings: strict
             ),
             .testTarget(
@@ -90,8 +90,9 @@ let fuzzing: [Target] = {
             name: "waypost-fuzz",
             dependencies: gateway + receiver,
             path: "Tests/Fuzz",
-            exclude: ["Receiver/ReceiverCorpusTests.swift"],
-            sources: ["Targets", "Receiver", "Driver"],
+            exclude: [
+                "corpus", "Support", "CorpusTests.swift", "Receiver/ReceiverCorpusTests.swift",
+            ],
             swiftSettings: strict
         ),
     ]
@@ -223,6 +224,7 @@ let package = Package(
                 "CLinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
+            exclude: ["README.md"],
             swiftSettings: strict + [small]
         ),
         .executableTarget(
