@@ -123,7 +123,9 @@ extension World {
             !device.disk.hasFaults, queue.setAside.isEmpty
         else { return device.storage.forget() }
         let hasRoom = device.limits.maxSize >= 1 << 30 && device.disk.capacity == nil
-        guard !hasRoom || [.sync, .health, .limits].contains(kind) else { return }
+        // Where there is room nothing goes, so a look before a disk fills is enough.
+        let fillsNext = number + 1 < plan.steps.count && plan.steps[number + 1].kind == .squeeze
+        guard !hasRoom || fillsNext || [.sync, .health, .limits].contains(kind) else { return }
         guard
             let now = try? view.look(
                 at: device.disk,
