@@ -19,6 +19,13 @@ extension World {
         case .limits:
             device.limits = Plan.limits(&chance)
             queue.limit(device.limits)
+        case .shrink:
+            device.limits = StorageLimits(
+                maxSize: max(250_000, device.disk.usedBytes * 2 / 3),
+                warnFree: 0,
+                criticalFree: 0
+            )
+            queue.limit(device.limits)
         case .declare: declare(device, queue, &chance)
         case .stop:
             close(queue, of: device)

@@ -17,7 +17,8 @@ extension World {
             takeRecords(step, device, &chance)
         case .soundStart, .sound, .soundHole, .soundEnd: try takeSound(step, device, &chance)
         case .surveyStart, .surveyStop: takeSurvey(step, device, &chance)
-        case .sync, .health, .maintain, .requeue, .drop, .resend, .limits, .declare, .stop, .kill,
+        case .sync, .health, .maintain, .requeue, .drop, .resend, .limits, .shrink, .declare, .stop,
+            .kill,
             .reboot:
             try takeCommand(step, device, &chance)
         case .powerCut, .powerOff, .full, .failWrites, .failSyncs, .failReads, .failOlderReads,

@@ -107,18 +107,17 @@ package struct Plan {
         if hasIslands, seed % 16 == 9 { addLateClock() }
     }
 
-    /// Fills the disk while records are in quarantine, then again when all that is left is pending.
+    /// Lowers the limit of the database so far that uploaded, quarantined and pending records have to go.
     ///
     /// Draws nothing that the rest of the history depends on; the same holds for `addLateClock`.
     private mutating func addShortage() {
         var chance = Chance(seed ^ 0x5407)
         padding = 2000
         let records: [Step.Kind] = [.sightings, .put, .fixes, .events]
-        let fill = Array(repeating: [Step.Kind.put, .wait], count: 6).flatMap(\.self)
-        let squeeze: [Step.Kind] = [.faultsEnd, .fixes] + fill + [.squeeze, .wait, .health]
+        let fill = Array(repeating: [Step.Kind.put, .wait], count: 8).flatMap(\.self)
         let kinds =
             [.faultsEnd, .clockSync, .poison] + records + Array(repeating: .sync, count: 7)
-            + [.squeeze] + fill + squeeze + squeeze + [.faultsEnd, .good, .sync]
+            + [.fixes] + fill + [.shrink, .wait, .health, .good, .sync]
         insert(kinds, amounts: 20...40, &chance)
     }
 

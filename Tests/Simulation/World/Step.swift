@@ -11,7 +11,7 @@ package struct Step: Equatable, CustomStringConvertible {
         case soundStart, sound, soundHole, soundEnd
         case surveyStart, surveyStop
         // The program.
-        case sync, health, maintain, requeue, drop, limits, declare
+        case sync, health, maintain, requeue, drop, limits, shrink, declare
         // A person has uploaded records sent again.
         case resend
         case stop, kill, reboot

@@ -17,7 +17,7 @@ struct StorageAudit {
 
     /// Steps in which no record arrives, none is uploaded, and no person deletes one.
     private static let quiet: Set<Step.Kind> = [
-        .wait, .health, .limits, .maintain, .squeeze, .clockSync, .clockRight, .clockNote,
+        .wait, .health, .limits, .shrink, .maintain, .squeeze, .clockSync, .clockRight, .clockNote,
     ]
     /// Steps after which a record may be gone without an eviction, or wait once more.
     private static let moving: Set<Step.Kind> = [.sync, .requeue, .drop]
@@ -123,9 +123,9 @@ extension World {
             !device.disk.hasFaults, queue.setAside.isEmpty
         else { return device.storage.forget() }
         let hasRoom = device.limits.maxSize >= 1 << 30 && device.disk.capacity == nil
-        // Where there is room nothing goes, so a look before a disk fills is enough.
-        let fillsNext = number + 1 < plan.steps.count && plan.steps[number + 1].kind == .squeeze
-        guard !hasRoom || fillsNext || [.sync, .health, .limits].contains(kind) else { return }
+        // Where there is room nothing is deleted, so a look before the limit is lowered is enough.
+        let shrinksNext = number + 1 < plan.steps.count && plan.steps[number + 1].kind == .shrink
+        guard !hasRoom || shrinksNext || [.sync, .health, .limits].contains(kind) else { return }
         guard
             let now = try? view.look(
                 at: device.disk,
