@@ -1,12 +1,13 @@
-// The ids of the records that are stored, each unique per device.
+// The ids of the stored records, unique per device.
 import SQLite
 
 /// The tables `records` and `owners` of the archive's index; used inside its transactions.
 ///
-/// An id counts for the device that sent it: no device can hide another's records by using their ids first.
-/// Rows carry a number in the place of the device's id, which would double the table.
+/// An id counts only for the device that sent it, so that no device can block another's records by
+/// using their ids first. Rows hold a number instead of the device's id, which would double the
+/// table.
 enum KnownRecords {
-    /// Owns the ids of an earlier version that stand in no file any more; they count for every device.
+    /// Owns ids of an earlier version that are in no file any more; they count for every device.
     private static let anyDevice: Int64 = 0
 
     static let schema = """
@@ -14,7 +15,7 @@ enum KnownRecords {
         CREATE TABLE IF NOT EXISTS owners(number INTEGER PRIMARY KEY, device TEXT NOT NULL UNIQUE);
         """
 
-    /// The number of a device, a new one for a device that has none.
+    /// Returns the number of a device, and creates one if needed.
     static func number(of device: String, _ index: borrowing Connection) throws -> Int64 {
         let new = try index.prepare("INSERT OR IGNORE INTO owners(device) VALUES (?)")
         try new.bind(device, at: 1)
@@ -25,7 +26,7 @@ enum KnownRecords {
         return row.required(0)
     }
 
-    /// A statement that adds an id (1) of a device (2) unless it is known; `changes` says which.
+    /// Returns a statement that adds an id (1) of a device (2) unless known; `changes` says which.
     static func claim(_ index: borrowing Connection) throws -> Statement {
         try index.prepare(
             """
@@ -35,16 +36,17 @@ enum KnownRecords {
         )
     }
 
-    /// A statement with a row where an id (1) of a device (2) is known.
+    /// Returns a statement that has a row if an id (1) of a device (2) is known.
     static func question(_ index: borrowing Connection) throws -> Statement {
         try index.prepare("SELECT 1 FROM records WHERE id=?1 AND device IN (?2, \(anyDevice))")
     }
 
     // MARK: An index of an earlier version
 
-    /// Gives the ids of an index whose ids were unique over all devices to the devices in whose files they stand.
+    /// Converts an index whose ids were unique over all devices: assigns each id to the device
+    /// whose file contains it.
     ///
-    /// All of it is one transaction: a start that is interrupted begins again. Reads each file once.
+    /// One transaction, so an interrupted start begins again. Reads each file once.
     static func upgrade(
         _ index: borrowing Connection,
         _ directory: String,
@@ -76,7 +78,7 @@ enum KnownRecords {
         return files
     }
 
-    /// The ids of a file that cannot be read still count for every device.
+    /// Assigns a file's ids; if it cannot be read, they still count for every device.
     private static func assign(
         _ file: ArchiveFile,
         _ directory: String,
