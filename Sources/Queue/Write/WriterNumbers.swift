@@ -1,13 +1,14 @@
-// The writer's part for numbers: they are stored with the records they were given to, never worked out from them.
+// // Loads and stores the sequence numbers and counters of streams; record numbers are stored,
+// never recomputed.
 import Records
 import SQLite
 
 extension Writer {
-    /// The streams of the user from now on: a new one gets its number, its table and its place in the list.
+    /// Declares the user's streams: a new one gets a number, a table and an entry in the list.
     ///
-    /// One that is not declared any more stays, so that what it has waiting is uploaded.
+    /// A stream that is no longer declared stays, so that its pending records are still uploaded.
     ///
-    /// `known`: numbers that streams had in a database before this one, and keep where that is possible.
+    /// `known` holds the numbers that streams had in an earlier database; kept if they are free.
     func declare(user declared: [DeclaredStream], numbers known: [String: Int] = [:]) throws {
         try begin()
         let stored = try userStreams()
@@ -38,7 +39,8 @@ extension Writer {
         }
     }
 
-    /// What waits of a stream that is not declared any more goes out under the name it had.
+    /// Stores a stream's wire name, so pending records keep it after the stream is no longer
+    /// declared.
     private func store(wire kind: StreamKind) throws {
         let update = try connection.prepare(
             "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
@@ -48,8 +50,9 @@ extension Writer {
         try update.run()
     }
 
-    /// A number that comes next and is there already, or one that waits and is not there: half of the database is
-    /// older than the rest.
+    /// Throws damage if the next number already exists, or if a pending record is missing.
+    ///
+    /// Either means that one part of the database is older than the rest.
     private func checkNext(_ kind: StreamKind) throws {
         let newest = try connection.integer("SELECT max(id) FROM \(kind.table)") ?? 0
         let counters = memory[Partition(kind.stream)]
@@ -63,7 +66,8 @@ extension Writer {
         )
     }
 
-    /// Throws damage for rows of the books that no Waypost writes: SQLite's own check passes over values.
+    /// Throws damage for bookkeeping rows that Waypost never writes; SQLite's own check ignores
+    /// values.
     func checkBooks() throws {
         let wrong = try connection.integer(
             """
@@ -78,7 +82,8 @@ extension Writer {
         throw SQLiteError(code: 11, message: "rows that cannot be, in the books", statement: "")
     }
 
-    /// Streams of the user that this database knows, declared now or once, by name.
+    /// Returns the user streams that this database knows, by name, whether or not they are still
+    /// declared.
     private func userStreams() throws -> [String: (number: Int, wire: String?)] {
         let rows = try connection.prepare(
             "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"
@@ -115,7 +120,7 @@ extension Writer {
         return numbers
     }
 
-    /// Streams of databases that were set aside and are not drained yet.
+    /// Loads the counters of quarantined databases that are not drained yet.
     func loadOlder() throws -> [Partition: StreamCounters] {
         let rows = try connection.prepare(
             "SELECT database, stream, name FROM sequences WHERE database>0"
@@ -126,7 +131,7 @@ extension Writer {
             try check(stream)
             partitions.append(Partition(stream, of: rows.required(0)))
         }
-        // Not unique in a table that is damaged.
+        // Keys are not unique in a damaged table.
         return try Dictionary(partitions.map { ($0, try loadCounters($0)) }) { first, _ in first }
     }
 
@@ -148,7 +153,7 @@ extension Writer {
         counters.seeded = try row.required(4).checked("where ids begin")
         counters.pendingBytes = try row.integer(5)?.checked("the bytes that are pending") ?? 0
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
-        // Records that come to have such numbers would never be sent.
+        // Future records would get these numbers and would never be sent.
         guard counters.frozen.last < counters.next else {
             let last = counters.frozen.last
             let message = "\(partition.stream): record \(last) is over before it came"
@@ -185,10 +190,10 @@ extension Writer {
         return ranges
     }
 
-    /// Stores every number that is another than it was `before`: part of each commit.
+    /// Stores every number that differs from `before`; part of each commit.
     func storeNumbers(since before: WriterMemory) throws {
         for stream in streams.streams {
-            // Rows that damage took were not subtracted.
+            // Rows lost to damage were not subtracted.
             if memory[Partition(stream)].holdsNothing { memory[Partition(stream)].pendingBytes = 0 }
             try store(Partition(stream), memory.live[stream], before.live[stream])
         }
@@ -229,7 +234,7 @@ extension Writer {
         )
     }
 
-    /// From the next record of a stream on, ids are made of this start's random number.
+    /// Stores that ids use this process's random number from the stream's next record on.
     func storeSeed(_ stream: Stream) throws {
         try begin()
         let next = memory[Partition(stream)].next
@@ -242,9 +247,9 @@ extension Writer {
         memory[Partition(stream)].hasSeed = true
     }
 
-    // MARK: Numbers that are over
+    // MARK: Settled numbers
 
-    /// Notes that a range is over and in no batch; neighbours become one.
+    /// Records that a range is settled and in no batch; merges it with adjacent ranges.
     func settle(_ partition: Partition, _ range: ClosedRange<Int64>) throws {
         try begin()
         let key = (partition.database, Int64(partition.stream.number))
