@@ -5,7 +5,7 @@ import Glibc
 /// An output buffer for one client; sending never blocks.
 package struct OutgoingBytes {
     private var bytes: [UInt8] = []
-    /// When the client last stopped reading; nil while nothing waits.
+    /// Since when the client has read nothing of what waits; nil while nothing waits.
     package private(set) var stalledSince: BootInstant?
 
     package init(stalledSince: BootInstant? = nil) {

@@ -74,7 +74,7 @@ import Testing
         ),
         (
             #"{"stream":"s","stream":"t","data":{}}"#,
-            "refused at byte 15: the name \"stream\" stands there already, or differs from one there by upper and lower case alone"
+            "refused at byte 15: duplicate name \"stream\", or one that differs only in case"
         ),
         (
             #"{"stream":"s","data":{"id":1}}"#,
@@ -96,7 +96,7 @@ import Testing
         (#"{"stream":"s","data":{"a":1}} x"#, "not JSON at byte 31: more text after the object"),
         (
             #"{"stream":"s","data":{"a":01}}"#,
-            "not JSON at byte 28: a number begins with 0 and goes on"
+            "not JSON at byte 28: a number with a leading zero"
         ),
     ])
     func wrongLine_isToldWithPlaceAndReason(text: String, message: String) {
