@@ -194,7 +194,7 @@ import Upload
         ("beacons.scan_interval", "\"2.4ms\"", "2.4ms is out of range"),
         ("beacons.scan_window", "\"10.25s\"", "10.25s is out of range"),
         ("beacons.allow", "\"aa\"", "found the text \"aa\""),
-        ("beacons.allow", "[\"\"]", "\"\" is no pattern"),
+        ("beacons.allow", "[\"\"]", "\"\" is not a valid pattern"),
         ("beacons.deny", "[\"a\", 1]", "found an array that holds an integer"),
         ("beacons.max_rate", "0", "0 is out of range"),
         ("beacons.max_rate", "inf", "inf is out of range"),
@@ -257,7 +257,7 @@ import Upload
     @Test func kindPattern_mustNameAKind() {
         #expect(
             problems("beacons.allow = [\"kind:ibeacno\"]") == [
-                "w.toml:1: beacons.allow: \"kind:ibeacno\" names no kind (ibeacon, altbeacon, "
+                "w.toml:1: beacons.allow: \"kind:ibeacno\" is not a known kind (ibeacon, altbeacon, "
                     + "eddystone_uid, eddystone_url, eddystone_tlm, eddystone_eid, ruuvi, bthome, "
                     + "manufacturer, service); allowed: an array of addresses, beacon ids or "
                     + "kind:KIND, each with * for any characters"
@@ -325,8 +325,9 @@ import Upload
             "; allowed: 32 hexadecimal digits under an address, as \"A4:C1:38:00:00:01\" = \"…\""
         #expect(
             problems(text) == [
-                "w.toml:2: beacons.bindkeys.\"54:48:e6:8f:80:a5\": is no key of 16 bytes" + allowed,
-                "w.toml:3: beacons.bindkeys.somewhere: stands under a name that is no address"
+                "w.toml:2: beacons.bindkeys.\"54:48:e6:8f:80:a5\": is not a key of 16 bytes"
+                    + allowed,
+                "w.toml:3: beacons.bindkeys.somewhere: its name is not a Bluetooth address"
                     + allowed,
                 "w.toml:4: beacons.bindkeys.\"00:00:00:00:00:01\": found an integer" + allowed,
             ]
