@@ -96,7 +96,7 @@ extension ValueFormat where Value == Duration {
             "a duration from \(ends) (number and unit: ms, s, m, h, d)\(multiple)",
             parse: { text in
                 guard let nanoseconds = quantity(text, units: Unit.durations) else {
-                    return .failure(Mismatch("\"\(printable(text))\" is no duration"))
+                    return .failure(Mismatch("\"\(printable(text))\" is not a valid duration"))
                 }
                 let value = Duration.nanoseconds(nanoseconds)
                 guard range.contains(value) else {
@@ -128,7 +128,7 @@ extension ValueFormat where Value: FixedWidthInteger {
                     bytes = number
                 } else if let text = literal.text {
                     guard let value = quantity(text, units: units) else {
-                        return .failure(Mismatch("\"\(printable(text))\" is no size"))
+                        return .failure(Mismatch("\"\(printable(text))\" is not a valid size"))
                     }
                     bytes = value
                 } else {

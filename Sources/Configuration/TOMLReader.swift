@@ -155,8 +155,8 @@ private struct TOMLReader<Settings: Configurable> {
         let hint = unquoted.contains { error.description.contains(text: $0) }
         return ConfigurationProblem(
             place: "\(file):\(error.line):\(error.column)",
-            message: "no valid TOML: \(printable(error.description, limit: 300))"
-                + (hint ? " (a text stands in double quotes)" : "")
+            message: "not valid TOML: \(printable(error.description, limit: 300))"
+                + (hint ? " (put text in double quotes)" : "")
         )
     }
 
@@ -284,11 +284,11 @@ private struct TOMLReader<Settings: Configurable> {
                 continue
             }
             let name = variable.dropFirst(start.count).dropLast(end.count).lowercased()
-            return "names no \(section) of the configuration; "
+            return "names a \(section) that is not configured; "
                 + "[\(section).\(printable(name))] declares it"
         }
         let near = nearest(to: variable, among: table.keys.map(\.variable))
-        return "names no key of the configuration" + hint(near)
+        return "is not a configuration key" + hint(near)
     }
 
     // MARK: Both

@@ -209,7 +209,7 @@ extension ValueFormat {
             allowed,
             parse: { text in
                 parse(text).map { .success($0) }
-                    ?? .failure(Mismatch("\"\(printable(text))\" is no \(what)"))
+                    ?? .failure(Mismatch("\"\(printable(text))\" is not a valid \(what)"))
             },
             written: written
         )
@@ -237,7 +237,7 @@ extension ValueFormat where Value == [String] {
                 case .strings(let strings): texts = strings
                 case .unquoted(let text):
                     guard let list = arrayOfTexts(text) else {
-                        return .failure(Mismatch("\"\(printable(text))\" is no array of texts"))
+                        return .failure(Mismatch("\"\(printable(text))\" is not an array of texts"))
                     }
                     texts = list
                 default: return .failure(Mismatch(found: literal))

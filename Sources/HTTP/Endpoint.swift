@@ -20,11 +20,11 @@ package struct Endpoint: Equatable {
     /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
     package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
-            return .failure(Mismatch("holds a character that no URL may hold"))
+            return .failure(Mismatch("holds a character that a URL must not hold"))
         }
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             text[mark...].hasPrefix("://")
-        else { return .failure(Mismatch("is no URL with https:// before the host")) }
+        else { return .failure(Mismatch("is not a URL with https:// before the host")) }
         let scheme = text[..<mark].lowercased()
         guard scheme == "https" || scheme == "http" else {
             return .failure(Mismatch("is neither an https:// nor an http:// URL"))
@@ -37,7 +37,7 @@ package struct Endpoint: Equatable {
         if rest.contains("#") { return .failure(Mismatch("ends in a #fragment")) }
         let isEncrypted = scheme == "https"
         guard let place = place(ofAuthority: authority, port: isEncrypted ? 443 : 80) else {
-            return .failure(Mismatch("names no valid host and port"))
+            return .failure(Mismatch("does not name a valid host and port"))
         }
         return .success(
             Endpoint(isEncrypted: isEncrypted, host: place.host, port: place.port)

@@ -75,14 +75,14 @@ package struct S3ErrorMessages {
         case .stranger:
             "the answer is not from an object store (\(strange), a captive portal?)"
         case .clock:
-            "the store says that the clock of this machine is wrong (\(text)); it is tried again, "
-                + "and works once NTP or a person has set the clock"
+            "the store says that the clock of this machine is wrong (\(text)); the request is "
+                + "retried and works once NTP or a person has set the clock"
         case .address: "no bucket answers at the address (\(text)); \(addressAdvice(names))"
         case .keys:
             "the store refused the keys (\(text)); check \(names.keys), and that its key may put "
                 + "objects into the bucket"
         case .full:
-            "the bucket is full (\(text)); delete objects or raise its quota; the records wait meanwhile"
+            "the bucket is full (\(text)); delete objects or raise its quota; the records wait until then"
         case .other: "store error: \(text)"
         }
     }

@@ -67,9 +67,9 @@ package struct SecretFile: Sendable {
         } catch {
             throw Failure("\(name) \(path): \(error.reason); \(advice(error.code))")
         }
-        guard file.isRegular else { throw Failure("\(name) \(path): is no regular file") }
+        guard file.isRegular else { throw Failure("\(name) \(path): is not a regular file") }
         guard isCredential || file.mode & 0o077 == 0 else {
-            throw Failure("\(name) \(path): others than its owner may use it; chmod 600 \(path)")
+            throw Failure("\(name) \(path): is accessible to other users; run: chmod 600 \(path)")
         }
         return file.bytes
     }

@@ -71,7 +71,7 @@ package enum StoreKeys {
             }
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2 else {
-                return .failure(Mismatch("holds a line that is no key = value"))
+                return .failure(Mismatch("holds a line that is not key = value"))
             }
             profiles[name, default: [:]][trimmed(parts[0])] = trimmed(parts[1])
         }

@@ -85,10 +85,10 @@ import Upload
         ("a = 1\na = 2", "w.toml:2:", ""),
         (
             "[upload]\nendpoint = https://a.example", "w.toml:2:",
-            " (a text stands in double quotes)"
+            " (put text in double quotes)"
         ),
-        ("[upload]\ninterval = 5m", "w.toml:2:", " (a text stands in double quotes)"),
-        ("[upload]\nrequired = True", "w.toml:2:", " (a text stands in double quotes)"),
+        ("[upload]\ninterval = 5m", "w.toml:2:", " (put text in double quotes)"),
+        ("[upload]\nrequired = True", "w.toml:2:", " (put text in double quotes)"),
         ("a\u{0} = 1", "w.toml:1:", ""),
     ])
     func syntaxError_namesLineAndColumn(text: String, place: String, hint: String) throws {
@@ -96,7 +96,7 @@ import Upload
         let problem = try #require(found.first)
         #expect(found.count == 1)
         #expect(problem.hasPrefix(place))
-        #expect(problem.contains(": no valid TOML: "))
+        #expect(problem.contains(": not valid TOML: "))
         #expect(Int(problem.dropFirst(place.count).prefix { $0 != ":" }) != nil)
         #expect(problem.hasSuffix(hint))
     }

@@ -33,7 +33,7 @@ import Testing
     func token_isRefused_whenOthersMayUseTheFile(mode: Int) throws {
         let path = try scratch.write("secret", to: "token", mode: mode)
         let text = message(path)
-        #expect(text == "token file \(path): others than its owner may use it; chmod 600 \(path)")
+        #expect(text == "token file \(path): is accessible to other users; run: chmod 600 \(path)")
     }
 
     @Test(arguments: [0o600, 0o400, 0o700])
@@ -77,7 +77,7 @@ import Testing
         )
         let pipe = "\(scratch.path)/pipe"
         #expect(mkfifo(pipe, 0o600) == 0)
-        #expect(message(pipe) == "token file \(pipe): is no regular file")
+        #expect(message(pipe) == "token file \(pipe): is not a regular file")
     }
 
     @Test func token_saysWhichFileIsMissing() {
