@@ -40,7 +40,7 @@ extension ValueFormat where Value == String {
 private func pathProblem(_ path: String, limit: Int) -> String? {
     let bytes = path.utf8
     if bytes.isEmpty { return "is empty" }
-    if bytes.first != UInt8(ascii: "/") { return "is not an absolute path: it does not begin with /" }
+    if bytes.first != UInt8(ascii: "/") { return "is not an absolute path: it must begin with /" }
     if bytes.contains(where: { $0 < 32 || $0 == 127 }) { return "holds a control character" }
     return bytes.count > limit ? "is longer than \(limit) bytes" : nil
 }

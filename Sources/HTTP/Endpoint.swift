@@ -20,7 +20,7 @@ package struct Endpoint: Equatable {
     /// Reads an absolute `http` or `https` URL with a host and without a user or a fragment.
     package static func parse(_ text: String) -> Result<Endpoint, Mismatch> {
         guard text.utf8.count <= 2048, text.utf8.allSatisfy(isURLByte) else {
-            return .failure(Mismatch("holds a character that a URL must not hold"))
+            return .failure(Mismatch("holds a character not allowed in a URL"))
         }
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: ":")),
             text[mark...].hasPrefix("://")

@@ -40,7 +40,7 @@ package enum BucketURL {
     /// Why a URL is none for a bucket; some characters would be signed differently from how a store reads them.
     package static func problem(_ text: String, _ names: SettingNames = SettingNames()) -> String? {
         if text.contains("@") { return "names a user: keys belong in \(names.keys)" }
-        if text.contains("?") { return "has a ?query, which a bucket URL must not have" }
+        if text.contains("?") { return "has a ?query; remove it" }
         guard let host = text.firstRange(ofPart: "://") else { return nil }
         let path = text[host.upperBound...].drop { $0 != "/" }
         let plain = path.utf8.allSatisfy { byte in

@@ -115,7 +115,7 @@ import Upload
         ("device_id", "\".x\"", "\".x\" begins with a dot, which no server takes"),
         ("device_id", "\"\"", "\"\" is no device id"),
         ("device_id", "7", "found the integer 7"),
-        ("state_directory", "\"var\"", "is not an absolute path: it does not begin with /"),
+        ("state_directory", "\"var\"", "is not an absolute path: it must begin with /"),
         ("state_directory", "\"/a\\u0000b\"", "holds a control character"),
         (
             "runtime_directory", "\"/\(String(repeating: "r", count: 90))\"",
@@ -135,9 +135,9 @@ import Upload
         ("upload.endpoint", "\"https://host:0/\"", "does not name a valid host and port"),
         ("upload.endpoint", "\"https://host:70000/\"", "does not name a valid host and port"),
         ("upload.endpoint", "\"https://[::1/\"", "does not name a valid host and port"),
-        ("upload.endpoint", "\"https://a b/\"", "holds a character that a URL must not hold"),
-        ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character that a URL must not hold"),
-        ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character that a URL must not hold"),
+        ("upload.endpoint", "\"https://a b/\"", "holds a character not allowed in a URL"),
+        ("upload.endpoint", "\"https://a\\\\b/\"", "holds a character not allowed in a URL"),
+        ("upload.endpoint", "\"https://a/\\r\\nX: y\"", "holds a character not allowed in a URL"),
         ("upload.allow_plaintext", "0.5", "found the number 0.5"),
         ("upload.destination", "\"s4\"", "\"s4\" is not one of them"),
         ("upload.bucket_url", "\"s3://bucket\"", "is neither an https:// nor an http:// URL"),
@@ -145,7 +145,7 @@ import Upload
             "upload.bucket_url", "\"https://id:5ecret@host/b\"",
             "names a user: keys belong in upload.credentials_file"
         ),
-        ("upload.bucket_url", "\"https://host/b?x=1\"", "has a ?query, which a bucket URL must not have"),
+        ("upload.bucket_url", "\"https://host/b?x=1\"", "has a ?query; remove it"),
         (
             "upload.bucket_url", "\"https://host/a%20b\"",
             "holds a character in its path other than A-Z a-z 0-9 - . _ ~ /"
@@ -157,9 +157,9 @@ import Upload
         ("upload.region", "\"\"", "\"\" is not a valid region"),
         (
             "upload.credentials_file", "\"AKIA:5ecret\"",
-            "is not an absolute path: it does not begin with /"
+            "is not an absolute path: it must begin with /"
         ),
-        ("upload.token_file", "\"0f52c8secret\"", "is not an absolute path: it does not begin with /"),
+        ("upload.token_file", "\"0f52c8secret\"", "is not an absolute path: it must begin with /"),
         ("upload.token_file", "[\"/a\"]", "found an array of texts"),
         ("upload.ca_file", "\"\"", "is empty"),
         ("upload.pinned_public_key", "\"sha256//short=\"", "\"sha256//short=\" is not a valid pin"),
@@ -180,7 +180,7 @@ import Upload
         ("upload.quiet", "\"00:00-24:00\"", "\"00:00-24:00\" is not a valid span of a day"),
         ("upload.max_attempts", "0", "0 is out of range"),
         ("upload.heartbeat_url", "\"ftp://h/\"", "is neither an https:// nor an http:// URL"),
-        ("metrics.textfile", "\"b.prom\"", "is not an absolute path: it does not begin with /"),
+        ("metrics.textfile", "\"b.prom\"", "is not an absolute path: it must begin with /"),
         ("upload.max_attempts", "5.0", "found the number 5.0"),
         ("beacons.enabled", "{}", "found a section"),
         ("beacons.source", "\"hci\"", "\"hci\" is not a valid source"),

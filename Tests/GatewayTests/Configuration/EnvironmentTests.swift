@@ -82,7 +82,7 @@ import Upload
         ),
         (
             "WAYPOST_UPLOAD_TOKEN_FILE", "5ecret",
-            "is not an absolute path: it does not begin with /; allowed: an absolute path of at most 1024 bytes"
+            "is not an absolute path: it must begin with /; allowed: an absolute path of at most 1024 bytes"
         ),
         (
             "WAYPOST_BEACONS_BINDKEYS", "5ecret",
@@ -91,7 +91,7 @@ import Upload
         ),
         (
             "STATE_DIRECTORY", "x",
-            "is not an absolute path: it does not begin with /; allowed: an absolute path of at most 1024 bytes"
+            "is not an absolute path: it must begin with /; allowed: an absolute path of at most 1024 bytes"
         ),
         (
             "WAYPOST_UPLOAD_ENDPOINT", "http://a.example/",
