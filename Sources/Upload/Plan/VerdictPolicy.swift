@@ -124,11 +124,12 @@ final class VerdictPolicy {
     /// Splits a stuck batch or puts it behind its stream; returns a message that says so.
     private func endWaiting(for batch: Batch) throws -> String {
         let what =
-            "batch \(batch.key) (\(batch.records) records) fails again and again while others"
+            "batch \(batch.key) (\(batch.records) records) keeps failing while others"
             + " are accepted"
         guard maySplit, batch.records > 1 else {
             failing.putBehind(batch)
-            return "\(what), and waits behind its stream: look for it in the server's log"
+            return "\(what), and is now sent after the rest of its stream:"
+                + " look for it in the server's log"
         }
         failing.split(batch, into: try side.split(batch))
         return "\(what), and is sent in parts"
@@ -145,7 +146,7 @@ final class VerdictPolicy {
         case .tooLarge(let message), .refused(let message):
             failing.judged(batch)
             try side.resent(batch)
-            let what = "the server refuses records that it took before; they are not sent again"
+            let what = "the server refuses records that it accepted before; they are not sent again"
             book.failed(Failure("\(what): \(message)", code: .server), [batch.stream])
         case .unreachable(let failure) where delivery.isUnsent:
             book.failed(failure, [batch.stream])

@@ -105,7 +105,8 @@ package enum Enrolment {
         case 400...499:
             guard answer.isObject else { throw stranger(answer) }
             throw Failure(
-                "the server does not take this code (\(answer.message)); each is good once, for some days",
+                "the server does not accept this code (\(answer.message)); a code works once, for a few days:"
+                    + " ask for a new one",
                 code: .tokenRefused
             )
         default: throw Failure("server error: \(answer.message)", code: .server)
@@ -116,8 +117,8 @@ package enum Enrolment {
     /// counts.
     private static func stranger(_ answer: Answer) -> Failure {
         Failure(
-            "this is no answer of a Waypost server, which says no in JSON (\(answer.message)): "
-                + "a captive portal or a proxy stands in the way, or another server at upload.endpoint",
+            "the answer is not from a Waypost server, which refuses in JSON (\(answer.message)): "
+                + "look for a captive portal or a proxy, and check upload.endpoint",
             code: .server
         )
     }

@@ -33,7 +33,7 @@ extension Verdict {
         case 511:
             self = .retry(
                 Failure(
-                    "a captive portal wants somebody to log in to this network (\(answer.message))",
+                    "a captive portal requires a login on this network (\(answer.message))",
                     code: .server
                 ),
                 after: nil
@@ -69,8 +69,8 @@ extension Verdict {
         case _ where answer.cutAt != nil:
             let length = answer.cutAt ?? 0
             return later(
-                "the answer goes on behind \(length) bytes (HTTP \(answer.status)), so it was not "
-                    + "believed; check the server at upload.endpoint"
+                "the answer is longer than \(length) bytes (HTTP \(answer.status)), so it does not "
+                    + "count; check the server at upload.endpoint"
             )
         case .unfinished:
             return later("the answer ends in the middle of its JSON (HTTP \(answer.status))")
