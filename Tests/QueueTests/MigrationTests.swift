@@ -7,15 +7,16 @@ import SQLite
 import Support
 @testable import Records
 
-/// Databases of each earlier version, as that version wrote them, come to the newest with all they hold.
+/// Databases of each earlier version, as that version wrote them, migrate to the newest with all
+/// they hold.
 ///
-/// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two chunks and two
-/// events by the version that had the schema, cut to two chunks; the batches were added. The fifth to the seventh
-/// are the fourth as those versions migrated it.
+/// The fixtures are recorded: five fixes, twenty sightings (eight uploaded, four frozen), two
+/// chunks and two events by the version that had the schema, cut to two chunks; the batches were
+/// added. The fifth to the seventh are the fourth as those versions migrated it.
 @Suite struct MigrationTests {
     private static let folder = Tree.root.appendingPathComponent("Tests/Fixtures/store")
 
-    /// The database of a version in a folder of the test's own.
+    /// Copies the database of a version into a folder of the test.
     private func recorded(_ version: Int64) throws -> TemporaryFolder {
         let folder = TemporaryFolder()
         try FileManager.default.copyItem(
@@ -34,7 +35,7 @@ import Support
         #expect(queue.setAside.isEmpty)
         let pending = try queue.flushed().statistics().map { [$0.accepted, $0.pending] }
         #expect(pending == [[2, 2], [0, 0], [5, 5], [20, 12], [2, 2]])
-        // Adds up the rows that are pending, which no earlier version stored.
+        // Compares with the sums of pending rows, which earlier versions did not store.
         try checkSum(queue)
 
         let frozen = try #require(try queue.nextReady(.beacons))
@@ -65,7 +66,7 @@ import Support
         let folder = try recorded(1)
         do {
             let database = try Connection(path: folder.database, access: .readWrite)
-            // What the step is about to make is there already: its last statement but one fails.
+            // A table of the step already exists: its last statement but one fails.
             try database.execute("CREATE TABLE origins(name TEXT)")
         }
         #expect(throws: SQLiteError.self) { _ = try Schema.open(path: folder.database) }
@@ -78,7 +79,7 @@ import Support
     }
 
     @Test func interruptedMigration_isDoneAtTheNextStart() throws {
-        // A new database stops at each version in turn, as a crash between two steps leaves it.
+        // A new database stops at each version in turn, as after a crash between two steps.
         for version in 0..<Schema.newest {
             let folder = TemporaryFolder()
             do {
