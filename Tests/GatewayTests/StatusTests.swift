@@ -180,7 +180,7 @@ import Testing
         let report = collector.report()
         #expect(report.state == .degraded)
         let reason =
-            "/var/lib/waypost is in memory, an overlay above the disk: the power takes what waits there; `waypost doctor`"
+            "/var/lib/waypost is in memory, an overlay above the disk: its records are lost when the power fails; `waypost doctor`"
         #expect(report.reasons.contains(reason))
     }
 

@@ -183,7 +183,7 @@ import Testing
         #expect(try bench.stop() == 0)
         for path in [bench.folder, bench.config] { chmod(path, 0o755) }
         // Of its group, and of no other one: where nothing runs SQLite wants to write beside it.
-        for (group, why) in [("65534", "may not read it"), ("0", "while waypost does not run")] {
+        for (group, why) in [("65534", "may not read it"), ("0", "while waypost is not running")] {
             for words in [["export", "location"], ["survey", "list"]] {
                 let refused = try Process.run(
                     "/usr/bin/setpriv",

@@ -72,7 +72,8 @@ final class ControlConnection {
         }
         lastMoved = now
         input.append(bytes.prefix(count))
-        // While it waits for a reply, a client may send one more request; beyond that it is cut off.
+        // While it waits for a reply, a client may send one more request; beyond that it is cut
+        // off.
         if input.count > Self.requestLimit { isGone = true }
     }
 

@@ -43,8 +43,9 @@ package enum Snapshot {
 
     /// Returns the newest report that the daemon left in one of its directories.
     ///
-    /// The one in the runtime directory is written on each tick, the one in the state directory only
-    /// at a stop. Their times are not compared: the clock may have gone back with the last boot.
+    /// The one in the runtime directory is written on each tick, the one in the state directory
+    /// only at a stop. Their times are not compared: the clock may have gone back with the last
+    /// boot.
     private static func read(_ configuration: Configuration) -> StatusReport? {
         let directories = [configuration.runtimeDirectory, configuration.stateDirectory]
         for directory in directories {

@@ -28,8 +28,8 @@ final class StatusPublication: Sendable {
 
     /// Creates a publication without starting its thread.
     ///
-    /// `compose` makes a report from memory and the figures; `waiting`: the time since newer figures
-    /// were requested.
+    /// `compose` makes a report from memory and the figures; `waiting`: the time since newer
+    /// figures were requested.
     init(
         clock: any HostClock = SystemClock(),
         gather: @escaping @Sendable () -> StoredFigures?,

@@ -110,10 +110,10 @@ import Upload
 
     /// Key, a value that is refused, and why.
     private static let bad: [(String, String, String)] = [
-        ("device_id", "\"a b\"", "\"a b\" is no device id"),
+        ("device_id", "\"a b\"", "\"a b\" is not a valid device id"),
         ("device_id", "\"..\"", "\"..\" begins with a dot, which no server takes"),
         ("device_id", "\".x\"", "\".x\" begins with a dot, which no server takes"),
-        ("device_id", "\"\"", "\"\" is no device id"),
+        ("device_id", "\"\"", "\"\" is not a valid device id"),
         ("device_id", "7", "found the integer 7"),
         ("state_directory", "\"var\"", "is not an absolute path: it must begin with /"),
         ("state_directory", "\"/a\\u0000b\"", "holds a control character"),
@@ -230,7 +230,7 @@ import Upload
         ("streams.beacons", "\"\"", "\"\" is not a valid stream name"),
         ("streams.events", "\"é\"", "\"é\" is not a valid stream name"),
         ("streams.surveys", "\"a b\"", "\"a b\" is not a valid stream name"),
-        ("led.name", "\"../x\"", "\"../x\" is no name of an LED"),
+        ("led.name", "\"../x\"", "\"../x\" is not a valid LED name"),
         ("import.stick", "\"no\"", "found the text \"no\""),
         ("log.level", "\"loud\"", "\"loud\" is not one of them"),
     ]

@@ -48,7 +48,7 @@ import Testing
                 failure(configuration(state: path))
                     == Failure(
                         "state_directory \(path) cannot be written: Not a directory; something on the "
-                            + "path is no directory; move it away or choose another path"
+                            + "path is not a directory; move it away or choose another path"
                     )
             )
         }
@@ -237,7 +237,7 @@ import Testing
         let mark = EnrolmentMark(stateDirectory: scratch.path + "/nowhere")
         #expect(!mark.names("https://host/api/ingest"))
         let told = """
-            the server accepted this device, but that cannot be noted: \(mark.path): \
+            the server accepted this device, but that cannot be stored: \(mark.path): \
             No such file or directory; it is asked again at the next start
             """
         #expect(throws: Failure(told)) { try mark.write("https://host/api/ingest") }

@@ -44,16 +44,16 @@ import Testing
         (
             "[stream.Weather]\nwire = 5",
             [
-                "w.toml:1: stream.Weather: \"Weather\" is no name for a stream; "
+                "w.toml:1: stream.Weather: \"Weather\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _"
             ]
         ),
         (
             "[stream.\"a.b\"]\n[stream.\"../x\"]",
             [
-                "w.toml:1: stream.\"a.b\": \"a.b\" is no name for a stream; "
+                "w.toml:1: stream.\"a.b\": \"a.b\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _",
-                "w.toml:2: stream.\"../x\": \"../x\" is no name for a stream; "
+                "w.toml:2: stream.\"../x\": \"../x\" is not a valid stream name; "
                     + "allowed: 1 to 32 of the characters a-z 0-9 _",
             ]
         ),

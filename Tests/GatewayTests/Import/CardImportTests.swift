@@ -255,7 +255,7 @@ import Upload
             let outcome = try device.start()
             #expect(device.state[1] == "token-1\n# for https://card.example.org\n")
             #expect(outcome.problems.map(\.file) == ["waypost.token"])
-            #expect(outcome.problems.first?.what.contains("gone with the power") == true)
+            #expect(outcome.problems.first?.what.contains("lost when the power fails") == true)
             #expect(device.problems == outcome.problems)
             #expect(device.text("card/waypost.token") == "token-1\n")
         }
