@@ -17,8 +17,8 @@ package enum ControlRefusal: Error, Sendable, Equatable, CustomStringConvertible
             "\(path): this user may not ask waypost, only root and the group waypost may; "
                 + "`sudo waypost …`, or `sudo usermod -aG waypost $USER` and log in again"
         case .silent(let path, let pid):
-            "waypost runs (process \(pid)) but does not answer at \(path); "
-                + "`journalctl -u waypost` may tell why, `sudo systemctl restart waypost` starts it anew"
+            "waypost is running (process \(pid)) but does not answer at \(path); "
+                + "see `journalctl -u waypost`, or restart it: `sudo systemctl restart waypost`"
         case .gone(let path):
             "waypost is not running (nothing answers at \(path)); `systemctl start waypost`"
         }

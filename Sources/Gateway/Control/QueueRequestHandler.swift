@@ -25,7 +25,7 @@ struct QueueRequestHandler: Sendable {
             case .surveyStop: reply.survey = try SurveyHandler(queue: queue).stop()
             case .surveyList: reply.survey = try SurveyReply(try queue.reader())
             case .status, .watch, .sync, .reload, .restart:
-                reply = ControlReply(error: "\(request.command.rawValue) is not the queue's")
+                reply = ControlReply(error: "\(request.command.rawValue) is not a queue command")
             }
         } catch let refusal as SurveyRefusal {
             return ControlReply(error: "\(refusal)")
@@ -103,7 +103,7 @@ package final class QueueQuestions {
         do {
             return try body(try Reader(path: path))
         } catch {
-            let unread = "\(error); waypost does not run, and this is where its queue would be"
+            let unread = "\(error); waypost is not running, and its queue is expected at this path"
             throw DatabaseRights.refusal(path, after: error) ?? Failure(unread)
         }
     }

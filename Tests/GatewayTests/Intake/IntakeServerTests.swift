@@ -137,7 +137,7 @@ import Testing
         ])
         let peer = try bench.connect()
         let tooFast =
-            #"{"error": "too fast: stream weather takes 20 records a second "#
+            #"{"error": "too fast: stream weather takes 20 records per second "#
             + #"(stream.weather.max_rate); send it again later", "retry_after_ms": 50}"#
         try peer.send((0..<22).map { Self.line($0) + "\n" }.joined())
         #expect(

@@ -112,7 +112,7 @@ import Testing
         #expect(
             try put.end().failure
                 == "lines 1 to 3: not known whether they were kept; those after line 3 were not put: "
-                + "waypost has taken nothing since; `waypost status` shows how the gateway is"
+                + "waypost has accepted nothing since; `waypost status` shows the state of the gateway"
         )
         bench.sink.release()
     }
