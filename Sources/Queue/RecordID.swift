@@ -1,17 +1,20 @@
-// Ids for records and batches: unique for ever, the same at each retry.
+// Ids for records and batches: unique forever, the same on each retry.
 import Records
 import SQLite
 
 /// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
 ///
-/// 72 random bits name the start of the program that accepted the record, 10 bits the stream, 40 bits the row. A
-/// copied, restored or rolled-back database goes on with the same rows, and never with the same start. Records of
-/// databases before version 5 keep the ids that they had: 78 random bits of the database, 4 of the stream.
+/// 72 random bits identify the process start that accepted the record, 10 bits the stream, 40 bits
+/// the row. A copied, restored or rolled-back database reuses rows, but never with the same process
+/// start.
+///
+/// Records of databases before version 5 keep the ids that they had: 78 random bits of the
+/// database, 4 of the stream.
 package struct RecordIDs: Sendable {
-    /// From which row on ids are made of which random number.
+    /// The random number used for ids from a row on.
     struct Seed: Sendable, Equatable {
         enum Layout: Int64, Sendable {
-            /// Which random number it was is not known any more.
+            /// The random number is lost.
             case lost = 0
             case database = 1
             case start = 2
@@ -21,7 +24,7 @@ package struct RecordIDs: Sendable {
         /// 16 random bytes.
         var seed: [UInt8]
         var layout: Layout
-        /// The row that `first` had where its id was first made.
+        /// The row that `first` had in the database that first made its id.
         var oldFirst: Int64
 
         fileprivate func id(_ stream: Stream, _ sequence: Int64) -> String {
@@ -41,16 +44,16 @@ package struct RecordIDs: Sendable {
     }
 
     private let stream: Stream
-    /// By ascending `first`.
+    /// Ordered by `first`, ascending.
     private let seeds: [Seed]
 
-    /// The seeds of one stream, in order.
+    /// Uses the seeds of one stream, in order.
     init(_ stream: Stream, _ seeds: [Seed]) {
         self.stream = stream
         self.seeds = seeds
     }
 
-    /// Reads the seeds that the rows of a range need.
+    /// Reads the seeds needed for a range of rows.
     init(
         _ connection: borrowing Connection,
         _ stream: Stream,
@@ -81,9 +84,10 @@ package struct RecordIDs: Sendable {
         self.init(stream, seeds)
     }
 
-    /// For a database that was set aside, where the newest random number may be gone, or be older than the records.
+    /// Limits the seeds of a quarantined database to those that can be trusted.
     ///
-    /// `seeded`: from where on it should hold; `next`: the first record that its books do not know.
+    /// Its newest random number may be missing, or older than the records. `seeded` is the row
+    /// where it should start; `next` is the first record that its counters do not know.
     func trusted(from seeded: Int64, before next: Int64) -> Self {
         var kept = seeds.filter { $0.first < next }
         if !kept.contains(where: { $0.first >= seeded }) {
@@ -93,9 +97,9 @@ package struct RecordIDs: Sendable {
         return Self(stream, kept)
     }
 
-    /// The 36 characters of the id of one record.
+    /// Returns the id of a record, 36 characters.
     ///
-    /// Throws for a row that no seed is known for, which is damage.
+    /// Throws damage if there is no known seed for its row.
     package func id(_ sequence: Int64) throws -> String {
         let after = seeds.firstPlace { $0.first > sequence }
         guard after > 0, seeds[after - 1].layout != .lost else {
@@ -111,7 +115,7 @@ package struct RecordIDs: Sendable {
 
 /// UUIDs as text, without Foundation.
 package enum UUIDText {
-    /// A UUID of version 4 made of 128 random bits.
+    /// Returns a UUID of version 4 made of 128 random bits.
     package static func random(_ first: UInt64, _ second: UInt64) -> String {
         format((first & ~0xF000) | 0x4000, (second & ~(0xC0 << 56)) | 0x80 << 56)
     }

@@ -35,7 +35,8 @@ enum DamagedFile {
     static func checkHeader(_ path: String, on disk: any QueueDisk) throws {
         let version = try disk.read(path, at: 18, count: 1).first ?? 1
         guard version > 2 else { return }
-        throw SQLiteError(code: 11, message: "\(path) is of version \(version)", statement: "")
+        let message = "\(path) has SQLite format version \(version)"
+        throw SQLiteError(code: 11, message: message, statement: "")
     }
 
     /// Reads size and page size from the first page (sqlite.org/fileformat2.html, section 1.3).

@@ -115,7 +115,7 @@ extension Reader {
             throw RecordMissing(
                 stream: .audio,
                 sequence: stored.sequence,
-                why: "its sound has a hole"
+                why: "its audio has a gap"
             )
         }
         // A muted microphone also produces zeros.

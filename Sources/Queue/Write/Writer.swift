@@ -180,7 +180,7 @@ package final class Writer {
             // SQLite may end a transaction by itself (FULL, IOERR). Continuing would commit each
             // statement alone and write the earlier ones twice.
             guard connection.isAutocommit else { return }
-            throw SQLiteError(code: 10, message: "the transaction is gone", statement: "BEGIN")
+            throw SQLiteError(code: 10, message: "SQLite ended the transaction", statement: "BEGIN")
         }
         try connection.run("BEGIN IMMEDIATE")
         opened = clock.now()

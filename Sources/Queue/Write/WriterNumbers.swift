@@ -60,8 +60,8 @@ extension Writer {
         guard newest >= counters.next || waiting > newest else { return }
         throw SQLiteError(
             code: 11,
-            message: "\(kind.stream): the newest record is \(newest), but \(waiting) waits and "
-                + "\(counters.next) comes next",
+            message: "\(kind.stream): the newest record is \(newest), but \(waiting) is pending "
+                + "and \(counters.next) is next",
             statement: ""
         )
     }
@@ -79,7 +79,7 @@ extension Writer {
             """
         )
         guard wrong != 0 else { return }
-        throw SQLiteError(code: 11, message: "rows that cannot be, in the books", statement: "")
+        throw SQLiteError(code: 11, message: "impossible rows in the bookkeeping", statement: "")
     }
 
     /// Returns the user streams that this database knows, by name, whether or not they are still
@@ -147,16 +147,16 @@ extension Writer {
         try row.bind([key.0, key.1], from: 1)
         guard try row.step() else { return counters }
         counters.next = try row.required(0).checked("the next number")
-        counters.uploaded = try row.required(1).checked("what is uploaded")
-        counters.evicted = try row.required(2).checked("what is evicted")
-        counters.notKept = try row.required(3).checked("what is not kept")
-        counters.seeded = try row.required(4).checked("where ids begin")
+        counters.uploaded = try row.required(1).checked("the uploaded count")
+        counters.evicted = try row.required(2).checked("the evicted count")
+        counters.notKept = try row.required(3).checked("the count of chunks not kept")
+        counters.seeded = try row.required(4).checked("the start of ids")
         counters.pendingBytes = try row.integer(5)?.checked("the bytes that are pending") ?? 0
         counters.frozen = FrozenRanges(through: 0, try settledRanges(partition))
         // Future records would get these numbers and would never be sent.
         guard counters.frozen.last < counters.next else {
             let last = counters.frozen.last
-            let message = "\(partition.stream): record \(last) is over before it came"
+            let message = "\(partition.stream): record \(last) is settled but was never assigned"
             throw SQLiteError(code: 11, message: message, statement: "")
         }
         counters.ready = try sum(partition, .ready)

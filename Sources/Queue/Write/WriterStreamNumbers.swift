@@ -52,7 +52,7 @@ extension Writer {
         guard !isOfUser(stream),
             StreamList(with: settings.moreStreams)[number: stream.number] == nil
         else { return }
-        let message = "\(stream.number) is no stream"
+        let message = "\(stream.number) is not a stream number"
         throw SQLiteError(code: 11, message: message, statement: "")
     }
 
