@@ -1,9 +1,9 @@
-// Databases of earlier versions, as the first state of a device.
+// Databases of earlier versions, used as the first state of a device.
 internal import SimulatedDisk
 
 /// The recorded databases beside the tests.
 enum Fixture {
-    /// The bytes of a version's database; nil where it is not there.
+    /// Returns the bytes of a version's database; nil if there is none.
     static func bytes(_ version: Int) -> [UInt8]? {
         let here = #filePath
         let tests = here.split(separator: "/").dropLast(3).joined(separator: "/")

@@ -1,4 +1,4 @@
-// Whole files of the machine that the simulation runs on.
+// Reads whole files of the host machine.
 internal import Glibc
 
 enum PlainFile {
