@@ -36,7 +36,9 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let overview = try browser.page(with: "47.50000, 8.50000")
         #expect(overview.contains(">5 lost in the last day<"))
-        for wrong in ["1.50000", "is lost since", "no storage left", "supply is low", "critical<"] {
+        for wrong in [
+            "1.50000", "has been lost since", "no storage left", "supply is low", "critical<",
+        ] {
             #expect(!overview.contains(wrong), "\(wrong)")
         }
         let device = try browser.get("/device/d1").body
@@ -57,7 +59,7 @@ import Testing
         #expect(try receiver.send(ids: ["b"], padding: started, time: Self.ahead) == 200)
         let lost = event("source_lost", "audio")
         #expect(try receiver.send(ids: ["c"], padding: lost, time: RawRequest.time()) == 200)
-        _ = try PageClient(receiver, viewer: "anna").page(with: "audio is lost since")
+        _ = try PageClient(receiver, viewer: "anna").page(with: "audio has been lost since")
     }
 
     /// An archive of an earlier version has no marks.

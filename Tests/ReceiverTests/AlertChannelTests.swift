@@ -241,7 +241,9 @@ import Testing
         #expect(told[1] == told[2])
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.get("/").body
-        for part in ["1 late", "1 critical", "audio is lost since", "12 lost in the last day"] {
+        for part in [
+            "1 late", "1 critical", "audio has been lost since", "12 lost in the last day",
+        ] {
             #expect(html.contains(part), "\(part)")
         }
     }

@@ -41,7 +41,8 @@ private let start: Int64 = 1_800_000_000_000
     }
 
     /// So many looks with nothing left to do; what was told in them.
-    private func look(_ desk: AlertController, times: Int = 1, each pause: Duration = .seconds(10)) throws
+    private func look(_ desk: AlertController, times: Int = 1, each pause: Duration = .seconds(10))
+        throws
         -> [String]
     {
         told.update { $0 = [] }

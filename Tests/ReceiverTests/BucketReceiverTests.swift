@@ -207,8 +207,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--alert-command", "/bin/true"], 64, "need what is kept in a folder"),
-        (["--influx", "http://h:1/write?db=d"], 64, "need what is kept in a folder"),
+        (["--alert-command", "/bin/true"], 64, "need a folder"),
+        (["--influx", "http://h:1/write?db=d"], 64, "need a folder"),
         (["--bucket-url", "http://example.org/b"], 64, "--allow-plaintext"),
         (["--bucket-url", "https://example.org/other"], 64, "names another bucket"),
         (["--credentials-file", "/nonexistent"], 78, "put ID:SECRET there"),

@@ -28,7 +28,7 @@ import Testing
             "/device/d1/\(Self.day)",
             with: "100 fixes from 2026-11-21 00:00:00 to 2026-11-21 01:16:30"
         )
-        #expect(html.contains("1 hole (dashed)"))
+        #expect(html.contains("1 gap (dashed)"))
         #expect(html.components(separatedBy: "<polyline").count == 3)
         #expect(html.components(separatedBy: #"class="hole""#).count == 2)
         #expect(html.contains("?mlat=47.04590&amp;mlon=8.50000"))

@@ -79,8 +79,8 @@ import Testing
             """,
             in: Self.index
         )
-        let html = try PageClient(receiver, viewer: "anna").page(with: "audio is lost since")
-        #expect(html.contains("the index cannot be read for it"))
+        let html = try PageClient(receiver, viewer: "anna").page(with: "audio has been lost since")
+        #expect(html.contains("the index of this device is unreadable"))
     }
 
     /// Numbers, texts and dates at the end of what they can be; whoever looks sees the other device.
@@ -167,7 +167,7 @@ import Testing
         try waitForIndex(receiver, records: 1001)
         let html = try PageClient(receiver, viewer: "anna").get("/").body
         #expect(html.contains("190 more sources are lost"))
-        #expect(html.components(separatedBy: " is lost since").count == 21)
+        #expect(html.components(separatedBy: " has been lost since").count == 21)
     }
 
     @Test func bytesAndFilesOfADay_areBounded_andTheOtherDeviceGoesOn() throws {

@@ -40,7 +40,7 @@ import Testing
         #expect(overview.hears("</html>\n\n"))
         let lost = #","kind":"source_lost","source":"audio","detail":{}"#
         #expect(try receiver.send(padding: lost, time: RawRequest.time()) == 200)
-        #expect(device.hears("audio is lost since"))
+        #expect(device.hears("audio has been lost since"))
         // Ended in order, and the connection goes on.
         #expect(try browser.request("POST", "/logout").status == 303)
         for client in [overview, device] {

@@ -48,7 +48,7 @@ import Testing
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page(
             "/device/d1/\(Self.day)",
-            with: "47 beacons. The 40 that were heard most are shown."
+            with: "47 beacons. The 40 heard most are shown."
         )
         let names = html.matches(of: /<h3>([^<]+)<\/h3>/).map { String($0.1) }
         #expect(names.count == 40)

@@ -36,7 +36,12 @@ final class EnrolRoute: @unchecked Sendable {
         let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
         guard let text = object?["code"] as? String, let device = object?["device_id"] as? String,
             isName(device)
-        else { throw HTTPRefusal(status: 400, reason: "code or device_id is missing or not a plain name") }
+        else {
+            throw HTTPRefusal(
+                status: 400,
+                reason: "code or device_id is missing or not a plain name"
+            )
+        }
         let wanted = try Self.wanted(object?["token"])
         let code = GivenSecret(typed: text)
         // Counted before the check, so that parallel attempts count too.
@@ -72,7 +77,10 @@ final class EnrolRoute: @unchecked Sendable {
     private static func wanted(_ member: Any?) throws -> GivenSecret? {
         guard let member else { return nil }
         guard let text = member as? String, let token = GivenSecret(wanted: text) else {
-            throw HTTPRefusal(status: 400, reason: "token is not 32 to 128 letters, digits, - and _")
+            throw HTTPRefusal(
+                status: 400,
+                reason: "token is not 32 to 128 letters, digits, - and _"
+            )
         }
         return token
     }

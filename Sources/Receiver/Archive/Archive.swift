@@ -42,7 +42,9 @@ package final class Archive: @unchecked Sendable {
     init(
         directory: String,
         bytesPerDay: Int64,
-        isClockSynced: @escaping @Sendable () -> Bool = { ClockEvidence.systemVouches(stepped: nil) },
+        isClockSynced: @escaping @Sendable () -> Bool = {
+            ClockEvidence.systemVouches(stepped: nil)
+        },
         workLimit: @escaping @Sendable () -> WorkLimit = { .storing },
         tell: (String) -> Void,
         noteStored: @escaping @Sendable ([String: Int64]) -> Void
@@ -59,7 +61,7 @@ package final class Archive: @unchecked Sendable {
         if !FileManager.default.fileExists(atPath: database), try Recovery.hasRecords(directory) {
             throw Trouble(
                 "\(directory) has records but no \(database): restore it, or choose another --data. "
-                    + "A start moves those that an older copy of it does not know to \(TruncatedFiles.name)"
+                    + "A start with an older copy moves records that it does not have to \(TruncatedFiles.name)"
             )
         }
         // After a failed fsync the WAL may be readable from the cache but not be on the disk.

@@ -3,8 +3,8 @@
 extension Dictionary {
     /// Changes the value of a key in place, starting from `blank` if there is none.
     ///
-    /// A separate function because Swift 6.0 crashes on an in-place change next to a statement's
-    /// reads.
+    /// A separate function because the Swift 6.0 compiler crashes on an in-place change next to a
+    /// statement's reads.
     mutating func change(
         _ key: Key,
         from blank: @autoclosure () -> Value,

@@ -35,7 +35,7 @@ enum TruncatedFiles {
             }
             try syncAll(copies + folders.takeChanged(), in: directory)
         } catch {
-            return "\(what), and could not be kept: \(error). After a crash gateways send them again"
+            return "\(what), and could not be kept: \(error). After a crash they are sent again"
         }
         return
             "\(what), and are kept in \(directory)/\(place). After a crash gateways send them again: delete the copy. "

@@ -31,7 +31,10 @@ struct BatchRequests: Sendable {
             throw HTTPRefusal(status: 415, reason: "Content-Type must be application/json")
         }
         guard head.isChunked || head.length != nil else {
-            throw HTTPRefusal(status: 411, reason: "a body needs Content-Length or Transfer-Encoding")
+            throw HTTPRefusal(
+                status: 411,
+                reason: "a body needs Content-Length or Transfer-Encoding"
+            )
         }
         try Inflater.check(head.fields[.contentEncoding] ?? "")
         guard head.length ?? 0 <= maxBody else { throw HTTPRefusal.tooLarge(maxBody) }

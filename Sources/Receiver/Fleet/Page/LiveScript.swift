@@ -1,4 +1,4 @@
-// What keeps an open page up to date in a browser; without it the page is the same, and stays as it was.
+// The script that keeps an open page up to date; without it a page works but is not updated.
 
 enum LiveScript {
     static let text: StaticString = """
