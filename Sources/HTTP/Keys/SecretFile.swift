@@ -35,7 +35,6 @@ package struct SecretFile: Sendable {
     }
 
     /// Returns the bytes of the configured file, else of the credential; not cut at `limit`.
-    /// limit.
     ///
     /// `target` is the URL that they will be sent to. `onlyBound`: a card or a stick named that
     /// URL. Throws a `Failure` with the file, the problem and the remedy.
