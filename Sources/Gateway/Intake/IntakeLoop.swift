@@ -10,8 +10,9 @@ import Records
 /// slow disk makes larger batches, and many programs cost no more commits than one. Used only by
 /// the socket's thread.
 final class IntakeLoop {
-    /// The most records in a batch. At this or the sink's byte limit, nothing is read until the
-    /// batch before is committed.
+    /// The most records in a batch.
+    ///
+    /// At this or the sink's byte limit, nothing is read until the batch before is committed.
     private static let batchLimit = 4096
     /// The most lines read from one program per turn.
     static let linesATurn = 256
