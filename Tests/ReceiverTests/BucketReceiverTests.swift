@@ -230,7 +230,7 @@ import Testing
             command + ["--data", "s3://b/x"]
         )
         #expect(outcome.status == 64)
-        #expect(outcome.error.contains("needs --data of a folder"), "\(outcome.error)")
+        #expect(outcome.error.contains("set --data to a folder"), "\(outcome.error)")
     }
 }
 

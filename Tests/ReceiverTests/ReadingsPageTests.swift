@@ -117,7 +117,7 @@ import Testing
         }
         let browser = try PageClient(receiver, viewer: "anna")
         let html = try browser.page("/device/d1/\(Self.day)", with: "300 records in")
-        #expect(html.contains("parts that are spread evenly over it were read"))
+        #expect(html.contains("only samples spread evenly over it were read"))
         #expect(html.contains("<b>n</b>"))
     }
 
