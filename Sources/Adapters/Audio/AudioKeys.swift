@@ -86,7 +86,7 @@ extension AudioSettings: Configurable {
         guard codec == .aac, !allowed.contains(bitrate) else { return nil }
         return Violation(
             ["bitrate", "codec"],
-            "aac at \(rate) Hz cannot have \(bitrate) bits a second",
+            "aac at \(rate) Hz cannot have \(bitrate) bits per second",
             allowed: "\(allowed.lowerBound) to \(allowed.upperBound)"
         )
     }

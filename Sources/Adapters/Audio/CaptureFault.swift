@@ -15,7 +15,7 @@ enum CaptureFault: Error, Equatable {
     case failed(String)
     /// No frames, and no error.
     case stalled
-    /// Frames without any signal in them.
+    /// Frames without a signal.
     case silent
     /// The device delivers this multiple of the expected frames.
     case offClock(Double)

@@ -44,7 +44,7 @@ final class DeviceArrivals {
         return came
     }
 
-    /// Waits until something arrives, `limit` has passed or `stop` is raised; true when something arrived.
+    /// Waits for an arrival, at most `limit` or until `stop` is raised; true if something arrived.
     func wait(alongside stop: StopSignal, limit: Duration) -> Bool {
         var entries = [PollEntry(stop.descriptor), PollEntry(descriptor)]
         guard stop.wait(for: &entries, timeout: limit) > 0, !stop.isRaised, haveCome() else {

@@ -3,9 +3,9 @@ import Host
 
 /// The rule for one name in `audio.device` (waypost.toml(5), SOUND DEVICES).
 ///
-/// libasound evaluates a name like a small program: `file:FILE='|CMD'` runs a command and `tee:` writes a file. A
-/// configuration may come from a card or a stick, so only names that lead to a card or to the machine's own
-/// `asound.conf` are allowed.
+/// libasound evaluates a name like a program: `file:FILE='|CMD'` runs a command and `tee:` writes a
+/// file. A configuration may come from an untrusted card or stick, so only names of cards or of
+/// entries in the machine's own `asound.conf` are allowed.
 enum DeviceName {
     /// A short form for messages; waypost.toml(5) has the full rule.
     static let allowed =

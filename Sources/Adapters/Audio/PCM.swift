@@ -126,7 +126,7 @@ struct PCM: ~Copyable {
         wait(for: 1, limit: .milliseconds(Int64(milliseconds)))
     }
 
-    /// Waits until `frames` (at `rate`) can be read, at most `limit`; ends early when `stop` is readable.
+    /// Waits at most `limit` until `frames` (at `rate`) can be read, or until `stop` is readable.
     ///
     /// True if a read will return frames or an error: a fault ends the wait, too.
     func wait(for frames: Int, alongside stop: Int32 = -1, limit: Duration) -> Bool {
@@ -262,7 +262,7 @@ struct PCM: ~Copyable {
 
     /// Restarts the device after a fault; its frames count from zero again.
     ///
-    /// After a suspend the hardware may need a moment to come back: at most three seconds, or until `stop`.
+    /// After a suspend, waits for the hardware: at most three seconds, or until `stop` is raised.
     mutating func restart(until stop: StopSignal) throws {
         life.enters("snd_pcm_prepare")
         defer { life.returns() }

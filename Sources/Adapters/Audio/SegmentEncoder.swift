@@ -17,7 +17,7 @@ protocol SegmentEncoder: AnyObject {
     var preskip: Int { get }
     /// Encodes samples; returns the segments that they complete.
     func encode(_ samples: ArraySlice<Int16>) throws -> [EncodedSegment]
-    /// Ends the run; returns the remaining segments, of which the last may be shorter.
+    /// Ends the run; returns the remaining segments, the last one possibly shorter.
     func finish() throws -> [EncodedSegment]
 }
 

@@ -61,7 +61,8 @@ enum HCI {
             var cursor = ByteCursor(command)
             guard let opcode = cursor.littleEndian(2), cursor.byte() != nil else { return nil }
             switch opcode {
-            // Reset (7.3.2); LE Set Scan Enable (7.8.11), extended (7.8.65): enable, filter duplicates.
+            // Reset (7.3.2); LE Set Scan Enable (7.8.11; extended 7.8.65): enable, filter
+            // duplicates.
             case 0x0C03: self = .off
             case 0x200C, 0x2042:
                 guard let isOn = cursor.byte(), let filters = cursor.byte() else { return nil }

@@ -30,7 +30,7 @@ struct HCIUser: Equatable {
     /// Parses a packet of the monitor; nil for any other.
     init?(_ packet: ArraySlice<UInt8>) {
         var cursor = ByteCursor(packet)
-        // Opcode, adapter, length; cookie, format, version, flags, the length of the name and the name.
+        // Opcode, adapter, length; cookie, format, version, flags, and the name after its length.
         guard cursor.littleEndian(2) == 14, cursor.bytes(4) != nil, cursor.bytes(4) != nil,
             let format = cursor.littleEndian(2), let channel = Channel(rawValue: format),
             cursor.bytes(3 + 4) != nil, let length = cursor.byte(),

@@ -27,7 +27,7 @@ struct RFKillSwitch: Equatable {
         isHard = hard != 0
     }
 
-    /// The request that lets this radio transmit: RFKILL_OP_CHANGE, not soft-blocked.
+    /// The request that unblocks this radio: RFKILL_OP_CHANGE, not soft-blocked.
     var unblocking: [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: index >> (8 * $0)) } + [2, 2, 0, 0]
     }

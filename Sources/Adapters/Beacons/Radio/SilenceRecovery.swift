@@ -7,11 +7,11 @@ import Host
 /// and a controller is reset at most three times per hour.
 struct SilenceRecovery {
     enum Step: Equatable {
-        /// The scan is switched off and on.
+        /// Switch the scan off and on.
         case restart
-        /// The controller is reset: HCI_Reset, or the adapter switched off and on.
+        /// Reset the controller: HCI_Reset, or switch the adapter off and on.
         case reset
-        /// Everything is reopened, and a radio blocked by rfkill is unblocked.
+        /// Reopen everything, and unblock a radio blocked by rfkill.
         case reopen
     }
 
