@@ -7,7 +7,7 @@ import Synchronization
 
 /// The only queue, with one thread and one writing connection.
 ///
-/// Thread-safe: `accept` never waits for the disk. Queries answer from the last commit, without the
+/// Thread-safe: `accept` never waits for the disk. Queries read the last commit, without the
 /// writer.
 package final class Queue: Sendable {
     let core: QueueCore
@@ -169,8 +169,7 @@ package final class Queue: Sendable {
         )
     }
 
-    /// Whether a sender that can wait (a replay) may continue; half of the mailbox is for those
-    /// that cannot.
+    /// Whether a sender that can wait (a replay) may continue; others need half of the mailbox.
     package var hasRoom: Bool { core.mailbox.count < QueueSettings.mailboxLimit / 2 }
 
     /// Records a loss that happened before a source could store the records.
@@ -192,8 +191,7 @@ package final class Queue: Sendable {
     /// Losses that are not in the database yet, including those that could not be written.
     package var newLosses: [Loss] { core.losses.withLock { $0.all } }
 
-    /// Runs `body` on the writer's thread after everything accepted so far, and waits for its
-    /// result.
+    /// Runs `body` on the writer's thread after all accepted records, and waits for its result.
     ///
     /// Its changes are on disk on return, and undone if it throws.
     @discardableResult package func perform<Value: Sendable>(
@@ -229,7 +227,7 @@ package final class Queue: Sendable {
     /// Returns the number of a stream's newest record; 0 if there is none.
     package func newest(_ stream: Stream) -> Int64 { core.books.newest(stream) }
 
-    /// Returns how many records of a stream up to a number, and of older databases, are not
+    /// Returns how many records of a stream, up to a number or in older databases, are not
     /// uploaded.
     package func unsent(_ stream: Stream, through end: Int64) throws -> Int {
         try core.books.unsent(stream, through: end)

@@ -52,8 +52,7 @@ final class QueueCounters: Sendable {
     // MARK: Queries
 
     var streams: StreamList { content.withLock { $0.streams } }
-    /// Numbers of user streams, passed on to a new database because records in memory refer to
-    /// them.
+    /// Numbers of user streams, kept in a new database because records in memory use them.
     var userNumbers: [String: Int] {
         let own = streams.kinds.filter { $0.isOfUser }.map { ($0.stream.name, $0.stream.number) }
         return Dictionary(own, uniquingKeysWith: { first, _ in first })

@@ -23,8 +23,7 @@ extension Queue {
         return true
     }
 
-    /// Returns those of an earlier process's records that did not reach this database; nil if all
-    /// did.
+    /// Returns an earlier process's records that did not reach this database; nil if all did.
     package func lost(of records: RecordsInFlight, from: Stamp, to: Stamp) -> Loss? {
         let all = Loss(.dropped, records.stream, records: records.count, from: from, to: to)
         // Without a database, then or now, none reached it or nobody can know.

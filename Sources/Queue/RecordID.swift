@@ -5,8 +5,7 @@ import SQLite
 /// Makes the ids of records: UUIDs of version 8 (RFC 9562, section 5.8).
 ///
 /// 72 random bits identify the process start that accepted the record, 10 bits the stream, 40 bits
-/// the row. A copied, restored or rolled-back database reuses rows, but never with the same process
-/// start.
+/// the row. A copied, restored or rolled-back database reuses rows, but never a process start.
 ///
 /// Records of databases before version 5 keep the ids that they had: 78 random bits of the
 /// database, 4 of the stream.

@@ -3,8 +3,9 @@ import Host
 package import Records
 import SQLite
 
-/// The live database next to a quarantined one; a class, because an optional connection cannot be
-/// borrowed.
+/// The live database, next to a quarantined one.
+///
+/// A class, because an optional connection cannot be borrowed.
 final class LiveDatabase {
     private let connection: Connection
 
@@ -138,8 +139,7 @@ package final class Reader {
 
     /// Returns the kind of a stream; streams that are not built in belong to the user.
     ///
-    /// A quarantined database identifies it by name; without a number there it does not have a
-    /// table.
+    /// A quarantined database identifies it by name; without a number it has no table there.
     package func kind(of stream: Stream) -> StreamKind {
         if let kind = kinds[stream] { return kind }
         let number = live == nil ? stream.number : userNumbers[stream.name] ?? 0

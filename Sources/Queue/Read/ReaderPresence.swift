@@ -5,7 +5,7 @@ import SQLite
 extension Reader {
     /// Returns ranges of existing records in order, from `first` on; at most `limit` records.
     ///
-    /// Empty at the end. Records may be uploaded and purged in parallel. Stops before an unreadable
+    /// Empty at the end. Records may be uploaded and purged in parallel. Stops at an unreadable
     /// page.
     package func present(
         _ stream: Stream,

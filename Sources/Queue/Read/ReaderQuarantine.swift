@@ -6,8 +6,7 @@ import SQLite
 /// A batch in quarantine, for display.
 package struct QuarantinedBatch: Sendable, Equatable {
     package var batch: Batch
-    /// When it was quarantined, by the current clock map; for one of an older Waypost when it was
-    /// frozen.
+    /// When it was quarantined, or frozen if by an older Waypost; by the current clock map.
     package var at: WallTime
     /// The id of its first record, as sent to the server.
     package var firstID: String

@@ -5,8 +5,9 @@ import SQLite
 import Synchronization
 
 extension Reader {
-    /// Returns a boot's sightings with readings since a time, oldest first, among the newest
-    /// `count` sightings.
+    /// Returns sightings of a boot with readings since a time, oldest first.
+    ///
+    /// Looks at the newest `count` sightings only.
     func sightingsWithReadings(
         ofBoot boot: String,
         since: BootInstant,

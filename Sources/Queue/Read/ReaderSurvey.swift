@@ -17,8 +17,7 @@ extension Reader {
         }
     }
 
-    /// Calls `body` with each existing sighting of a range, in order; one short transaction per
-    /// page.
+    /// Calls `body` with each existing sighting of a range in order; one transaction per page.
     package func samples(
         _ range: ClosedRange<Int64>,
         page: Int64 = 4096,

@@ -6,8 +6,7 @@ import SQLite
 /// SQLite rejects a file that is shorter than its header says, and deletes the WAL next to an empty
 /// one. Zeros in place of the missing part (a hole, no disk space) let SQLite read the rest.
 enum DamagedFile {
-    /// Truncates a partial page at the end: SQLite would read zeros for the rest of it as wrong
-    /// values.
+    /// Truncates a partial last page: SQLite would read zeros for its rest, and so wrong values.
     ///
     /// After a power cut the WAL has the page again; if nothing has it, it is detected as missing.
     static func dropHalfPage(_ path: String, on disk: any QueueDisk) throws {

@@ -64,8 +64,7 @@ enum DatabaseFile {
         throw SQLiteError(code: 11, message: "pages \(list.prefix(60)) are missing", statement: "")
     }
 
-    /// Throws if another process certainly holds the database, because its files must not be
-    /// touched then.
+    /// Throws if another process certainly holds the database: its files must not be touched.
     static func refuseHeld(_ settings: QueueSettings) throws {
         guard settings.disk.vfs == nil, DatabaseHolder.writer(of: settings.path) != nil else {
             return
@@ -90,8 +89,7 @@ enum DatabaseFile {
     /// Deletes an empty database file.
     ///
     /// A full disk can create the file of a new database but store none of its bytes. The next
-    /// retry would mistake it for the result of a power cut and quarantine one more file per
-    /// second.
+    /// retry would take it for the result of a power cut: one more quarantined file per second.
     private static func dropEmpty(_ settings: QueueSettings) {
         let (disk, path) = (settings.disk, settings.path)
         guard disk.size(path) == 0, !disk.exists(path + "-wal") else { return }
@@ -166,8 +164,7 @@ enum DatabaseFile {
         number > 1 ? "\(stem)-\(number)" : stem
     }
 
-    /// Returns the sort key of a quarantined database; a second one in the same second ends in
-    /// `-2`.
+    /// Returns the sort key of a quarantined database; the next in the same second ends in `-2`.
     private static func place(_ path: String) -> (stem: String, number: Int) {
         guard let end = path.split(separator: "-").last, let number = Int(end) else {
             return (path, 1)

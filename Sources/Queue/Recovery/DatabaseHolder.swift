@@ -42,8 +42,7 @@ struct DatabaseHolder: Equatable {
         var first: Int?
     }
 
-    /// Returns `find`'s result; otherwise a file with the same inode on a file system without a
-    /// disk.
+    /// Returns `find`'s result, or a file with the same inode on a diskless file system.
     static func likely(
         _ files: [LockedFile],
         in locks: String,

@@ -1,5 +1,4 @@
-// The file operations that the queue needs besides SQLite; injected, so that a simulator can
-// replace them.
+// The queue's file operations besides SQLite; injected, so that a simulator can replace them.
 import CLinux
 import Glibc
 import Host

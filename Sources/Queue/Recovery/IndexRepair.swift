@@ -12,8 +12,7 @@ enum IndexRepair {
         try connection.executeIfThereIsRoom("REINDEX batches_by_state")
     }
 
-    /// Returns checksums of the rows, read from the table or from the index, which covers all
-    /// columns.
+    /// Returns checksums of the rows, from the table or from the index, which has all columns.
     private static func figures(
         _ connection: borrowing Connection,
         _ way: String

@@ -18,8 +18,7 @@ struct Inheritance: Sendable {
 
         /// Cuts the line to the next number given by the commit mark.
         ///
-        /// Records that the file lacks are lost; any beyond the mark were written again to the next
-        /// database.
+        /// Records that the file lacks are lost; those beyond the mark went into the next database.
         mutating func end(at next: Int64) {
             self.next = next
             settled = settled.filter { $0.lowerBound < next }
@@ -50,8 +49,7 @@ struct Inheritance: Sendable {
             try Reader(settings, damaged: path, patience, mark: mark)
         }
         guard let file = opened else { return }
-        // Without its ids nobody knows which records the server has: better lost than uploaded
-        // twice.
+        // Without ids nobody knows which records the server has: better lost than uploaded twice.
         guard try patience.read({ try file.ids(.beacons, 1...1) }) != nil else {
             isComplete = false
             return
@@ -88,8 +86,8 @@ struct Inheritance: Sendable {
             )
             guard partition.isLive || line.file != nil else { continue }
             try read(&line, partition, file, patience, atMost: rows)
-            // Without its clock map a batch would not be byte-identical: its records wait for
-            // another batch.
+            // Without its clock map a batch would not be byte-identical: its records go into
+            // another.
             if entries == nil { line.batches = [] }
             lines.append(line)
         }
@@ -115,8 +113,7 @@ struct Inheritance: Sendable {
         let newest =
             partition.isLive ? try patience.read { try file.newest(partition.stream) } ?? nil : nil
         let stored = try patience.read { try file.storedNext(partition) } ?? nil
-        // A range beyond the last record is damage; future records with those numbers would be
-        // hidden.
+        // A range beyond the last record is damage; it would hide future records.
         if let stored {
             let end = max(stored, (newest ?? 0) + 1)
             line.settled.removeAll { $0.upperBound >= end }
@@ -138,8 +135,7 @@ struct Inheritance: Sendable {
 }
 
 extension OlderDatabase {
-    /// Loads a database by number; throws if the live one does not know it, or
-    /// `LiveDatabaseDamaged`.
+    /// Loads a database by number; throws if it is unknown, or `LiveDatabaseDamaged`.
     init(_ id: Int64, _ settings: QueueSettings) throws {
         let (name, state) = try LiveDatabase(settings).read { live in
             let row = try live.prepare("SELECT name, state FROM databases WHERE id=?")

@@ -14,8 +14,7 @@ extension Reader {
 
     /// Returns an SQL condition for values whose types belong to another table.
     ///
-    /// A truncated WAL reverts some pages but not others, so a table may contain another table's
-    /// page.
+    /// A truncated WAL reverts only some pages, so a table may contain another table's page.
     private static func isOfAnotherTable(_ columns: [(name: String, types: String)]) -> String {
         let stamp = ["boot", "boottime", "wall"].map { (name: $0, types: "'integer'") }
         return (stamp + columns).map { "typeof(\($0.name)) NOT IN (\($0.types))" }

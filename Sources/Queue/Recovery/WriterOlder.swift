@@ -347,8 +347,7 @@ extension Writer {
             // Otherwise nothing would ever delete the WAL.
             guard !settings.disk.exists(older.path + "-wal"), settings.disk.remove(older.path)
             else { continue }
-            // Delete the mark last: without it, records of a failed commit would be read from the
-            // database.
+            // Delete the mark last: without it, records of a failed commit would be read again.
             settings.disk.remove(older.path + CommitMark.suffix)
             return true
         }

@@ -210,8 +210,7 @@ struct Quota {
         }
         if let tried = journalTriedAt, now - tried < .seconds(2) { return }
         try writer.checkpoint(waiting: true)
-        // Remember only a failed attempt: a reader stays, and waiting for it again would delay
-        // records.
+        // Remember only a failed attempt: waiting again for the reader would delay records.
         let isCut = disk.size(path + "-wal") <= 2 * limits.journal
         journalTriedAt = isCut ? nil : now
         holder = isCut || disk.vfs != nil ? nil : DatabaseHolder.reader(of: path)
@@ -249,8 +248,7 @@ extension Writer {
         _ = try connection.integer("PRAGMA max_page_count=\(pages)")
     }
 
-    /// Sets the size to which the WAL is truncated; it is checkpointed at half, so a transaction
-    /// fits.
+    /// Sets the size to truncate the WAL to; it is checkpointed at half, so a transaction fits.
     func limitJournal(_ bytes: Int64) throws {
         _ = try connection.integer("PRAGMA wal_autocheckpoint=\(bytes / 2 / (pageBytes + 24))")
         _ = try connection.integer("PRAGMA journal_size_limit=\(bytes)")

@@ -4,15 +4,13 @@ import Records
 import SQLite
 
 extension Writer {
-    /// Purges some records uploaded at least `retention` ago, in one transaction; false if none are
-    /// due.
+    /// Purges some records past their retention, in one transaction; returns false if none are due.
     ///
     /// Age is measured by the boot clock alone, so a wrong wall clock deletes nothing. Time with
     /// the power off is unknown and does not count.
     func purge(retention: Duration, limit: Int64 = 2000) throws -> Bool {
         for kind in streams.kinds {
-            // An open survey still needs its sightings; batches marked for resending stay until
-            // sent.
+            // An open survey still needs its sightings; batches to resend stay until sent.
             guard
                 let oldest = try oldestUploaded(kind.stream, sparing: survey?.first, purges: true),
                 try isOlder(oldest, than: retention)
@@ -190,8 +188,7 @@ extension Writer {
         if through == batch.last {
             try connection.run("DELETE FROM batches WHERE id=?", batch.id)
         } else {
-            // Under its old key the rest would be taken for the whole, or would overwrite it in a
-            // bucket.
+            // Under its old key the rest would be taken for the whole, or overwrite it in a bucket.
             let update = try connection.prepare(
                 "UPDATE batches SET uuid=iif(state=1, ?, uuid), first=? WHERE id=?"
             )

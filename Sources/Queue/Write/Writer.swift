@@ -81,8 +81,7 @@ package final class Writer {
     let seed: [UInt8]
     /// The database's page size in bytes.
     let pageBytes: Int64
-    /// Bytes that one eviction step deletes, rounded up to a whole record; limited by the WAL's
-    /// size.
+    /// Bytes per eviction step, rounded up to a whole record; limited by the WAL's size.
     var evictionBytes: Int64 = 256 << 10
 
     /// When the open transaction began; nil if none is open.

@@ -51,8 +51,7 @@ extension Writer {
 
     /// Marks a batch as uploaded.
     ///
-    /// Returns false and changes nothing if it already was, or if it was split, dropped or
-    /// requeued.
+    /// Returns false and changes nothing if it already was, or was split, dropped or requeued.
     @discardableResult
     package func uploaded(_ batch: Batch) throws -> Bool {
         guard try isReady(batch) else { return false }

@@ -57,17 +57,14 @@ extension Writer {
         return try rows.step() ? rows.required(0) : 0
     }
 
-    /// Deletes boots that no record or loss refers to, and old clock entries of the oldest needed
-    /// boot.
+    /// Deletes boots without records or losses, and old clock entries of the oldest needed boot.
     ///
-    /// Rows and boots ascend together, so the first row of each table gives the oldest boot it
-    /// needs.
+    /// Rows and boots ascend together: the first row of each table gives its oldest boot.
     package func pruneClockMap() throws {
         // Records of an older database are not in the order of these boots.
         guard memory.older.isEmpty else { return }
         let (oldest, moment) = try oldestRecord()
-        // The ledger keeps a few times forever: keep only their boots, not all since the first
-        // loss.
+        // The ledger keeps a few times forever: keep only their boots, not all later ones.
         let unneeded = """
             NOT IN (SELECT first_boot FROM losses UNION SELECT open_boot FROM losses
             UNION SELECT last_boot FROM losses)

@@ -150,8 +150,7 @@ final class WriterLoop {
     private func write(_ job: Job) {
         if case .put(_, let done) = job { waiting.append(done) }
         if retryAt == nil { attempt { try $0.insert(job) } }
-        // The WAL is at least as large as a transaction: if its limit is small, keep transactions
-        // short.
+        // The WAL holds a whole transaction: if its limit is small, keep transactions short.
         guard retryAt == nil, writer?.openBytes ?? 0 > quota.limits.journal / 2 else { return }
         if commit() { succeeded() }
     }

@@ -14,7 +14,7 @@ extension WriterLoop {
     /// Commits still succeed then, but into a file that vanishes with the process. So the open
     /// database is copied to a quarantine path, and its records are uploaded from there.
     ///
-    /// `ifAnotherIsThere` ignores a missing file: nobody can read it, and its folder may be away
+    /// `ifAnotherIsThere` ignores a missing file: nobody reads it, and its folder may be away
     /// briefly.
     @discardableResult func replaceMovedFile(ifAnotherIsThere: Bool = false) -> Bool {
         guard let writer, let opened = files.database,

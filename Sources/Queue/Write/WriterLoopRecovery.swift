@@ -32,8 +32,7 @@ extension WriterLoop {
 
     func succeeded() { (failures, fulls, replacements, isHeld) = (0, 0, 0, false) }
 
-    /// Handles a failed write: rolls back, and schedules a retry of everything since the last
-    /// commit.
+    /// Handles a failed write: rolls back and schedules a retry of all since the last commit.
     func refused(_ error: any Error) {
         failures += 1
         try? writer?.rollback()
@@ -88,8 +87,7 @@ extension WriterLoop {
     func noteAside(_ path: String) throws {
         guard core.generation.load(ordering: .acquiring) > 0 else { return }
         let (disk, mark) = (settings.disk, Array(CommitMark(core.books.memory).text.utf8))
-        // The marked one is already moved: this one was never open, and the mark does not describe
-        // it.
+        // The marked one is moved already: the mark does not describe this one, never open.
         if let marked, disk.exists(marked) { return }
         marked = path
         do {

@@ -42,8 +42,9 @@ extension Writer {
         memory.untold = true
     }
 
-    /// Writes events for losses not reported yet: one per stream and kind, at most every
-    /// `lossEventPause`.
+    /// Writes events for unreported losses, one per stream and kind.
+    ///
+    /// Does so at most once per `lossEventPause`.
     ///
     /// `atOnce` ignores `lossEventPause`.
     func tellLosses(atOnce: Bool) throws {

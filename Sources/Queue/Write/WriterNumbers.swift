@@ -1,5 +1,4 @@
-// // Loads and stores the sequence numbers and counters of streams; record numbers are stored,
-// never recomputed.
+// // Stores the sequence numbers and counters of streams, which are never recomputed from rows.
 import Records
 import SQLite
 
@@ -39,8 +38,7 @@ extension Writer {
         }
     }
 
-    /// Stores a stream's wire name, so pending records keep it after the stream is no longer
-    /// declared.
+    /// Stores a stream's wire name for pending records, even once it is no longer declared.
     private func store(wire kind: StreamKind) throws {
         let update = try connection.prepare(
             "UPDATE sequences SET wire=? WHERE database=0 AND stream=?"
@@ -66,8 +64,7 @@ extension Writer {
         )
     }
 
-    /// Throws damage for bookkeeping rows that Waypost never writes; SQLite's own check ignores
-    /// values.
+    /// Throws damage for rows that Waypost never writes; SQLite's own check ignores values.
     func checkBooks() throws {
         let wrong = try connection.integer(
             """
@@ -82,8 +79,7 @@ extension Writer {
         throw SQLiteError(code: 11, message: "impossible rows in the bookkeeping", statement: "")
     }
 
-    /// Returns the user streams that this database knows, by name, whether or not they are still
-    /// declared.
+    /// Returns the user streams that this database knows, by name, still declared or not.
     private func userStreams() throws -> [String: (number: Int, wire: String?)] {
         let rows = try connection.prepare(
             "SELECT name, stream, wire FROM sequences WHERE database=0 AND stream>=?"

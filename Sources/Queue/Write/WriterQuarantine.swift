@@ -4,8 +4,9 @@ import Records
 import SQLite
 
 extension Writer {
-    /// Returns at most `limit` batches in quarantine, oldest first; `Reader.quarantine` is for
-    /// display.
+    /// Returns at most `limit` batches in quarantine, oldest first.
+    ///
+    /// `Reader.quarantine` is for display.
     package func quarantined(limit: Int64) throws -> [Batch] {
         try batches("WHERE state=2 ORDER BY id LIMIT ?", limit)
     }
@@ -31,8 +32,7 @@ extension Writer {
         return try RecordIDs(connection, partition.stream, sequence...sequence).id(sequence)
     }
 
-    /// Requeues the records of a quarantined batch: new key, no attempts, dated by the newest clock
-    /// map.
+    /// Requeues a quarantined batch: new key, no attempts, dated by the newest clock map.
     ///
     /// Returns nil if the batch is no longer in quarantine.
     package func requeue(_ batch: Batch) throws -> Batch? {

@@ -28,8 +28,7 @@ extension Queue {
 }
 
 extension Writer {
-    /// Marks uploaded batches of the live database for resending; returns the counts of batches and
-    /// records.
+    /// Marks uploaded batches of the live database for resending; returns how many.
     ///
     /// They stay uploaded and are counted once. A batch whose upload time is unknown is marked too:
     /// the server deduplicates records by id.
@@ -62,8 +61,7 @@ extension Writer {
 
     /// Clears the mark of a batch that was sent again or cannot be sent.
     ///
-    /// Returns false if its first records were deleted in between: the rest has a new key and stays
-    /// marked.
+    /// Returns false if its first records were deleted since: the rest has a new key, still marked.
     @discardableResult
     package func resent(_ batch: Batch) throws -> Bool {
         try begin()

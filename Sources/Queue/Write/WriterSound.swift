@@ -12,8 +12,7 @@ extension Writer {
         stored.id = memory.numbers.runs
         memory.numbers.runs += 1
         try insertRun(stored)
-        // If this database is quarantined before its first chunk, its segments form one that needs
-        // an id.
+        // If quarantined before its first chunk, the segments form one that needs an id.
         if !memory[Partition(.audio)].hasSeed { try storeSeed(.audio) }
         chunker.begin(stored, token: run.id, from: index)
     }
@@ -33,8 +32,7 @@ extension Writer {
 
     /// Stores a segment and the chunk that it completes.
     ///
-    /// If earlier segments are missing, for whatever reason, a new run begins: a chunk never has a
-    /// gap.
+    /// If earlier segments were lost anywhere, a new run begins: a chunk never has a gap.
     func insert(_ segment: Segment) throws {
         try begin()
         guard chunker.token == segment.run, chunker.run != nil else {
@@ -118,8 +116,7 @@ extension Writer {
         commitSoon()
     }
 
-    /// Deletes segments that no chunk will use, and the one before them, kept to decode the next
-    /// chunk.
+    /// Deletes segments that no chunk will use, and their pre-roll for the next chunk's decoder.
     private func removeUnkept(_ segments: ClosedRange<Int64>, of run: AudioRun) throws {
         try begin()
         let next = memory[Partition(.audio)].next

@@ -4,8 +4,7 @@ import Records
 import SQLite
 
 extension Writer {
-    /// Returns the stream numbers of earlier databases; empty if this database already has user
-    /// streams.
+    /// Returns the stream numbers of earlier databases; empty if this one has user streams.
     ///
     /// Records in memory and in quarantined databases refer to their stream by number.
     func numbersBefore(_ known: [String: Int]) throws -> [String: Int] {
@@ -28,8 +27,7 @@ extension Writer {
         return numbers
     }
 
-    /// Returns the live stream with the same name as one in an older database; its number may
-    /// differ.
+    /// Returns the live stream with the name of one in an older database; numbers may differ.
     ///
     /// Returns nil, and declares nothing, if damage left an invalid name or number.
     func claim(_ stream: Stream) throws -> Stream? {
