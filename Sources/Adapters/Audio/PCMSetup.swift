@@ -47,7 +47,7 @@ struct PCMSetup {
     /// The requested channel, counted from 1; nil for any.
     let channel: Int?
 
-    /// Rates to try if the device lacks ours, by audio quality for the work.
+    /// Rates to try if the device lacks ours, in order of audio quality for the work.
     private static let rates = [48_000, 32_000, 96_000, 44_100, 88_200, 192_000, 24_000, 22_050]
 
     /// Chooses and sets the parameters.

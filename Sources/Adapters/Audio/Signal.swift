@@ -3,11 +3,12 @@ import Host
 
 /// Sums over samples that give level and signal.
 struct SampleSums: Equatable {
-    /// Below -100 dBFS, a third of a 16-bit step, there is no microphone: each has more noise.
+    /// Below -100 dBFS, a third of a 16-bit step, there is no signal: every microphone has more
+    /// noise.
     private static let noSignal = 1e-10
 
     private(set) var count = 0
-    /// In 16-bit steps; exact for integers, as a double holds the sum of squares of 8 million.
+    /// In 16-bit steps; exact for integers, as a double holds 8 million squares.
     private var sum = 0.0
     private var squares = 0.0
 

@@ -8,7 +8,7 @@ import Host
 struct Interference {
     /// A program that switches the scan off to change its parameters restarts it within this time.
     static let settling = Duration.milliseconds(500)
-    /// Minimum time between restarts, in case another program restarts the scan, too.
+    /// Minimum time between restarts, so that two competing programs do not wear the radio out.
     static let pause = Duration.seconds(5)
     /// Time after which our scan replaces one that hides repeats.
     ///

@@ -124,7 +124,7 @@ struct SilenceRecovery {
         rounds += 1
     }
 
-    /// Returns whether another reset is allowed in the last hour, and counts it if so.
+    /// Returns whether the hourly limit allows another reset, and counts it if so.
     private mutating func mayReset(at now: BootInstant) -> Bool {
         resets.removeAll { now - $0 >= .seconds(3600) }
         guard resets.count < Self.resetsAnHour else { return false }
