@@ -4,7 +4,7 @@ package import Records
 /// The queue is closed, or does not have a database for now.
 package struct QueueClosed: Error, CustomStringConvertible {
     package var description: String {
-        "the queue is not accepting records: the disk fails or it is closed; try again later"
+        "the queue does not accept records: it is closed or its disk fails; try again later"
     }
 }
 

@@ -102,7 +102,7 @@ extension Writer {
     /// A point in time of a boot.
     typealias Moment = (boot: Int64, stamp: Stamp)
 
-    /// Records a loss of deleted records; returns when the first and the last were captured.
+    /// Records a range as lost; returns when its first and last records were captured.
     ///
     /// `isTold` means that a separate event reports them.
     @discardableResult
