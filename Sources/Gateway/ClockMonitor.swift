@@ -19,9 +19,9 @@ package struct ClockState: Sendable, Equatable {
 
 /// Stores pairs of boot time and wall time in the queue's clock map.
 ///
-/// It stores one at the start, at each step, when the clock becomes synced, and every ten minutes. An
-/// entry is synced only if the kernel vouches for the clock at that moment or, if it does not, a GNSS
-/// receiver behind gpsd.
+/// It stores one at the start, at each step, when the clock becomes synced, and every ten minutes.
+/// An entry is synced only if the kernel vouches for the clock at that moment or, if it does not, a
+/// GNSS receiver behind gpsd.
 final class ClockMonitor: Sendable {
     /// The time between two entries.
     private static let pause = Duration.seconds(600)
@@ -116,8 +116,8 @@ final class ClockMonitor: Sendable {
     /// Checks the clock at each step that the kernel reports and when asked; blocks until `stop`.
     func run(until stop: StopSignal) {
         while !stop.isRaised {
-            // Armed before the check, so that no step in between is missed. Without a timer (-errno,
-            // which poll ignores) steps are seen when somebody asks.
+            // Armed before the check, so that no step in between is missed. Without a timer
+            // (-errno, which poll ignores) steps are seen when somebody asks.
             let timer = Descriptor(owning: waypost_watch_clock_steps())
             // Storing an entry waits for the writer, which has a heartbeat of its own.
             stop.life.rests()
@@ -154,8 +154,8 @@ final class ClockMonitor: Sendable {
                 )
             )
         }
-        // Read once more: somebody may have set the clock by hand after the kernel vouched for it. The
-        // release date excludes an NTP server without a valid time, such as a router.
+        // Read once more: somebody may have set the clock by hand after the kernel vouched for it.
+        // The release date excludes an NTP server without a valid time, such as a router.
         isVouchedFor =
             isVouchedFor && stamp.wall >= .release && vouches(known.value.steppedTo)
         known.update { $0.wasVouchedFor = isVouchedFor }
@@ -279,8 +279,8 @@ extension ClockMonitor.Known {
         let boottime = stamp.boot.milliseconds
         let distance = boottime &- anchor.boottime
         let deviation = anchor.deviation(of: stamp.wall.milliseconds, at: boottime)
-        // However old the NTP client's entry is: a board that runs by its crystal is minutes off after
-        // months.
+        // However old the NTP client's entry is: a board that runs by its crystal is minutes off
+        // after months.
         guard anchor.source == .gpsd else { return deviation > leapSeconds }
         return distance >= ClockMap.spacing || deviation > ClockMap.tolerance(distance)
     }

@@ -6,7 +6,8 @@ import Host
 struct DiskWear: Sendable, Equatable {
     /// How many times a disk can be filled before it wears out.
     ///
-    /// Flash takes some hundred to a thousand writes; a small synced write costs several times its size.
+    /// Flash takes some hundred to a thousand writes; a small synced write costs several times its
+    /// size.
     private static let fillings: Int64 = 100
     /// The time before which a rate means nothing.
     private static let leastTime = Duration.seconds(3600)

@@ -47,8 +47,8 @@ package final class Gateway: Sendable {
 
     /// Opens the directories, the lock, the device id and the queue.
     ///
-    /// Waits for the disk, and says so in `life`. Throws an error that names what could not be opened;
-    /// nothing runs then.
+    /// Waits for the disk, and says so in `life`. Throws an error that names what could not be
+    /// opened; nothing runs then.
     init(
         _ settings: GatewaySettings,
         clock: any HostClock,
@@ -167,7 +167,8 @@ package final class Gateway: Sendable {
     func start(_ life: Heartbeat, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
-        // First, so that no event of this start counts as one that the last writer still had to write.
+        // First, so that no event of this start counts as one that the last writer still had to
+        // write.
         unwritten.enter()
         accept(.started, ["version": settings.version])
         let subscriptions = observe()
@@ -196,7 +197,8 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Half of the patience, so that a hung thread is reported after twice the patience at the latest.
+    /// Half of the patience, so that a hung thread is reported after twice the patience at the
+    /// latest.
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
 
     private func startReloader(
@@ -276,8 +278,8 @@ package final class Gateway: Sendable {
 
     /// Locks the runtime directory for one daemon.
     ///
-    /// A second one would take over the sockets and record this one's losses as its own. Returns nil
-    /// if it is the state directory, which is locked already.
+    /// A second one would take over the sockets and record this one's losses as its own. Returns
+    /// nil if it is the state directory, which is locked already.
     private static func lockRuntime(_ configuration: Configuration) throws -> Descriptor? {
         let directory = configuration.runtimeDirectory
         var (state, runtime) = (stat(), stat())

@@ -61,7 +61,7 @@ extension Gateway {
         let (log, errors, clock) = (settings.log, board.errors, clock)
         let seen = StateBox([Stream: TimedFailure]())
         return board.upload.subscribe { state in
-            // The uploader itself failed: the supervisor or its start published why.
+            // The uploader itself failed: the supervisor, or the failed start, published why.
             if case .error(let failure, _) = state { errors.add(failure, at: clock.now()) }
             for (stream, upload) in state.value?.streams ?? [:] {
                 guard let failure = upload.lastError, seen.value[stream] != failure else {

@@ -1,9 +1,9 @@
-// The main thread of `waypost run`: handles signals and the service manager; it never blocks on a disk.
+// The main thread of `waypost run`, which handles signals and the service manager and never hangs.
 import CLinux
 import Glibc
 package import Host
 
-/// The process of a gateway from its start to its end.
+/// A gateway as a process, from its start to its end.
 package final class GatewayRun {
     /// The time limit for a whole stop; the documentation promises 5 s.
     private static let stopLimit = Duration.milliseconds(4300)
@@ -33,8 +33,8 @@ package final class GatewayRun {
     /// Runs until SIGTERM or SIGINT; SIGHUP calls `reload` on a separate thread.
     ///
     /// If `reload` throws, the old configuration stays. `signals` is a descriptor of
-    /// `waypost_take_signals`. Returns false if a thread hangs and could not be stopped: the caller must
-    /// then leave the process by `_exit`. Throws a Failure that names what the start lacks.
+    /// `waypost_take_signals`. Returns false if a thread hangs and could not be stopped: the caller
+    /// must then leave the process by `_exit`. Throws a Failure that names what the start lacks.
     @discardableResult package func run(
         signals descriptor: Int32,
         reload: @escaping @Sendable () throws -> Configuration
@@ -69,7 +69,8 @@ package final class GatewayRun {
         return try stop()
     }
 
-    /// Starts the gateway on a separate thread, because its disk may hang during SIGTERM.
+    /// Starts the gateway on a separate thread: its disk may hang, and SIGTERM must still be
+    /// noticed.
     private func start(_ reload: @escaping @Sendable () throws -> Configuration) throws {
         let (settings, clock, signals) = (settings, clock, signals)
         let (door, life, outcome, hasStarted) = (door, life, outcome, hasStarted)

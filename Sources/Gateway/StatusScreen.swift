@@ -11,8 +11,8 @@ package struct StatusScreen {
     private let now: WallTime
     private let isColoured: Bool
 
-    /// `isLive` is false for the last known report of a daemon that cannot be asked; ages are counted
-    /// from `now`.
+    /// `isLive` is false for the last known report of a daemon that cannot be asked; ages are
+    /// counted from `now`.
     package init(_ report: StatusReport, isLive: Bool = true, now: WallTime, isColoured: Bool) {
         self.report = report
         self.isLive = isLive

@@ -53,7 +53,7 @@ import Testing
         let same = QuarantineList(batches { _ in "HTTP 400: no" } + [entry("HTTP 422: other")]).text
         #expect(same.split(separator: "\n").count < 12)
         let records = 4999 * entry("").records
-        #expect(same.contains("and 4999 more as this one, up to 5000: \(records) records\n"))
+        #expect(same.contains("and 4999 more like this one, up to 5000: \(records) records\n"))
         #expect(same.contains("HTTP 422: other"))
         let many = QuarantineList(batches { "HTTP 400: record \($0)" }).text
         #expect(many.hasSuffix("and 4900 more batches: --json has all of them\n"))

@@ -266,7 +266,7 @@ import Upload
         ticks(2, watch)
         let since = clock.stamp()
         clock.advance(by: .seconds(45))
-        audio.failed(Failure("no sign of life for 45 s"))
+        audio.failed(Failure("no heartbeat for 45 s"))
         watch.isAway(.audio, since: since.boot)
         watch.check()
         #expect(events.value.map(\.kind) == [.sourceLost])

@@ -39,7 +39,7 @@ import Testing
         working.ratePerSecond = 8.9
         for publisher in board.sources.values { publisher.loaded(working) }
         // As the supervisor does it.
-        board.sources[.audio]?.failed(Failure("no sign of life for 45 s"))
+        board.sources[.audio]?.failed(Failure("no heartbeat for 45 s"))
         board.resting.update { $0[.beacons] = "disabled in the configuration" }
         let rates = collector(queue).report().sources.mapValues(\.ratePerS)
         #expect(rates == ["beacons": 0, "audio": 0, "location": 8.9])

@@ -116,7 +116,7 @@ import Testing
         ticks(4)
         #expect(
             errors.memory.entries.map(\.failure.message).first?.hasPrefix(
-                "waits: no sign of life for "
+                "waits: no heartbeat for "
             ) == true
         )
     }

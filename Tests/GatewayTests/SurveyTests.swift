@@ -315,7 +315,8 @@ import Testing
         let bench = try Bench()
         #expect(bench.ask(.surveyStop).error?.hasPrefix("no survey is going on") == true)
         for name in ["", " a", "a/b", "a\n", String(repeating: "a", count: 65), "\u{1B}[2J"] {
-            #expect(bench.ask(.surveyStart, name).error?.contains("is no survey name") == true)
+            let error = bench.ask(.surveyStart, name).error
+            #expect(error?.contains("is not a valid survey name") == true)
         }
         #expect(bench.ask(.surveyStart, "Wald-3 süd").error == nil)
         #expect(

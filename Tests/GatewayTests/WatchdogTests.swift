@@ -27,7 +27,7 @@ import Upload
         bench.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
         try waitUntil("its name") {
-            bench.errors.contains { $0.hasPrefix("reload: no sign of life for ") }
+            bench.errors.contains { $0.hasPrefix("reload: no heartbeat for ") }
         }
         try waitUntil("silence") {
             let before = bench.beats.value
@@ -73,7 +73,7 @@ import Upload
         try #require(mkfifo(mark + ".fifo", 0o600) == 0)
         try #require(rename(mark + ".fifo", mark) == 0)
         for _ in 0..<3 { #expect(bench.fiveTicksPass()) }
-        #expect(!bench.errors.contains { $0.contains("no sign of life") }, "\(bench.errors)")
+        #expect(!bench.errors.contains { $0.contains("no heartbeat") }, "\(bench.errors)")
         bench.stop()
     }
 }
