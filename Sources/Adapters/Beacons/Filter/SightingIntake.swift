@@ -9,7 +9,7 @@ struct SightingIntake: ~Copyable {
     /// Limit of the payload cache, in weights: 4096 common payloads, or fewer long ones and ones
     /// with several beacons.
     ///
-    /// Most beacons repeat themselves.
+    /// The cache pays off because most beacons repeat themselves.
     static let cacheLimit = 2 * 4096
 
     /// A sender and its payload length: alternating payloads (Eddystone UID, TLM) differ in length.
