@@ -239,7 +239,7 @@ extension Key where Settings: Configurable {
 package struct Violation: Sendable {
     /// The keys concerned; the message names the first that the file or the environment sets.
     ///
-    /// It is left out if none is set or one was refused.
+    /// The violation is not reported if none is set or one was refused.
     var keys: [String]
     /// The name to show in place of the key that is set.
     var name: String?
