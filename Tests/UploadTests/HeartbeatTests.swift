@@ -8,7 +8,9 @@ import Testing
 @Suite struct HeartbeatTests {
     @Test func beat_tellsItsBytes_andIsRestedAfterwards() throws {
         let server = try FaultyServer { _ in .ok }
-        let heartbeat = try HeartbeatRequest(.init(endpoint: server.endpoint, userAgent: "waypost/test"))
+        let heartbeat = try HeartbeatRequest(
+            .init(endpoint: server.endpoint, userAgent: "waypost/test")
+        )
         let stop = try StopSignal()
         let now = SystemClock().now()
         let first = heartbeat.beat(at: now, until: stop)
