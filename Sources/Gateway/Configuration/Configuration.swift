@@ -175,7 +175,7 @@ package struct Configuration: Configurable {
         let message =
             switch error.code {
             case ENOENT:
-                "there is no such file; `waypost config default > \(path)` makes one"
+                "the file does not exist; `waypost config default > \(path)` makes one"
             case EACCES:
                 "cannot be read: \(error.reason); run as root or as a member of the group waypost"
             default: "cannot be read: \(error.reason)"

@@ -8,7 +8,7 @@ import Upload
 
 /// Enrols this device, and stores its token, endpoint and configuration.
 package struct Onboarding {
-    /// What a person was given to prove the device's right to enrol.
+    /// The proof that a person was given for the device: a token or a code.
     package enum Proof: Sendable {
         /// A file that holds the device token.
         case tokenFile(String)

@@ -81,7 +81,7 @@ package final class Export {
         } catch {
             if let refusal = DatabaseRights.refusal(path, after: error) { throw refusal }
             let isMissing = access(path, F_OK) != 0 && errno == ENOENT
-            let missing = "there is no such file; the gateway makes it when it first runs"
+            let missing = "the file does not exist; the gateway makes it when it first runs"
             throw Failure("\(path): \(isMissing ? missing : "\(error)")")
         }
         try Self.check(request.format, stream)

@@ -60,7 +60,7 @@ struct ImportJournal {
         seen.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
     }
 
-    // MARK: What stays on a card
+    // MARK: Secrets left on a card
 
     private static let left = "left:"
 
@@ -151,7 +151,7 @@ struct ImportJournal {
         }
     }
 
-    // MARK: What the server is to be asked
+    // MARK: Verification by the server
 
     /// Identifies one import; differs after each.
     struct Mark: Equatable {

@@ -137,7 +137,7 @@ import Upload
             throws: ConfigurationErrors([
                 ConfigurationProblem(
                     place: path,
-                    message: "there is no such file; `waypost config default > \(path)` makes one"
+                    message: "the file does not exist; `waypost config default > \(path)` makes one"
                 )
             ])
         ) {
@@ -297,7 +297,7 @@ import Upload
     }
 
     @Test(arguments: [
-        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.4 MB a day"),
+        ("100kB", "interval = \"1m\"", "is 100kB, and uploads every 1m cost 1.4 MB per day"),
         ("200kB", "interval = \"1h\"", "a record of sound is up to 90.0 kB: it may find no room"),
         ("3MB", "interval = \"1h\"\n[audio]\ncodec = \"wav\"", "sound is up to 960.0 kB"),
         ("200kB", "interval = \"1h\"\n[audio]\nenabled = false", ""), ("20MB", "", ""),
