@@ -44,7 +44,7 @@ package final class Sync {
     private var requestsLeft: Int?
     /// The stream that the next sync begins with.
     private var firstStream: Stream?
-    /// The batch that was resent last: one that fails must not block the batches behind it.
+    /// The batch that was resent last: one that fails must not block the batches after it.
     private var resendAfter: Int64 = 0
     /// Until when uploads wait for the first clock synchronisation.
     private var clockDeadline: BootInstant?

@@ -34,9 +34,9 @@ package struct UploadSettings: Sendable, Equatable {
     package var maxAttempts = 5
     /// Requested after each sync that left nothing: a checked `http` or `https` URL.
     package var heartbeatURL: String?
-    /// How long after boot uploads wait for the first clock synchronisation.
+    /// The longest time after boot that uploads wait for the first clock synchronisation.
     package var clockPatience = Duration.seconds(120)
-    /// How often the newest records are sent while a backlog is drained.
+    /// The interval at which the newest records are sent while a backlog is drained.
     package var liveInterval = Duration.seconds(60)
 
     /// The settings came from a card or USB stick: a secret that does not name its server is not

@@ -40,7 +40,7 @@ import Testing
         for number in 0..<8 { queue.accept(testSighting(number)) }
         try queue.flushed()
         let stamp = SystemClock().stamp()
-        // Of seven after the fifth three were committed; of two after the sixth both were.
+        // Three of seven after the fifth were committed, and both of two after the sixth.
         for (after, count): (Int64, Int64) in [(5, 7), (6, 2)] {
             let records = RecordsInFlight(stream: .beacons, after: after, count: count)
             _ = queue.lost(of: records, from: stamp, to: stamp).map(queue.note)

@@ -7,7 +7,7 @@ import Testing
 @testable import Queue
 @testable import Records
 
-/// Which uploaded batches are marked for resending, and when the mark is cleared.
+/// Setting and clearing the resend mark of uploaded batches.
 @Suite struct ResendMarkTests {
     /// Uploads ten sightings per hour; returns when the first batch was sent.
     private func upload(_ queue: Queue, _ clock: ManualClock, batches: Int) throws -> WallTime {

@@ -1,4 +1,4 @@
-// How bodies are compressed, and the effect of a 415.
+// Compression of bodies, and the effect of a 415.
 import Configuration
 import CZstd
 import Foundation

@@ -1,7 +1,7 @@
 // Limits how long a sync continues when the server refuses records.
 import Records
 
-/// What a sync does after a batch.
+/// The next action of a sync after a batch.
 enum AfterBatch {
     case goOn
     /// The stream pauses until the next sync.

@@ -25,7 +25,7 @@ struct SyncOrder {
 
     private let streams: [Stream]
     private let small: [Stream]
-    /// How often the newest records are sent while a backlog is drained.
+    /// The interval at which the newest records are sent while a backlog is drained.
     private let interval: Duration
     /// Streams whose backlog is not sent yet; the first one is being sent.
     private var backlog: ArraySlice<Stream>

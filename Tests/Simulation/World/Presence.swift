@@ -282,7 +282,7 @@ struct Presence {
     }
 }
 
-/// How far a quarantined database counts; later records were written again, into the next one.
+/// The last records of a quarantined database that count; later ones were rewritten into the next.
 private struct Mark {
     var next: [String: Int64] = [:]
     var run: Int64

@@ -38,8 +38,8 @@ final class Server {
     var endsOfCopies: Set<Int> = []
     private var longAnswers: [Int: Answer] = [:]
     private var isGarbled = false
-    /// How often a record was refused alone, over all devices; a chunk by its last segment,
-    /// negative.
+    /// Refusals of each record that was alone in its batch, over all devices; a chunk by its last
+    /// segment, negative.
     private var refusals: [Int: Int] = [:]
     /// Records that were too large alone.
     private var tooLarge: Set<Int> = []

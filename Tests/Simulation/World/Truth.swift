@@ -23,7 +23,7 @@ struct KnownSegment {
     /// The run of its source, and its index in it.
     var run: Int
     var index: Int
-    /// How many segments a chunk of its run shares with the previous one.
+    /// The number of segments that a chunk of its run shares with the previous one.
     var overlap: Int
     var frames: Int
     var boot: Int

@@ -16,7 +16,7 @@ struct WireRecord {
     var serial: Int?
     /// The segments of an audio chunk.
     var segments: [Int] = []
-    /// How many of them it shares with the previous chunk.
+    /// The number of them that it shares with the previous chunk.
     var sharedSegments = 0
 
     /// Parses a record; throws a Violation if it differs from the source's.

@@ -18,7 +18,7 @@ package final class World {
         didSet { server.log = log }
     }
     let view: View
-    /// How often the databases were checked.
+    /// The number of times the databases were checked.
     var audits = 0
 
     /// Makes a single-threaded program that runs only worlds faster.
