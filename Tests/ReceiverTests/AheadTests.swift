@@ -1,4 +1,4 @@
-// Records that are dated ahead of the server's clock: kept, marked, and never the newest.
+// Records dated ahead of the server's clock: stored, marked, and never the newest.
 import Foundation
 import ReceiverSupport
 import Support
@@ -11,7 +11,7 @@ import Testing
         #","kind":"\#(kind)","source":"\#(source)","detail":{\#(detail)}"#
     }
 
-    /// Marked or not: whether this machine's clock is synced is nothing that the test knows.
+    /// Marked or not, because the test cannot know whether this machine's clock is synchronised.
     @Test func summary_namesNoneAsTheLast() throws {
         let receiver = try ReceiverProcess()
         let soon = RawRequest.time(secondsAgo: -80_000)
@@ -21,7 +21,7 @@ import Testing
         #expect(summary.contains("2 records") && summary.contains("to \(soon)"), "\(summary)")
     }
 
-    /// A bad RTC for an hour, and then all is well.
+    /// A wrong RTC for an hour, then correct again.
     @Test func page_judgesByTheNewestThatIsNotAhead() throws {
         let receiver = try ReceiverProcess()
         let now = RawRequest.time()
@@ -50,7 +50,7 @@ import Testing
         #expect(try browser.page(with: "47.50000, 8.50000").contains(">5 lost in the last day<"))
     }
 
-    /// What is lost later is shown, whatever was dated ahead before.
+    /// A later loss is shown, whatever was dated ahead before.
     @Test func laterLoss_isSeen() throws {
         let receiver = try ReceiverProcess()
         let recovered = event("source_recovered", "audio")

@@ -1,4 +1,4 @@
-// What one device sends, however wrong, takes nothing from another device and breaks no reader of the files.
+// A hostile device cannot affect another device's records or break readers of the files.
 import Foundation
 import ReceiverSupport
 import Support
@@ -40,14 +40,14 @@ import Testing
         }
     }
 
-    /// Before, ids were unique over all devices; the files say whose each was.
+    /// Ids used to be unique over all devices; the files show which device each belongs to.
     @Test func indexOfAnEarlierVersion_learnsWhoseItsIdsAre() throws {
         let receiver = try ReceiverProcess()
         _ = try send(receiver, "d1", ["a", "b"])
         let late = RawRequest.batch(["gone"], device: "d1", time: "2026-11-22T04:30:07Z")
         #expect(try post(receiver, late)?.status == 200)
         #expect(receiver.terminate() == 0)
-        // Archived away: whose it was nobody knows any more.
+        // Archived away, so the owner is unknown.
         let away = receiver.folder + "/stream=places/date=2026-11-22"
         try FileManager.default.removeItem(atPath: away)
         try makeIdsUniqueOverAll(receiver)
@@ -65,7 +65,7 @@ import Testing
         )
     }
 
-    /// A card that cannot read one file back is no reason to take nothing more.
+    /// One unreadable file must not stop the upgrade.
     @Test func indexOfAnEarlierVersion_isUpgraded_whereAFileCannotBeRead() throws {
         let receiver = try ReceiverProcess()
         _ = try send(receiver, "d1", ["a"])
@@ -75,7 +75,7 @@ import Testing
         let folder = receiver.folder + "/stream=places/date=2026-11-22/device=d1"
         let file = folder + "/records.ndjson"
         try FileManager.default.removeItem(atPath: file)
-        // A loop: it cannot be opened by root either.
+        // A symbolic link to itself, which not even root can open.
         try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file)
         try makeIdsUniqueOverAll(receiver)
         try receiver.start()
@@ -94,9 +94,9 @@ import Testing
         ] { try receiver.sql(statement) }
     }
 
-    // MARK: What a request costs
+    // MARK: The cost of a request
 
-    /// A line end in a record costs what any other byte costs.
+    /// A line end in a record costs as much as any other byte.
     @Test func lineEndsInARecord_costNoMoreThanBlanks() throws {
         let receiver = try ReceiverProcess()
         func cost(_ separator: String) throws -> Double {
@@ -113,12 +113,12 @@ import Testing
         #expect(try receiver.records("places").count == 2)
     }
 
-    // MARK: What is stored
+    // MARK: Stored records
 
     private static let nested16 =
         String(repeating: #"{"a":["#, count: 7) + #"{"a":1}"# + String(repeating: "]}", count: 7)
 
-    /// Members and a word of the refusal; out of the macro, over which Swift 6.0.3 crashes.
+    /// Members and a word of the refusal; outside the macro, on which Swift 6.0.3 crashes.
     private static let broken: [(member: String, reason: String)] = [
         (#""v":1,"v":2"#, "twice"), (#""v":1,"\u0076":2"#, "twice"), (#""v":1,"V":2"#, "twice"),
         (#""o":{"v":1,"n":0,"v":2}"#, "twice"), (#""o":[{"x":{"vEl":1,"Vel":2}}]"#, "twice"),
