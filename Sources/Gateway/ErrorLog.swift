@@ -1,7 +1,7 @@
 // The last few errors, kept for later because journals on a Pi are often in memory only.
 import Host
 
-/// The newest distinct errors and error codes, each with a count.
+/// The newest distinct errors, and all error codes seen, each with a count.
 final class ErrorLog: Sendable {
     static let limit = 10
 

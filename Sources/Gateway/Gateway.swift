@@ -167,8 +167,7 @@ package final class Gateway: Sendable {
     func start(_ life: Heartbeat, _ reload: @escaping @Sendable () throws -> Configuration) throws {
         life.enters("the start of its parts")
         door.enter(.init(queue: queue, actions: controlActions, collector: collector))
-        // First, so that no event of this start counts as one that the last writer still had to
-        // write.
+        // First, so that no event of this start counts as one the last writer still had to write.
         unwritten.enter()
         accept(.started, ["version": settings.version])
         let subscriptions = observe()
@@ -197,8 +196,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Half of the patience, so that a hung thread is reported after twice the patience at the
-    /// latest.
+    /// Half of the patience, so that a hung thread is reported within twice the patience.
     var healthInterval: Duration { service.healthInterval(settings.patience / 2) }
 
     private func startReloader(

@@ -69,8 +69,7 @@ package final class GatewayRun {
         return try stop()
     }
 
-    /// Starts the gateway on a separate thread: its disk may hang, and SIGTERM must still be
-    /// noticed.
+    /// Starts the gateway on a separate thread: its disk may hang, and SIGTERM must still work.
     private func start(_ reload: @escaping @Sendable () throws -> Configuration) throws {
         let (settings, clock, signals) = (settings, clock, signals)
         let (door, life, outcome, hasStarted) = (door, life, outcome, hasStarted)

@@ -56,8 +56,7 @@ struct InFlightFile: Sendable {
         queue.lost(of: left.records, from: left.from, to: left.to)
     }
 
-    /// Called at each health tick: saves the files while the writer hangs or the disk rejects
-    /// writes.
+    /// Saves the files at a health tick while the writer hangs or the disk rejects writes.
     func look() {
         let now = clock.stamp()
         let hangs = queue.writerWord.overdue(at: now.boot) >= .seconds(2)
@@ -67,7 +66,7 @@ struct InFlightFile: Sendable {
         PendingLossFile.removeInFlight(in: directory)
     }
 
-    /// Called at a stop whose time is over; the disk may be slow rather than hung.
+    /// Saves the files at a stop whose time is over; the disk may be slow rather than hung.
     func keepAll() { keep(at: clock.stamp()) }
 
     private func keep(at now: Stamp) {

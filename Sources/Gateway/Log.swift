@@ -48,8 +48,7 @@ package struct Log: Sendable {
         }
     }
 
-    /// Writes a line in one call, so that programs' lines do not mix; returns false if it would
-    /// block.
+    /// Writes a line in one call, so that lines of programs do not mix; false if it would block.
     private static func put(_ text: String) -> Bool {
         // A pipe that is ready accepts this much at once (PIPE_BUF, pipe(7)), a socket more.
         let line = Array(text.utf8.prefix(4095)) + [10]

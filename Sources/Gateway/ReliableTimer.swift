@@ -93,8 +93,7 @@ package final class ReliableTimer: Sendable {
 
     private func note(_ moment: BootInstant) { upcoming.withLock { $0 = moment } }
 
-    /// Stops the timer and waits for a running handler; returns false if one still ran at
-    /// `deadline`.
+    /// Stops the timer and waits for its handler; returns false if that still ran at `deadline`.
     ///
     /// That thread is abandoned. Must not be called from the handler.
     @discardableResult package func cancel(by deadline: BootInstant) -> Bool {

@@ -184,10 +184,12 @@ final class Services: Sendable {
     /// Waits at most `stopLimit` for the source to release its device.
     func restart(_ name: SourceName) -> String? {
         if let why = context.board.resting.value[name] {
-            return "\(name.rawValue) does not run: \(why)"
+            return "\(name.rawValue) is not running: \(why)"
         }
         let isDone = restart(name, within: Self.stopLimit, isOnTrial: false)
-        guard let isDone else { return "something else is being started or stopped, and hangs" }
+        guard let isDone else {
+            return "another start or stop is in progress and hangs; `waypost status` shows it"
+        }
         return isDone ? nil : "\(name.rawValue) could not be started; `waypost status` says why"
     }
 
@@ -225,8 +227,7 @@ final class Services: Sendable {
         for run in now.sources.values { run.raise() }
         now.uploads?.raise()
         let hasEnded = turn.take(within: deadline - SystemClock().now()) { endAll(by: deadline) }
-        // The change that has the turn hangs: the sources are stopped nevertheless, but not in
-        // order.
+        // The change that has the turn hangs: the sources are stopped anyway, but not in order.
         return hasEnded ?? (endAll(by: deadline) && false)
     }
 

@@ -59,8 +59,7 @@ struct Shutdown: Sendable {
         var ended = [services.stop(by: deadline), intake.stop(by: deadline)]
         ended += threads.map { $0.stop(by: deadline) }
         lastWords()
-        // Twice: making room for the last records may evict others, and that loss must be recorded,
-        // too.
+        // Twice: making room for the last records may evict others, which must be recorded as lost.
         for _ in 0..<2 { _ = try? queue.flushed() }
         let report = status.fresh(within: .seconds(1))
         remember(report)

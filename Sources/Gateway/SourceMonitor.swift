@@ -67,8 +67,7 @@ struct SourceHealth: Sendable {
 
     /// Evaluates the absence at a health tick; `patience` is the time a source may need to start.
     ///
-    /// An absence ends when the source has worked for that long: one that comes and goes is lost
-    /// once.
+    /// An absence ends when the source has worked for that long, so that flapping counts once.
     mutating func judge(at now: BootInstant, patience: Duration) -> Verdict? {
         guard var absence else { return nil }
         if let until = absence.until {
@@ -175,7 +174,7 @@ final class SourceMonitor: Sendable {
         _ report: SourceReport,
         at now: Stamp
     ) {
-        let silent = Failure("\(name.rawValue): did not start, and gives no reason")
+        let silent = Failure("\(name.rawValue): did not start and gave no reason")
         let failure = absence.failure ?? silent
         if absence.failure == nil { board.errors.add(silent, at: now.boot) }
         log.warning(

@@ -179,8 +179,7 @@ struct StatusCollector: Sendable {
         configuration.wire(of: stream, in: queue.streams)
     }
 
-    /// The uploader's report, with the phase of quiet hours: the uploader does not report their
-    /// start.
+    /// The uploader's report; adds quiet hours, because the uploader does not report their start.
     private var upload: UploadReport {
         var upload = board.upload.state.value ?? UploadReport()
         let rests: [UploadReport.Phase] = [.idle, .waiting, .waitingForBudget]
@@ -301,10 +300,10 @@ struct StatusCollector: Sendable {
         case .error(let failure, _): notes.upload = failure.description
         }
         if let waiting, waiting >= Self.patience {
-            let age = stored.map { " of \((clock.now() - $0.at).milliseconds / 1000) s ago" } ?? ""
+            let age = stored.map { "\((clock.now() - $0.at).milliseconds / 1000) s old" } ?? ""
             notes.stale =
                 "the disk has not answered for \(waiting.milliseconds / 1000) s: "
-                + (stored == nil ? "no figures of the queue yet" : "figures of the queue are\(age)")
+                + (stored == nil ? "no figures of the queue yet" : "the queue's figures are \(age)")
         }
         return notes
     }

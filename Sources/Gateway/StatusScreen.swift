@@ -52,7 +52,7 @@ package struct StatusScreen {
 
     /// Returns the first messages that fit into `room` lines, and how many are left out.
     ///
-    /// A message is never cut, because it ends with its remedy.
+    /// A message is shown whole or not at all, because it ends with its remedy.
     private func whole(_ messages: [String], room: Int, atLeast least: Int = 0) -> [String] {
         let wrapped = messages.map { message in
             message.wrapped(to: Self.width - 4, breakingWords: true).enumerated()

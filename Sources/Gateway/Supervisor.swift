@@ -28,8 +28,7 @@ struct PartHealth: Sendable {
         at now: BootInstant,
         patience: Duration
     ) -> Verdict {
-        // Ticks are not exact: a thread checked just before its deadline would be reported a tick
-        // late.
+        // Ticks are not exact: without this margin a thread could be reported a tick late.
         if let word, word.overdue(at: now) >= patience - patience / 30 {
             hungSince = hungSince ?? word.due
             guard told != word.since else { return .asBefore }
@@ -51,8 +50,7 @@ struct PartHealth: Sendable {
         return true
     }
 
-    /// Whether it has hung so long that only a restart of the program helps: 5 minutes for a
-    /// patience of 30 s.
+    /// Whether only a restart of the program helps: after 5 minutes for a patience of 30 s.
     func isLost(at now: BootInstant, patience: Duration) -> Bool {
         hungSince.map { now - $0 >= patience * 10 } ?? false
     }

@@ -12,8 +12,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads the configuration.
     ///
-    /// An invalid one ends the command with status 78 and a list of all errors, an unreadable one
-    /// with 2.
+    /// An invalid one ends the command with status 78 and all errors, an unreadable one with 2.
     func values(warns: Bool = true) throws -> Configuration { try load(warns: warns).values }
 
     /// Reads the configuration, with the origin of each value.
@@ -98,8 +97,7 @@ enum Output {
 
     static func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Writes to standard output, or exits with status 2: a partial output could be mistaken for a
-    /// result.
+    /// Writes to standard output, or exits with status 2: partial output could pass for a result.
     static func write(_ bytes: [UInt8]) {
         // A caller that has closed standard output wants only the exit status.
         guard let failure = writeAll(bytes, to: STDOUT_FILENO), failure.code != EBADF else {

@@ -56,8 +56,7 @@ struct Decode: ParsableCommand {
         return sender
     }
 
-    /// Decodes standard input; a bad line gives an object with the error, so that outputs match
-    /// inputs.
+    /// Decodes standard input; a bad line gives an error object, so that outputs match inputs.
     private func decodeInput(_ decoder: inout PayloadDecoder) throws {
         var isAllDecoded = true
         while let line = readLine() {

@@ -9,7 +9,7 @@ struct DevicesCommand: ParsableCommand {
     )
 
     @Flag(help: "One JSON object.") var json = false
-    @Option(help: ArgumentHelp("Give what is plugged into a USB port to gpsd.", valueName: "port"))
+    @Option(help: ArgumentHelp("Let gpsd use the device in a USB port.", valueName: "port"))
     var writeRule: String?
     @OptionGroup var options: ConfigurationOptions
 

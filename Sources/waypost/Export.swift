@@ -36,7 +36,7 @@ struct ExportCommand: ParsableCommand {
             from >= end
         {
             throw ValidationError(
-                "--since \(since) is not before --until \(until): nothing is between"
+                "--since \(since) is not before --until \(until): the time range is empty"
             )
         }
     }

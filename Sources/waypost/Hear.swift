@@ -1,5 +1,4 @@
-// `waypost hear`: listens to a microphone for `waypost doctor`, which root runs as the service's
-// user.
+// `waypost hear`: listens to a microphone; `waypost doctor` starts it as the service's user.
 import ArgumentParser
 import Gateway
 

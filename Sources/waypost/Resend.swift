@@ -35,7 +35,7 @@ struct Resend: ParsableCommand {
         guard let end = ExportCommand.time(until) else { throw Self.notATime("--until", until) }
         guard from < end else {
             throw ValidationError(
-                "--until \(until) is not after --since \(since): nothing is between"
+                "--until \(until) is not after --since \(since): the time range is empty"
             )
         }
         request.until = end

@@ -112,11 +112,11 @@ struct SyncCommand: ParsableCommand {
             let pending = last?.pending ?? 0
             Output.error(
                 pending > 0
-                    ? "\(pending) records wait; `waypost status` says why"
+                    ? "\(pending) records are pending; `waypost status` says why"
                     : "it is unknown whether records are left; `waypost status` says why"
             )
         case 0?: break
-        case let left?: Output.error("\(left) records that were there before still wait")
+        case let left?: Output.error("\(left) records accepted before are still pending")
         }
         let isHeld = last?.streams.values.contains { $0.waitsFor == UploadReport.budgetObstacle }
         if isHeld == true, let budget = last?.upload.budget {

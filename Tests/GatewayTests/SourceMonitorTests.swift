@@ -280,7 +280,7 @@ import Upload
         #expect(events.value.map(\.kind) == [.sourceLost])
         #expect(
             board.errors.memory.entries.reversed().map(\.failure.message) == [
-                "audio: did not start, and gives no reason"
+                "audio: did not start and gave no reason"
             ]
         )
     }
