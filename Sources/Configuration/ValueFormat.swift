@@ -161,7 +161,7 @@ private func short(_ value: Double) -> String {
 }
 
 extension ValueFormat {
-    /// One of some words.
+    /// One of a list of words.
     package static func choice(_ words: [(String, Value)]) -> Self where Value: Equatable {
         let names = words.map { "\"\($0.0)\"" }
         return ValueFormat(

@@ -8,7 +8,7 @@ struct AnswerHeader {
 
     let easy: UnsafeMutableRawPointer
 
-    /// The seconds that the server asked to wait; 0 without a request.
+    /// The seconds that the server asked to wait; 0 if it did not ask.
     ///
     /// A date is compared with the server's own `Date`: this device's clock may be decades off.
     var retryAfter: Int {

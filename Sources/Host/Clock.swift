@@ -68,8 +68,8 @@ package struct Stamp: Sendable, Hashable {
     /// A difference below a second is ignored: the two clocks are not read at the same instant, and
     /// one point in time should always be reported with the same text.
     package func wall(by now: Self) -> WallTime {
-        let told = now.wall(at: boot)
-        return (told.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : told
+        let corrected = now.wall(at: boot)
+        return (corrected.milliseconds &- wall.milliseconds).magnitude < 1000 ? wall : corrected
     }
 
     /// Returns the same pair of clocks, later by `duration` (earlier if it is negative).

@@ -1,5 +1,4 @@
-// libmicrohttpd: starting it and querying a connection are variadic, so there is one inline per
-// use.
+// libmicrohttpd: starting it and querying a connection are variadic, so each use has an inline.
 #pragma once
 #include <arpa/inet.h>
 #include <errno.h>

@@ -26,7 +26,7 @@ static inline int waypost_cut_file(sqlite3 *database, long long bytes) {
 }
 // Extends the WAL with zeros to so many bytes. SQLite reads it only up to its last valid frame.
 static inline int waypost_lengthen_journal(sqlite3 *database, long long bytes) {
-    // One page of the page cache at a time: larger writes create larger folios, and a commit
+    // One page of the page cache at a time: larger writes create larger pages, and a commit
     // dirties a whole one.
     static const char zeros[4096];
     sqlite3_file *file = 0;

@@ -57,7 +57,7 @@ package struct S3ErrorMessages {
         if status == 413 || code == "EntityTooLarge" { return .size }
         if [404, 405].contains(status) || (300...399).contains(status) { return .address }
         if Self.addressCodes.contains(code) { return .address }
-        // Every store refuses keys with a code; without one, a page came from something on the way.
+        // Every store refuses keys with a code; a page without one is from something on the way.
         if [401, 403].contains(status), code.isEmpty, answer.isPage { return .stranger }
         return [401, 403].contains(status) || Self.keyCodes.contains(code) ? .keys : .other
     }

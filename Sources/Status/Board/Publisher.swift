@@ -133,7 +133,7 @@ private final class Listener<Value: Sendable>: Sendable {
 
     /// Calls the handler with the current state.
     ///
-    /// Without this, two threads calling it at once could deliver the newer state first.
+    /// One thread at a time: two could deliver the newer state before the older.
     func call(_ state: () -> BoardState<Value>) {
         var handler = turn.withLock { $0.take() }
         while let current = handler {

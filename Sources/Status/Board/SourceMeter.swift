@@ -70,7 +70,7 @@ package struct SourceMeter {
         publish(now)
     }
 
-    /// Publishes an error of a source that works to no use, with counters, once per minute.
+    /// Publishes an error of a source that runs without result, with its counters, once per minute.
     package mutating func useless(_ failure: Failure, now: BootInstant) {
         isOwed = false
         if case .error(failure, _) = board.state, let publishedAt, now - publishedAt < .seconds(60)

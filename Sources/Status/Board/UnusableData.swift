@@ -1,7 +1,7 @@
 // Decides when unusable data puts a source in error.
 import Host
 
-/// Detects a source that receives data, none of which can be used; a pure value.
+/// Detects a source that receives only unusable data; a pure value.
 struct UnusableData {
     /// A source that receives nothing else for this long is in error.
     private static let limit = Duration.seconds(60)
