@@ -51,7 +51,7 @@ final class QueueClient {
     /// Returns whether the newest records of a stream may go before a backlog.
     func isSmall(_ stream: Stream) -> Bool { !(queue.streams[stream]?.isLarge ?? false) }
 
-    // MARK: Questions
+    // MARK: Queries
 
     /// Commits everything accepted before now; returns the position reached in each stream.
     func mark() throws -> AcceptedMark {
@@ -178,7 +178,7 @@ final class QueueClient {
     /// Returns the correct wall time; nil while it is unknown.
     func rightTime(at stamp: Stamp) -> WallTime? { queue.rightTime(at: stamp) }
 
-    // MARK: Records that cannot be read
+    // MARK: Unreadable records
 
     /// Reads records for a batch.
     ///

@@ -48,7 +48,7 @@ package final class Sync {
     private var resendAfter: Int64 = 0
     /// Until when uploads wait for the first clock synchronisation.
     private var clockDeadline: BootInstant?
-    /// The keys of batches of which no byte was sent yet.
+    /// The keys of batches that were never sent, not even in part.
     private var unsent: Set<String> = []
     /// Bytes on the wire that are not committed yet.
     private var traffic = Traffic()
@@ -299,7 +299,7 @@ package final class Sync {
             || side.fits(batch, settings.maxBatchBytes, destination)
     }
 
-    /// Remembers batches of which no byte was ever sent.
+    /// Remembers batches that were never sent, not even in part.
     private func note(_ due: DueBatch, _ delivery: Delivery?) {
         let wasUnsent = unsent.remove(due.batch.key) != nil || due.isFirstTry
         guard wasUnsent, let delivery, delivery.traffic.sent == 0 else { return }

@@ -34,7 +34,7 @@ package struct UploadReport: Sendable, Equatable {
         case waitingForBudget = "waiting for budget"
         /// Nothing is uploaded automatically before they end.
         case quietHours = "quiet hours"
-        /// Waiting for the clock's first sync of this boot.
+        /// Waiting for the clock's first synchronisation of this boot.
         case waitingForClock = "waiting for clock"
         case tokenRefused = "token refused"
         case endpointWrong = "endpoint wrong"

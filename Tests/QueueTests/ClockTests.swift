@@ -214,7 +214,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: A first word that was wrong
+    // MARK: A wrong first clock note
 
     /// A router gives a time before it has one: the records of the first minutes are pending when
     /// it is corrected.

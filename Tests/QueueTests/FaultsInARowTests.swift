@@ -198,7 +198,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: Streams of the user
+    // MARK: User streams
 
     /// A replacement database renumbers the streams: a name still means the same stream.
     @Test func userStreams_areNotMixed_whenTheDatabaseIsReplacedAtTheStart() throws {
@@ -288,7 +288,7 @@ import Testing
         try file.close()
     }
 
-    // MARK: Numbers that cannot be
+    // MARK: Impossible numbers
 
     @Test(arguments: [
         "UPDATE gone SET first=1, last=9223372036854775807",

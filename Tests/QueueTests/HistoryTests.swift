@@ -136,7 +136,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func segment(_ run: AudioRun, _ number: Int, bytes: Int = 100) -> Segment {
         Segment(
@@ -280,7 +280,7 @@ import Testing
         queue.close()
     }
 
-    // MARK: The ledger
+    // MARK: The loss ledger
 
     @Test func damagedTableWithOneRecord_isNotToldAsThousands() throws {
         let folder = TemporaryFolder()

@@ -16,7 +16,7 @@ import Testing
 @Suite(.serialized) struct BucketTests {
     private typealias Bench = BucketBench
 
-    // MARK: Against a store that checks signatures
+    // MARK: Against a real store
 
     @Test(arguments: [Compression.zstd, .gzip, .none])
     func records_areFoundByOneQuery_eachOnce(compression: Compression) throws {
@@ -206,7 +206,7 @@ import Testing
         #expect(try bench.figures(.location).uploaded == 3000)
     }
 
-    // MARK: Against answers that no real store gives on demand
+    // MARK: Against scripted answers
 
     @Test func request_isAPutOfTheSameBytesUnderTheSameKey_atEachTry() throws {
         let isBusy = Locked(true)

@@ -122,7 +122,7 @@ import Testing
         #expect(try bench.pending(.location) > 0)
     }
 
-    // MARK: Not twice
+    // MARK: Bytes are counted once
 
     @Test func reloadAndRestart_goOnWithTheSameBudget() throws {
         let settings = UploadSettings.budget(100_000)
@@ -249,7 +249,7 @@ import Testing
         }
     }
 
-    // MARK: Too long for a day
+    // MARK: Requests larger than a day's budget
 
     @Test func recordThatIsLongerThanABudget_goesBesideIt_onceADay() throws {
         let bench = try BudgetBench(.budget(30_000))
@@ -311,7 +311,7 @@ import Testing
         #expect(try bench.pending(.audio) == 0)
     }
 
-    // MARK: A person
+    // MARK: Syncs on request
 
     @Test func whoeverAsks_keepsToTheBudget_unlessTheySayOtherwise() throws {
         let bench = try BudgetBench(.budget(100_000))

@@ -80,7 +80,7 @@ import Testing
         #expect(bench.server.requests.count == 3)
     }
 
-    // MARK: Codings
+    // MARK: Content encodings
 
     private func compressed(_ text: String, as coding: String) throws -> Behaviour {
         var bytes = Array(text.utf8)
@@ -114,7 +114,7 @@ import Testing
         #expect(failure(bench)?.message.contains(#"{"error":"full"}"#) == true)
     }
 
-    // MARK: Others than the server
+    // MARK: Other machines that answer
 
     @Test func redirect_isShownWithItsLocation() throws {
         let target = "https://login.example/portal?from=here"

@@ -137,7 +137,7 @@ private final class Interrupted: Destination {
         #expect(try bench.queue.nextResend()?.key == key)
     }
 
-    // MARK: Records that are not there
+    // MARK: Missing records
 
     /// `before` runs once, just before the resent batch is read.
     private func interrupted(

@@ -141,7 +141,7 @@ package final class RecordSource {
         dates.resolve(stamp, boot: stored.boot)
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func writeSound(of stored: Stored<Chunk>, to json: inout JSONWriter) throws {
         json.key("audio_data")

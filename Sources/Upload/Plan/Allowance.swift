@@ -53,7 +53,7 @@ final class Allowance {
     /// Opens the budget; called once there is a database.
     func open() { if limit != nil { budget.open() } }
 
-    // MARK: Hours
+    // MARK: Quiet hours
 
     /// Returns why nothing may be sent automatically now; nil if nothing holds it.
     ///

@@ -54,7 +54,7 @@ package final class DayBudget: Sendable {
         return (try? queue.traffic())?.first { $0.day == today }?.traffic.total ?? 0
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
     /// The current figures; nil if nothing is known yet.
     package var figures: Figures? {

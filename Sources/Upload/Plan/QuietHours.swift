@@ -63,7 +63,7 @@ package struct QuietHours: Sendable, Equatable {
         [minutes / 60, minutes % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
     }
 
-    // MARK: When
+    // MARK: Evaluation
 
     /// Returns how long the quiet hours still last; nil outside of them.
     package func left(at wall: WallTime) -> Duration? {

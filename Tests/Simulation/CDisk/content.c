@@ -113,7 +113,7 @@ int64_t content_unsynced(const content *file) {
     return bytes;
 }
 
-// MARK: Chance
+// MARK: Random outcomes
 
 static void draw(change *change, chance *chance, waypost_disk_harshness harshness) {
     uint64_t sum = (uint64_t)harshness.kept + harshness.lost + harshness.torn;
@@ -188,7 +188,7 @@ void content_forget(content *file) {
     file->is_uncertain = false;
 }
 
-// MARK: Room
+// MARK: Space
 
 int64_t content_missing(const content *file, int64_t offset, int64_t length) {
     int64_t missing = 0;
@@ -211,7 +211,7 @@ void content_hold(content *file, int64_t offset, int64_t length) {
     }
 }
 
-// MARK: Life
+// MARK: Creation and destruction
 
 content *content_copy(const content *file) {
     content *copy = disk_allocate(NULL, sizeof(content));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// MARK: Life
+// MARK: Creation and destruction
 
 static _Atomic unsigned disks_made;
 
@@ -159,7 +159,7 @@ void waypost_disk_trace(waypost_disk *disk, void (*trace)(void *, const char *),
     disk->context = context;
 }
 
-// MARK: Figures
+// MARK: Counters
 
 int64_t waypost_disk_used(const waypost_disk *disk) { return tree_used(&disk->tree) * sector_bytes; }
 

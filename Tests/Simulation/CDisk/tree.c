@@ -85,7 +85,7 @@ static void names_copy(tree *tree, names *to, const names *from) {
         names_set(tree, to, from->entries[index].name, from->entries[index].file);
 }
 
-// MARK: Changes of names
+// MARK: Name changes
 
 static char *copy_of(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
@@ -169,7 +169,7 @@ void tree_crash(tree *tree, chance *chance, waypost_disk_harshness harshness) {
     names_clear(tree, &was);
 }
 
-// MARK: Life
+// MARK: Creation and destruction
 
 /// Copies the names in `from`, which refer to the twins of its files.
 static void copy_names(tree *tree, names *to, const names *from) {

@@ -13,7 +13,7 @@ package struct DiskError: Error, Equatable, CustomStringConvertible {
 }
 
 extension SimulatedDisk {
-    // MARK: Looking, which is no operation and never fails
+    // MARK: Inspection: not counted as operations, never fails
 
     /// All names, sorted.
     package var files: [String] {
@@ -89,7 +89,7 @@ extension SimulatedDisk {
         try check(waypost_disk_sync(disk, path))
     }
 
-    // MARK: Damage: at once and durable, as is what was written to the file before
+    // MARK: Damage: durable at once, with all earlier writes of the file
 
     /// Overwrites bytes.
     package func damage(_ path: String, at offset: Int64, with bytes: [UInt8]) throws(DiskError) {

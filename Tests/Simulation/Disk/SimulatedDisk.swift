@@ -127,7 +127,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         waypost_disk_clear_faults(disk)
     }
 
-    // MARK: Figures
+    // MARK: Counters
 
     /// Used space in bytes, in sectors of 512; holes take none.
     package var usedBytes: Int64 { waypost_disk_used(disk) }

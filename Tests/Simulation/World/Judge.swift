@@ -143,7 +143,7 @@ extension World {
         }
     }
 
-    // MARK: Peace
+    // MARK: The final phase
 
     /// Ends all faults, lets the server accept everything and advances the time: every record must
     /// have arrived or be reported as lost.

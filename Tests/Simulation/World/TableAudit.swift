@@ -145,7 +145,7 @@ struct TableAudit {
         )
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private func checkChunks() throws {
         try none(

@@ -113,7 +113,7 @@ struct WireRecord {
         }
     }
 
-    // MARK: Dates
+    // MARK: Timestamps
 
     static func time(_ value: WireJSON?) -> Int64? {
         value?.text.flatMap { WallTime(rfc3339: $0)?.milliseconds }
@@ -145,7 +145,7 @@ struct WireRecord {
         }
     }
 
-    // MARK: Sound
+    // MARK: Audio
 
     private mutating func readSound(_ json: WireJSON, _ truth: Truth) throws {
         guard let text = json["audio_data"]?.text, let file = Base64Text.decode(text) else {
