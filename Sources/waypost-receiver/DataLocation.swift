@@ -49,7 +49,7 @@ struct DataLocation: ParsableArguments {
 
 /// Fails unless all output was written: a code is shown only once.
 func expectPrinted() {
-    // A program started with a closed standard output only wants the exit status.
+    // With a closed standard output only the exit status matters.
     guard fflush(nil) != 0, errno != EBADF else { return }
     complain("standard output: \(String(cString: strerror(errno))); the output is incomplete")
     exit(1)

@@ -35,10 +35,10 @@ package final class Archive: @unchecked Sendable {
     /// Opens the archive, and recovers from the end of the last process.
     ///
     /// - Parameters:
-    /// - bytesPerDay: The limit of each device.
-    /// - isClockSynced: Whether the server's clock is good enough to check the dates of records.
-    /// - workLimit: The limit on the work of storing a batch.
-    /// - tell: Receives messages about the recovery.
+    ///   - bytesPerDay: The limit of each device.
+    ///   - isClockSynced: Whether the server's clock is good enough to check the dates of records.
+    ///   - workLimit: The limit on the work of storing a batch.
+    ///   - tell: Receives messages about the recovery.
     init(
         directory: String,
         bytesPerDay: Int64,
@@ -108,7 +108,7 @@ package final class Archive: @unchecked Sendable {
     /// `key`: the gateway's idempotency key. Batches that wait at the same time are stored in one
     /// transaction: a disk takes as long for one as for thirty.
     package func store(_ batch: IncomingBatch, key: String, body: ByteView) throws -> Receipt {
-        // Two gateways may choose the same key, and so may two streams.
+        // A key is unique only within one gateway's stream; two gateways may choose the same.
         let key = "\(batch.device)/\(batch.stream)/\(key)"
         let mine = WaitingBatch(batch: batch, key: key, body: body)
         return try queue.perform(mine, store)

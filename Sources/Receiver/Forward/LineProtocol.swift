@@ -1,6 +1,6 @@
 // Escapes the parts of a line in InfluxDB's line protocol (docs.influxdata.com, "Line protocol").
 
-/// Escaping; names and values never contain a line end, which the protocol does not support.
+/// Escapes names and values; replaces line ends, which the protocol does not support.
 enum LineProtocol {
     /// Escapes a tag's key or value, or a field's key: comma, equals sign and space.
     ///

@@ -3,7 +3,7 @@ import Host
 
 struct DevicePage {
     static let eventsOnAPage = 100
-    /// The maximum number of days listed; the oldest page links to earlier days.
+    /// The maximum number of days listed; the oldest of them links to earlier days.
     private static let mostDays = 62
     private static let mostDaysAhead = 10
     private static let mostStreams = 100

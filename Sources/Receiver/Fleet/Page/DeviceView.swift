@@ -189,7 +189,7 @@ struct DeviceView {
         note(.critical, "\(lost.count - Self.mostSources) more sources are lost")
     }
 
-    /// Reports gaps in its sequence numbers; useless once the device has deleted what it had sent.
+    /// Reports gaps in its sequence numbers until the device has deleted what it had sent.
     ///
     /// A gap shows at once without changing the state, because a backlog may fill it. After an hour
     /// without change it makes the device degraded.

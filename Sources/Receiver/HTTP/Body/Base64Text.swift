@@ -36,7 +36,7 @@ struct Base64Text {
         if character == UInt8(ascii: "=") {
             padding += 1
             guard padding <= 2, digits % 4 >= 2 else { throw Self.fault }
-            // The bytes of a padded group, besides its last one.
+            // A padded group holds one or two bytes instead of three.
             if padding == 1, digits % 4 == 3 {
                 output += [UInt8(group >> 10 & 0xFF), UInt8(group >> 2 & 0xFF)]
             }

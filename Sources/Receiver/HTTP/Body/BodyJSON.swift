@@ -135,7 +135,7 @@ struct BodyJSON {
         return nil
     }
 
-    /// After a value: moves to the next one next to it, or out of everything that ends here.
+    /// After a value: moves to the next one on its level, or out of everything that ends here.
     private mutating func leave(_ open: inout [UInt8]) throws {
         while let closing = open.last {
             skipBlanks()
