@@ -59,7 +59,7 @@ package struct Pacing: Sendable {
     /// The last sync failed: any failure ends the next one, whatever its stream.
     package var isFailing: Bool { backoff.failures > 0 }
 
-    /// Returns how many requests a sync that begins now may make; nil for any number.
+    /// Returns the request limit of a sync that begins now; nil for none, 0 if it must not begin.
     package mutating func begin(_ reason: SyncReason, at now: BootInstant) -> Int? {
         switch reason {
         case .asked, .askedOverBudget, .token:
