@@ -35,7 +35,7 @@ struct ConfigurationOptions: ParsableArguments {
             let defaults = try? Configuration.check([], file: config, environment: Environment.all)
         else { return try loadOrAsk().values }
         Output.error(
-            "warning: \(config) is not readable by this user; asking the daemon at \(defaults.values.socketPath)"
+            "warning: \(config): this user may not read it; asking the daemon at \(defaults.values.socketPath)"
         )
         return defaults.values
     }

@@ -280,7 +280,7 @@ import Testing
         ("54:48:E6:8F:80:A5", "231d39c1d7cc1ab1aee224cd096db933", 1, "does not fit its key"),
         ("54:48:E6:8F:80:A6", "231d39c1d7cc1ab1aee224cd096db932", 1, "has no key for it"),
         ("", "231d39c1d7cc1ab1aee224cd096db932", 1, "--address is needed"),
-        ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "is no address"),
+        ("54:48", "231d39c1d7cc1ab1aee224cd096db932", 64, "not a valid address"),
     ])
     func decode_readsEncryptedData_withTheKeyOfTheConfiguration(
         address: String,
