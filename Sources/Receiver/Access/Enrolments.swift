@@ -160,11 +160,9 @@ package final class Enrolments: Sendable {
     /// Exchanges a code for a token; a refused exchange does not use up the code.
     ///
     /// Both changes are on the disk when this returns. A revoked device becomes valid again.
-    ///
-    /// - Parameters:
-    ///   - wanted: The token that the device generated; nil for one made here. With it the device
-    ///     may repeat the request, because the answer may have been lost.
-    ///   - isListed: Whether the device has a token in the token list.
+    /// `wanted`: the token that the device generated, nil for one made here. With it the device may
+    /// repeat the request, because the answer may have been lost. `isListed`: whether the device has
+    /// a token in the token list.
     func exchange(
         _ code: GivenSecret,
         for device: String,

@@ -34,11 +34,9 @@ package final class Archive: @unchecked Sendable {
 
     /// Opens the archive, and recovers from the end of the last process.
     ///
-    /// - Parameters:
-    ///   - bytesPerDay: The limit of each device.
-    ///   - isClockSynced: Whether the server's clock is good enough to check the dates of records.
-    ///   - workLimit: The limit on the work of storing a batch.
-    ///   - tell: Receives messages about the recovery.
+    /// `bytesPerDay`: the limit of each device; `isClockSynced`: whether the server's clock is good
+    /// enough to check the dates of records; `workLimit`: the limit on the work of storing a batch;
+    /// `tell`: receives messages about the recovery.
     init(
         directory: String,
         bytesPerDay: Int64,

@@ -23,11 +23,9 @@ package struct IngestServer: ReceiverApplication {
 
     /// Opens the data directory.
     ///
-    /// - Parameters:
-    ///   - directory: The archive's directory.
-    ///   - maxBody: The maximum size of a body on the wire, in bytes.
-    ///   - maxPerDay: The bytes that one device may store per day.
-    ///   - target: The InfluxDB that gets the points.
+    /// `directory`: the archive's; `maxBody`: the maximum size of a body on the wire, in bytes;
+    /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets the
+    /// points.
     package init(
         directory: String,
         tokens: TokenList,
