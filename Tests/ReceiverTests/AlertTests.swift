@@ -1,4 +1,4 @@
-// Which alerts are sent, when, and how often; the clock is advanced by hand.
+// The alerts that are sent, their times and repeats; the clock is advanced by hand.
 import Foundation
 import Host
 import Support

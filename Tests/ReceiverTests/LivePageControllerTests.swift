@@ -1,4 +1,4 @@
-// When live pages are rendered again, and what each viewer gets.
+// The rendering of live pages, and the updates that each viewer gets.
 import Foundation
 import Host
 import Support

@@ -4,7 +4,7 @@
 package struct CodeTerms: Sendable, Equatable {
     /// The only device that can use it; nil means any device.
     package var device: String?
-    /// Whether it may enrol a device that is already enrolled; the old token ends then.
+    /// True if it may enrol a device that is already enrolled; the old token ends then.
     package var replaces: Bool
 
     package init(device: String? = nil, replaces: Bool = false) {

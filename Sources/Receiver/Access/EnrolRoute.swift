@@ -17,7 +17,7 @@ final class EnrolRoute: @unchecked Sendable {
     struct Enrolled {
         var token: String
         var device: String
-        /// Whether an older token of the device has ended.
+        /// True if an older token of the device has ended.
         var hasReplaced: Bool
     }
 

@@ -19,11 +19,11 @@ package struct CodeEntry: Sendable, Equatable {
 
 /// The state of a device's token.
 package struct DeviceToken: Sendable {
-    /// Whether it has a token that it got for a code.
+    /// True if it has a token that it got for a code.
     package var isHeld: Bool
     /// Seconds since 1970; nil if unknown.
     package var enrolled: Int64?
-    /// When its token last replaced an older one, in seconds since 1970; nil if never.
+    /// The time its token last replaced an older one, in seconds since 1970; nil if never.
     package var replaced: Int64?
     /// Seconds since 1970; nil if it is not revoked.
     package var revoked: Int64?
@@ -38,7 +38,7 @@ package final class Enrolments: Sendable {
         var tokens = KnownTokens()
         /// Devices whose tokens were revoked.
         var revoked: Set<String> = []
-        /// Whether a code was ever created, even if it was dropped since.
+        /// True if a code was ever created, even if it was dropped since.
         var hasCodes = false
     }
 
@@ -161,8 +161,8 @@ package final class Enrolments: Sendable {
     ///
     /// Both changes are on the disk when this returns. A revoked device becomes valid again.
     /// `wanted`: the token that the device generated, nil for one made here. With it the device may
-    /// repeat the request, because the answer may have been lost. `isListed`: whether the device has
-    /// a token in the token list.
+    /// repeat the request, because the answer may have been lost. `isListed`: whether the device
+    /// has a token in the token list.
     func exchange(
         _ code: GivenSecret,
         for device: String,
@@ -265,12 +265,12 @@ package final class Enrolments: Sendable {
     /// Returns the device that has this token; nil if none has.
     func device(of token: GivenSecret) -> String? { database.known.tokens.device(of: token) }
 
-    /// Whether the device has a token that it got for a code.
+    /// Returns whether the device has a token that it got for a code.
     func isEnrolled(_ device: String) -> Bool { database.known.tokens.has(device) }
 
     func isRevoked(_ device: String) -> Bool { database.known.revoked.contains(device) }
 
-    /// Whether codes were ever created; then requests need a known token.
+    /// Returns whether codes were ever created; then requests need a known token.
     func isInUse() -> Bool { database.known.hasCodes }
 
     /// Ends all tokens of a device, for every process; returns false for an unknown device.

@@ -6,7 +6,7 @@ struct KnownTokens: Sendable {
 
     mutating func add(digest: [UInt8], device: String) { entries.append((digest, device)) }
 
-    /// Whether a token is bound to this device.
+    /// Returns whether a token is bound to this device.
     func has(_ device: String) -> Bool { entries.contains { $0.device == device } }
 
     /// Returns the device of a token, "" for any device; nil for an unknown token.

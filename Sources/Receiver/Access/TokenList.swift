@@ -92,10 +92,10 @@ package struct TokenList: Sendable {
         else { throw Trouble("write", path) }
     }
 
-    /// Whether there is no list.
+    /// True if there is no list.
     package var isOpen: Bool { known == nil }
 
-    /// Whether the list has a token for exactly this device.
+    /// Returns whether the list has a token for exactly this device.
     func has(_ device: String) -> Bool { known?.has(device) ?? false }
 
     /// Returns the device that a token is bound to, "" for any; nil if it is not in the list.

@@ -61,7 +61,7 @@ package final class Viewers: Sendable {
     /// See `WatchedDatabase`.
     func refresh(waits: Bool) throws -> Bool { try database.refresh(waits: waits) }
 
-    /// Whether there is no viewer, and therefore no page.
+    /// True if there is no viewer, and therefore no page.
     var isEmpty: Bool { database.known.isEmpty }
 
     // MARK: Commands

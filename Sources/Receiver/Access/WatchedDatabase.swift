@@ -13,7 +13,8 @@ final class WatchedDatabase<Known: Sendable>: @unchecked Sendable {
     private let database: Connection
     private let watched: Connection
     private let lock = Mutex(())
-    /// Held only briefly, never during a query or commit; `change` is the file's change counter when it was read.
+    /// Held only briefly, never during a query or commit; `change` is the file's change counter
+    /// when it was read.
     private let memory: Mutex<(known: Known, change: [UInt8])>
     private let read: @Sendable (borrowing Connection) throws -> Known
 

@@ -197,8 +197,8 @@ package final class Archive: @unchecked Sendable {
         unsure = nil
     }
 
-    /// Whether all records of the batch are stored; a repeated key may carry new ones, and none of
-    /// them may be lost.
+    /// Returns whether all records of the batch are stored; a repeated key may carry new ones, and
+    /// none of them may be lost.
     private func isStored(_ one: WaitingBatch) throws -> Bool {
         let row = try KnownRecords.question(index)
         try row.bind(try KnownRecords.number(of: one.batch.device, index), at: 2)

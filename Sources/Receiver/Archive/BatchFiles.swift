@@ -106,7 +106,7 @@ final class BatchFiles {
         waiting = 0
     }
 
-    /// Whether the last line has no newline at its end, as an editor may have left it.
+    /// Returns whether the last line has no newline at its end, as an editor may have left it.
     private func isLineOpen(_ folder: String, at end: Int64) throws -> Bool {
         guard end > 0 else { return false }
         let path = "\(directory)/\(ArchiveFile.path(in: folder))"

@@ -1,4 +1,4 @@
-// When each device was in contact and what it reported about itself.
+// The times of contact with each device, and the facts that it reported about itself.
 package import Host
 import SQLite
 

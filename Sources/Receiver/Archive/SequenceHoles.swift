@@ -68,9 +68,9 @@ package struct MissingRecords: Sendable {
     package var records: Int64
     /// From the first missing number to the last.
     package var numbers: ClosedRange<Int64>
-    /// When the last batch before the holes arrived.
+    /// The time of the last batch before the holes.
     package var since: WallTime
-    /// When the holes last changed; they shrink while a backlog arrives.
+    /// The time of the last change of the holes; they shrink while a backlog arrives.
     package var changed: WallTime
 }
 

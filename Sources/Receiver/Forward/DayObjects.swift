@@ -7,7 +7,7 @@ struct DayObjects {
     static let mostDays = 32
 
     private var days: [String: DayObject] = [:]
-    /// Whether some records have audio, which goes into separate objects.
+    /// True if some records have audio, which goes into separate objects.
     private(set) var hasSound = false
 
     /// Reads the records once; throws an HTTPRefusal for a batch of too many days.

@@ -10,7 +10,7 @@ package final class AnswerStream: Sendable {
         /// The part that is being sent, and the one after it.
         var rest: ArraySlice<UInt8>
         var next: [UInt8]?
-        /// Whether the connection is suspended.
+        /// True if the connection is suspended.
         var isWaiting = false
         var isOver = false
 
@@ -62,10 +62,10 @@ package final class AnswerStream: Sendable {
         }
     }
 
-    /// Whether everything queued has been sent.
+    /// True if everything queued has been sent.
     package var isIdle: Bool { state.withLock { $0.rest.isEmpty && $0.next == nil } }
 
-    /// Whether it was ended or its client has left, which the daemon does not notice between parts.
+    /// True if it was ended or its client has left, which the daemon does not notice between parts.
     package var isOver: Bool {
         state.withLock { $0.isOver || ($0.isWaiting && $0.place?.connection.isClosed == true) }
     }

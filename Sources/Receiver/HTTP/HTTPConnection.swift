@@ -64,7 +64,7 @@ struct HTTPConnection: @unchecked Sendable {
         return waypost_http_queue(handle, UInt32(status), response) != 0
     }
 
-    /// Whether the client has closed the connection; unread data hides that.
+    /// True if the client has closed the connection; unread data hides that.
     var isClosed: Bool { waypost_http_is_shut(socket) != 0 }
 
     /// Drops a client that acknowledges nothing for so long.

@@ -10,7 +10,7 @@ package struct HTTPBounds: Sendable {
     ///
     /// Behind a proxy, which owns all connections: concurrent requests of one client.
     package var perAddress = 16
-    /// Whether all connections come from a proxy, which names the client in `X-Forwarded-For`.
+    /// True if all connections come from a proxy, which names the client in `X-Forwarded-For`.
     package var isBehindProxy = false
     /// Seconds without a byte, and for a known client's next header or part of a body.
     package var patience = 30

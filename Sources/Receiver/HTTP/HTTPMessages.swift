@@ -72,7 +72,7 @@ package struct HTTPRefusal: Error {
     package var allow: String?
 }
 
-/// How to go on with a request after its header.
+/// The next step for a request after its header.
 ///
 /// `isKnown`: it has a good token or session, so it gets more time, and its body is read to the end
 /// so that the client reads the answer.
@@ -87,7 +87,7 @@ package enum RequestPlan: Sendable {
 
 /// A receiver, wherever it stores its batches.
 package protocol ReceiverApplication: HTTPApplication {
-    /// Whether requests need no known token.
+    /// Returns whether requests need no known token.
     func isOpen() -> Bool
     /// Called when serving has started.
     func begin() throws

@@ -24,8 +24,8 @@ package struct IngestServer: ReceiverApplication {
     /// Opens the data directory.
     ///
     /// `directory`: the archive's; `maxBody`: the maximum size of a body on the wire, in bytes;
-    /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets the
-    /// points.
+    /// `maxPerDay`: the bytes that one device may store per day; `influx`: the InfluxDB that gets
+    /// the points.
     package init(
         directory: String,
         tokens: TokenList,

@@ -13,7 +13,7 @@ final class Lingering: @unchecked Sendable {
     // Unchecked because everything mutable is used under `lock`.
     private struct Entry {
         var socket: Int32
-        /// Whether its deadline grows with the bytes that arrive.
+        /// True if its deadline grows with the bytes that arrive.
         let isKnown: Bool
         /// Bytes that are still read.
         var left: Int

@@ -16,7 +16,7 @@ struct Alert: Codable, Sendable, Equatable {
     let alert: AlertKind
     /// Identical however often the alert is sent.
     let alertId: String
-    /// When it was found, RFC 3339.
+    /// The time it was found, RFC 3339.
     let at: String
     let deviceId: String
     let lastSeen: String
@@ -68,9 +68,9 @@ struct DeviceState: Sendable {
     var late: [String] = []
     var critical: [String] = []
     var lost: Int64 = 0
-    /// Whether a person revoked it; then there are no alerts.
+    /// True if a person revoked it; then there are no alerts.
     var isRevoked = false
-    /// Whether its events could be read; otherwise alerts only report silence.
+    /// True if its events could be read; otherwise alerts only report silence.
     var isWhole = true
 }
 

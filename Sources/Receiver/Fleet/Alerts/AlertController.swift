@@ -40,7 +40,7 @@ final class AlertController {
     private var tries: [String: Tries]
     /// Changes that could not be stored: on a full disk no batch is stored, so devices become late.
     private var unwritten: [String: AlertMarks?] = [:]
-    /// Whether the last write to the book failed.
+    /// True if the last write to the book failed.
     private var isFull = false
 
     /// `look` returns the devices at a time (milliseconds since 1970), and whether all events are

@@ -42,9 +42,9 @@ struct DayReadings {
     private(set) var records = 0
     private(set) var series: [String: DaySeries] = [:]
     private(set) var beacons: [String: DayBeacon] = [:]
-    /// Whether only parts of the file were read.
+    /// True if only parts of the file were read.
     private(set) var isSample = false
-    /// Whether series or beacons were left out.
+    /// True if series or beacons were left out.
     private(set) var isCut = false
 
     /// Reads one stream's file of a day; empty if it does not exist.

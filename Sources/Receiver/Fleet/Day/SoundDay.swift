@@ -13,7 +13,7 @@ struct SoundChunk {
     /// The suffix of a spectrogram's name, after the file's name.
     static let picture = ".png"
 
-    /// Whether a name is that of an audio file: no path, and a known format.
+    /// Returns whether a name is that of an audio file: no path, and a known format.
     static func isFile(_ name: String) -> Bool {
         let end = name.split(separator: ".", omittingEmptySubsequences: false).last.map(String.init)
         return name.utf8.count <= 160 && !name.hasPrefix(".") && type(end ?? "") != nil

@@ -25,7 +25,7 @@ final class Spectrograms: Sendable {
         stop = try StopSignal()
     }
 
-    /// Whether ffmpeg is installed; otherwise the page offers no spectrograms.
+    /// True if ffmpeg is installed; otherwise the page offers no spectrograms.
     static var canBeMade: Bool { access(program, X_OK) == 0 && access(limiter, X_OK) == 0 }
 
     /// Returns a PNG of 0 to 8 kHz from bottom to top, loud parts bright.

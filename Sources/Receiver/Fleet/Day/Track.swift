@@ -18,7 +18,7 @@ struct Track {
     private static let mostSteps: Int64 = 5
 
     private(set) var parts: [[Fix]] = []
-    /// Whether the file was only read in part.
+    /// True if the file was only read in part.
     private(set) var isCut = false
 
     var fixes: Int { parts.reduce(0) { $0 + $1.count } }

@@ -9,7 +9,7 @@ final class AppendedFiles: Sendable {
 
     private struct Notes {
         var lengths: [String: Int64] = [:]
-        /// Whether files may be missing, so that the reader has to list the archive.
+        /// True if files may be missing, so that the reader has to list the archive.
         var isIncomplete = true
     }
 

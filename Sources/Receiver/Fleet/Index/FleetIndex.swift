@@ -64,7 +64,7 @@ enum FleetIndex {
         try database.integer("PRAGMA user_version") == version
     }
 
-    /// Whether all files have been read; a partial index may show troubles long over.
+    /// Returns whether all files have been read; a partial index may show troubles long over.
     static func isWhole(_ database: borrowing Connection) throws -> Bool {
         try database.integer("PRAGMA application_id") == 0
     }

@@ -12,7 +12,7 @@ final class IndexFollower: Sendable {
 
     /// The thread's state.
     private struct Progress {
-        /// Whether the index was damaged and rebuilt, and has not followed a batch since.
+        /// True if the index was damaged and rebuilt, and has not followed a batch since.
         var isRemade = false
         /// Unreadable files and their lengths.
         var unread: [String: Int64] = [:]
@@ -40,7 +40,7 @@ final class IndexFollower: Sendable {
     /// Reports that files have grown; never blocks.
     func note(_ lengths: [String: Int64]) { grown.note(lengths) }
 
-    /// Whether the index is catching up after the start or a failure: more is missing than the last
+    /// True if the index is catching up after the start or a failure: more is missing than the last
     /// batches.
     var isBehind: Bool { catchingUp.load(ordering: .relaxed) }
 

@@ -21,7 +21,7 @@ struct RecordLine {
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
     private(set) var event: Event?
-    /// Whether the server marked it as dated more than a day ahead.
+    /// True if the server marked it as dated more than a day ahead.
     private(set) var isAhead = false
 
     /// Nil if the line is not a record, which the archive never writes.

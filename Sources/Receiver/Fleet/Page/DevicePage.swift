@@ -14,7 +14,7 @@ struct DevicePage {
     let days: [(name: String, records: Int64)]
     /// One more than is shown, if there are more.
     let events: [EventRow]
-    /// Whether these are the newest events.
+    /// True if these are the newest events.
     let isFirst: Bool
     let now: Int64
     let note: String?

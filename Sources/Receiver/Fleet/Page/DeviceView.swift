@@ -51,7 +51,8 @@ struct ListeningTime: Sendable {
         return now - last - missed.reduce(0, +)
     }
 
-    /// Whether a device has missed three intervals, and could have reported since the last gap.
+    /// Returns whether a device has missed three intervals, and could have reported since the last
+    /// gap.
     ///
     /// `interval`: seconds. After a stop of the receiver, gateways return within their longest
     /// retry wait, not within their interval.

@@ -20,7 +20,7 @@ struct DeviceFacts: Sendable {
     var states: [EventRow] = []
     /// Records that events of the last day report as lost or quarantined.
     var lost: Int64 = 0
-    /// Whether the index was unreadable for this device, so that the rest is unknown.
+    /// True if the index was unreadable for this device, so that the rest is unknown.
     var isUnreadable = false
 
     /// Returns the newest event of a kind, of any source.
@@ -48,7 +48,7 @@ final class FleetReader {
         try self.database.execute("BEGIN")
     }
 
-    /// Whether all files have been indexed.
+    /// Returns whether all files have been indexed.
     func isWhole() throws -> Bool { try FleetIndex.isWhole(database) }
 
     /// Returns the index's data about one device.

@@ -12,7 +12,7 @@ struct Vitals {
     struct Reading {
         var text: String
         var time: Int64
-        /// Whether a person has to act.
+        /// True if a person has to act.
         var isLow = false
     }
 

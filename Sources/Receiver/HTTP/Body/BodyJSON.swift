@@ -18,7 +18,7 @@ struct BodyJSON {
 
     /// The open objects and arrays around the position; inside a record, counted from the record.
     private var depth = 0
-    /// Whether a record is being checked: its member names are unique and its depth is limited.
+    /// True if a record is being checked: its member names are unique and its depth is limited.
     private var isRecord = false
     private var names = MemberNames()
     private let limit: WorkLimit?

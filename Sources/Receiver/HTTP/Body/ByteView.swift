@@ -57,7 +57,7 @@ package struct ByteView {
         return (word | isBelow(word, 0x20) | quote | backslash) & (ones &* 0x80) != 0
     }
 
-    /// Whether the range contains a line feed or carriage return.
+    /// Returns whether the range contains a line feed or carriage return.
     func hasLineEnd(_ range: Range<Int>) -> Bool {
         guard let base = self[range].baseAddress else { return false }
         return [10, 13].contains { memchr(base, $0, range.count) != nil }

@@ -65,7 +65,7 @@ private struct Fields {
     var hasAudioFile = false
     var kind = ""
     var source = ""
-    /// Whether `detail` is an object.
+    /// True if `detail` is an object.
     var hasDetail = false
 
     mutating func take(_ text: inout BodyJSON, _ name: Range<Int>) throws {
@@ -90,13 +90,13 @@ private struct Fields {
     }
 }
 
-/// Whether a name is safe as a directory name: letters, digits, `.`, `_`, `-`.
+/// Returns whether a name is safe as a directory name: letters, digits, `.`, `_`, `-`.
 package func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 64 && !text.hasPrefix(".")
         && text.utf8.allSatisfy { isPlain($0) || $0 == 46 }
 }
 
-/// Whether a byte is an ASCII letter, a digit, `_` or `-`.
+/// Returns whether a byte is an ASCII letter, a digit, `_` or `-`.
 func isPlain(_ byte: UInt8) -> Bool {
     (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
         || [45, 95].contains(byte)

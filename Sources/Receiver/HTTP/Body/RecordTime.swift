@@ -23,8 +23,8 @@ struct RecordTime: Sendable {
         )
     }
 
-    /// Whether it is over a day after the server's clock, more than a time zone or slow clock
-    /// explains.
+    /// Returns whether it is over a day after the server's clock, more than a time zone or slow
+    /// clock explains.
     func isAhead(of now: WallTime) -> Bool {
         milliseconds.map { $0 > now.milliseconds + Day.milliseconds } ?? false
     }
