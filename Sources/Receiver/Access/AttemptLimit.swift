@@ -38,7 +38,7 @@ struct AttemptLimit {
         return max(0, known.count - seconds * Self.perSecond)
     }
 
-    /// Forgets the addresses whose count is back at zero, or else the oldest entry.
+    /// Forgets the addresses whose count is back at zero, or else the one that failed longest ago.
     private mutating func forget(at now: ContinuousClock.Instant) {
         let before = attempts.count
         attempts = attempts.filter { count($0.key, at: now) > 0 }

@@ -90,8 +90,8 @@ struct InfluxRecord {
         }
     }
 
-    /// Returns whether a name can be a field: InfluxDB reserves `_…`, and loses `time` and names of
-    /// tags.
+    /// Returns whether a name can be a field: InfluxDB reserves `_…`, and loses `time` and the names
+    /// of tags.
     private static func isKey(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.count <= longestName && !name.hasPrefix("_")
             && !["time", "device_id"].contains(name)
