@@ -1,4 +1,4 @@
-// What `waypost quarantine` asks and shows.
+// The requests and the output of `waypost quarantine`.
 import Foundation
 import Host
 import Queue
@@ -41,7 +41,8 @@ import Testing
         #expect(QuarantineList([]).text == "nothing in quarantine\n")
     }
 
-    /// Five thousand refused with the same words are one story; five thousand stories are not all told to a terminal.
+    /// Five thousand refusals with one message are one line; five thousand messages are cut for a
+    /// terminal.
     @Test func floodOfRefusals_isToldInFewLines() {
         func batches(_ words: (Int) -> String) -> [QuarantinePage.Entry] {
             (1...5000).map { number in

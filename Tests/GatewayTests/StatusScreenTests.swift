@@ -1,4 +1,4 @@
-// What a person reads of a status: judged by what waits, with nothing cut off in silence.
+// The status screen: judged by pending records, with nothing cut off silently.
 import Host
 import Testing
 
@@ -9,7 +9,7 @@ import Testing
         StatusTests().report(change)
     }
 
-    /// A record was refused and dropped: nothing waits, and nobody can do more about it.
+    /// A record was refused and dropped: nothing is pending, and nothing can be done.
     @Test func errorOfAStream_thatNothingWaitsIn_isNoFailure() {
         let refused = StatusReport.ErrorAt(code: "E003", message: "refused", at: "x")
         let waiting = report { $0.streams["beacons"]?.lastError = refused }
@@ -23,7 +23,7 @@ import Testing
         #expect(empty.reasons == [])
     }
 
-    /// The uploader has not tried yet: the error is what is known of the token.
+    /// The uploader has not tried yet: the last error is all that is known of the token.
     @Test func refusedToken_isCriticalAfterAStart_too() {
         let refused = StatusReport.ErrorAt(code: "E002", message: "the token", at: "x")
         let report = report { $0.streams["beacons"]?.lastError = refused }
@@ -57,7 +57,7 @@ import Testing
         #expect(lines.allSatisfy { $0.contains(" \(age)") })
     }
 
-    /// The clock is behind after a time without power: how long ago nobody knows.
+    /// The clock is behind after a time without power: the age is unknown.
     @Test func dateAheadOfTheClock_isNoUploadOfThisMoment() {
         let report = report {
             $0.streams["beacons"]?.lastSuccessAt = (StatusTests.now + .seconds(8 * 3600)).rfc3339
@@ -91,7 +91,7 @@ import Testing
         #expect(!screen.contains("\u{1B}"))
     }
 
-    /// What to do stands behind what is wrong.
+    /// The remedy follows the problem.
     @Test func screen_hasAReasonWhole_whereThereIsRoom() {
         let why =
             "corrupt database quarantined: /var/lib/waypost/queue.sqlite.corrupt-20261124T2130"

@@ -1,4 +1,4 @@
-// The watchdog of the service manager hears of a gateway only while none of its threads hangs for long.
+// The service manager gets heartbeats only while no thread of the gateway hangs.
 import Foundation
 import Glibc
 import Host
@@ -52,7 +52,7 @@ import Upload
         mayGo.signal()
     }
 
-    /// A pipe in the place of a file, which only the service's user can have put there.
+    /// A FIFO in place of a file, which only the service's user can have put there.
     @Test func pipeInTheStateDirectory_holdsUpNobody() throws {
         let endpoint = "http://127.0.0.1:1/api/ingest"
         let bench = try GatewayBench(change: { configuration in
@@ -69,7 +69,7 @@ import Upload
         })
         try waitUntil("a sign of life") { bench.beats.value >= 1 }
         let mark = bench.configuration.stateDirectory + "/enrolled"
-        // Nobody writes to it: whoever opens it and waits hangs.
+        // Without a writer, opening it blocks.
         try #require(mkfifo(mark + ".fifo", 0o600) == 0)
         try #require(rename(mark + ".fifo", mark) == 0)
         for _ in 0..<3 { #expect(bench.fiveTicksPass()) }

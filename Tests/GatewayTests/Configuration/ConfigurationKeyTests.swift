@@ -1,4 +1,4 @@
-// Each key by itself: what it takes, what it refuses and in which words.
+// Each key by itself: accepted values, refused values and their messages.
 import Audio
 import Beacons
 import Configuration
@@ -11,7 +11,7 @@ import Upload
 @testable import Gateway
 
 @Suite struct ConfigurationKeyTests {
-    /// Key, a value that is taken, and how it is written back.
+    /// Key, an accepted value, and its printed form.
     private static let good: [(String, String, String)] = [
         ("device_id", "\"Pi_1.x-2\"", "\"Pi_1.x-2\""),
         ("state_directory", "\"/srv/a b\"", "\"/srv/a b\""),
@@ -108,7 +108,7 @@ import Upload
         #expect(loaded.origins == [path: .file("w.toml", line: 1)])
     }
 
-    /// Key, a value that is refused, and why.
+    /// Key, a refused value, and the message.
     private static let bad: [(String, String, String)] = [
         ("device_id", "\"a b\"", "\"a b\" is not a valid device id"),
         ("device_id", "\"..\"", "\"..\" begins with a dot, which no server takes"),
@@ -265,7 +265,8 @@ import Upload
         )
     }
 
-    /// libasound runs commands and writes files that a name tells it; a name may come from a card or a stick.
+    /// libasound runs commands and writes files named in a device name, which a card or a stick may
+    /// set.
     @Test(arguments: [
         "file:FILE='|touch /tmp/x',FORMAT=raw", "default, file:'|id',raw", "tee:default,/tmp/x,raw",
         "plug:file:'|id',raw", "plug:'tee:default,/tmp/x,raw'", "plug:\"file:'|id'\"",

@@ -1,4 +1,4 @@
-// Whole files: every problem at once, each in its place, in words that help.
+// Whole files: all problems at once, each with its place and a helpful message.
 import Audio
 import Foundation
 import Support
@@ -159,7 +159,7 @@ import Upload
         }
     }
 
-    /// Keys of encrypted sensors are secrets; a file without one may be read by all.
+    /// Keys of encrypted sensors are secrets; a file without one may be readable by all.
     @Test(arguments: [
         (0o644, true, true), (0o640, true, false), (0o600, true, false), (0o644, false, false),
     ])

@@ -1,4 +1,4 @@
-// The environment over the file: overrides, systemd's directories, unknown names.
+// Environment variables override the file: keys, systemd's directories, unknown names.
 import Audio
 import Beacons
 import Configuration

@@ -1,4 +1,4 @@
-// The keys of an object store: both forms of the file, who may read it, and that no error shows them.
+// The keys of an object store: both file formats, permissions, and no key in an error.
 import Foundation
 import Host
 import HTTP

@@ -1,4 +1,4 @@
-// The token file: who may read it, what it may hold, and that no error shows it.
+// The token file: permissions, content, and no token in an error.
 import Foundation
 import Host
 import Support
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test func noTokenAtAll_saysWhereToPutOne() {
-        // Other credentials of the unit are none either.
+        // Other credentials of the unit are not used as a token.
         let environment = ["CREDENTIALS_DIRECTORY": scratch.path]
         #expect(message(nil, environment) == message(nil))
         #expect(

@@ -1,4 +1,4 @@
-// `[stream.NAME]`: what may be declared, in which words the rest is refused, how it is printed.
+// `[stream.NAME]`: valid tables, messages for invalid ones, and printing.
 import Configuration
 import Testing
 
@@ -29,7 +29,7 @@ import Testing
 
     private static let keys = "wire, max_rate, max_record_bytes"
 
-    // Not in the attribute: Swift 6.0.3 ends over an interpolation there.
+    // Not in the attribute: Swift 6.0.3 crashes on an interpolation there.
     private static let wrongTables: [(String, [String])] = [
         (
             "stream = 5",
