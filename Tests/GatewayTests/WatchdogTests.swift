@@ -11,7 +11,7 @@ import Upload
 @Suite struct WatchdogTests {
     @Test func gatewayThatWorks_isHeardOf() throws {
         let bench = try GatewayBench()
-        try waitUntil("three signs of life") { bench.beats.value >= 3 }
+        try waitUntil("three heartbeats") { bench.beats.value >= 3 }
         bench.stop()
     }
 
@@ -23,7 +23,7 @@ import Upload
             _ = mayGo.wait(timeout: .now() + 60)
             return configuration
         })
-        try waitUntil("a sign of life") { bench.beats.value >= 1 }
+        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
         bench.signal(SIGHUP)
         #expect(isIn.wait(timeout: .now() + 60) == .success)
         try waitUntil("its name") {
@@ -35,7 +35,7 @@ import Upload
         }
         let before = bench.beats.value
         mayGo.signal()
-        try waitUntil("signs of life again") { bench.beats.value >= before + 2 }
+        try waitUntil("heartbeats again") { bench.beats.value >= before + 2 }
         bench.stop()
     }
 
@@ -67,7 +67,7 @@ import Upload
                 encoding: .utf8
             )
         })
-        try waitUntil("a sign of life") { bench.beats.value >= 1 }
+        try waitUntil("a heartbeat") { bench.beats.value >= 1 }
         let mark = bench.configuration.stateDirectory + "/enrolled"
         // Without a writer, opening it blocks.
         try #require(mkfifo(mark + ".fifo", 0o600) == 0)

@@ -211,7 +211,7 @@ private final class CardBench {
         try bench.startGateway()
         #expect(try bench.takeOver("--online").status == 1)
         #expect(bench.text("card/waypost-errors.txt")?.contains("E001") == true)
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let reasons = try bench.status()["reasons"] as? [String] ?? []
             return reasons.contains { $0.contains("on the card") && $0.contains("E001") }
         }
@@ -234,7 +234,7 @@ private final class CardBench {
         let other = "http://localhost:\(bench.port)/api/ingest"
         try bench.put(bench.configuration(other), "etc/imported.toml")
         try bench.startGateway()
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let errors = try bench.status()["recent_errors"] as? [[String: Any]] ?? []
             return errors.contains {
                 ($0["message"] as? String)?.contains("is not sent to") == true
@@ -342,7 +342,7 @@ private final class CardBench {
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("did you mean upload.endpoint?"))
         try bench.startGateway()
-        try waitUntil("status tells of it") {
+        try waitUntil("status reports it") {
             let report = try bench.status()
             let isRunning = (report["daemon"] as? [String: Any])?["running"] as? Bool == true
             let reasons = report["reasons"] as? [String] ?? []

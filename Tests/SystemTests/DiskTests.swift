@@ -108,7 +108,7 @@ import Testing
         // Long enough for the queue to reopen its database: 80 positions are eight seconds.
         try waitUntil("collecting on") { try fixes(bench.status()) > before + 80 }
         // A restart by the watchdog would lose the records in memory.
-        try waitUntil("signs of life") { bench.manager.signsOfLife >= signs + 4 }
+        try waitUntil("heartbeats") { bench.manager.signsOfLife >= signs + 4 }
         #expect(bench.isRunning)
         let status = try bench.status()
         #expect(status["state"] as? String == "critical")
