@@ -307,7 +307,7 @@ import Testing
         let bench = try Bench()
         for (stream, format, words) in [
             ("sea", ExportFormat.ndjson, "no stream"), ("beacons", .gpx, "is for location"),
-            ("location", .ogg, "is for audio; location goes as ndjson, csv, gpx, geojson"),
+            ("location", .ogg, "is for audio; export location as ndjson, csv, gpx, geojson"),
         ] {
             #expect {
                 try bench.export(stream, format)

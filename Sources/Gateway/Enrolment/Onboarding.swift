@@ -201,11 +201,11 @@ package struct Onboarding {
     private func reload(_ configuration: Configuration) -> String {
         do {
             _ = try ControlClient(configuration).ask(.init(.reload))
-            return "the running gateway takes it over; `waypost status` shows it"
+            return "the running gateway reloads it; `waypost status` shows the result"
         } catch ControlRefusal.gone {
             return "`sudo systemctl enable --now waypost` starts the gateway"
         } catch {
-            return "`sudo systemctl reload waypost` has the gateway take it over"
+            return "run `sudo systemctl reload waypost` to make the gateway use it"
         }
     }
 }

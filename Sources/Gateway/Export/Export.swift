@@ -97,7 +97,7 @@ package final class Export {
         guard stream != special else { return }
         let others = [Stream.location: ", gpx, geojson", .audio: ", wav, ogg"][stream] ?? ""
         throw Failure(
-            "\(format.rawValue) is for \(special); \(stream) goes as ndjson, csv\(others)"
+            "\(format.rawValue) is for \(special); export \(stream) as ndjson, csv\(others)"
         )
     }
 

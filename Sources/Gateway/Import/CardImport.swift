@@ -113,7 +113,7 @@ package struct CardImport {
 
     /// Changes nothing, and reports that the device has no storage that survives a power cut.
     private func refuse(_ report: CardReport) throws -> ImportOutcome {
-        let what = "the device's own part of it is not there or is damaged: nothing would be kept"
+        let what = "the device's data partition on it is missing or damaged: nothing would be kept"
         let remedy = "start the device again; if it stays so, write another card"
         let problem = CardProblem(file: "", what, remedy)
         let card = medium == .card && isThere ? path : nil
@@ -295,7 +295,7 @@ package struct CardImport {
                 return CardProblem(file: name, what, "write waypost.toml beside it, with that key")
             }
             guard set != nil else { return nil }
-            return CardProblem(file: name, "\(key) is set, and goes before it", "take \(key) out")
+            return CardProblem(file: name, "\(key) is set and overrides it", "take \(key) out")
         }.sorted { $0.file < $1.file }
     }
 
