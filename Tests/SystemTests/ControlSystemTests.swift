@@ -1,5 +1,4 @@
-// The control socket of the real program while something hangs, with many clients, or without
-// permission.
+// The real program's control socket: with a hang, many clients, or without permission.
 import Foundation
 import Support
 import Testing

@@ -1,5 +1,4 @@
-// `waypost enroll`, and a gateway that waits for its endpoint: the files written, and the start of
-// collecting.
+// `waypost enroll`, and a gateway that waits for its endpoint: files written, and collecting.
 import Foundation
 import Support
 import Testing

@@ -1,5 +1,4 @@
-// The real program with a thread in a call that never returns: reported by the call's name, and
-// stopped in time.
+// The real program with a hanging call: reported by the call's name, and stopped in time.
 import Foundation
 import Glibc
 import Host

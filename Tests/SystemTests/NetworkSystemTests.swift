@@ -1,5 +1,4 @@
-// The real program on a network that stalls, through proxies, and with many kinds of faulty
-// servers.
+// The real program on a network that stalls, through proxies, and with faulty servers.
 import Foundation
 import Support
 import Testing

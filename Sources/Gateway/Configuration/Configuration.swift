@@ -27,8 +27,7 @@ package struct Configuration: Configurable {
     package var metricsTextfile: String?
     /// `led.name`: the LED that shows the state; `auto`, `off` or a name in /sys/class/leds.
     package var led = "auto"
-    /// `import.stick`: a stick may bring a configuration and secrets; set only in the device's
-    /// file.
+    /// `import.stick`: a stick may bring a configuration and secrets; set only in the device file.
     package var allowsSticks = true
     package var logLevel = LogLevel.info
 
@@ -135,8 +134,7 @@ package struct Configuration: Configurable {
 
     /// Checks the bytes of a file with the environment; `file` is its name in messages.
     ///
-    /// Throws all errors at once. `isFromCard`: also rejects keys that a card or a stick cannot
-    /// set.
+    /// Throws all errors at once. `isFromCard`: also rejects keys that a card or stick cannot set.
     package static func check(
         _ bytes: [UInt8],
         file: String,

@@ -99,8 +99,7 @@ package final class ControlClient {
     ///
     /// Without a `timeout` it waits for the rest of the client's patience.
     ///
-    /// Throws ControlRefusal if no reply came, and a Failure with the daemon's message if it
-    /// refuses.
+    /// Throws ControlRefusal if no reply came, and a Failure with the daemon's message on refusal.
     package func ask(_ request: ControlRequest, timeout: Duration? = nil) throws -> ControlReply {
         let line = request.json + [10]
         let isSent = send(socket.number, line, line.count, Int32(MSG_NOSIGNAL)) == line.count

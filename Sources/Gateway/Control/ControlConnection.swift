@@ -72,8 +72,7 @@ final class ControlConnection {
         }
         lastMoved = now
         input.append(bytes.prefix(count))
-        // While it waits for a reply, a client may send one more request; beyond that it is cut
-        // off.
+        // While it waits for a reply, a client may send one more request, not more.
         if input.count > Self.requestLimit { isGone = true }
     }
 

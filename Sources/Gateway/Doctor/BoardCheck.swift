@@ -42,8 +42,7 @@ struct BoardCheck {
         return [.ok(part, "no problems in \(Self.boot)")]
     }
 
-    /// When the server last accepted a batch, on the monotonic clock; nil if the wall clock is
-    /// behind.
+    /// The last accepted batch, on the monotonic clock; nil if unknown or the wall clock is behind.
     private var lastUpload: BootInstant? {
         let now = clock.stamp()
         guard let last = lastSuccess, !isAhead(last, of: now.wall) else { return nil }
@@ -54,8 +53,7 @@ struct BoardCheck {
         input.report?.upload.lastSuccessAt.flatMap { WallTime(rfc3339: $0) }
     }
 
-    /// Returns whether a date is in the future: a board without an RTC has no time yet after a
-    /// boot.
+    /// Returns whether a date is in the future: without an RTC, the time is unknown after a boot.
     private func isAhead(_ date: WallTime, of now: WallTime) -> Bool {
         date.milliseconds - now.milliseconds > 60_000
     }

@@ -64,8 +64,7 @@ struct CardCheck {
         }
     }
 
-    /// Returns whether a message names a disk without parts of the system: a stick or a mounted
-    /// image.
+    /// Returns whether a message names a disk without parts of the system: a stick or an image.
     private static func isAboutAnother(_ message: Substring, than own: Set<String>) -> Bool {
         let words = message.split { !$0.isASCII || !($0.isLetter || $0.isNumber) }
         guard let named = words.lazy.compactMap(disk).first else { return false }

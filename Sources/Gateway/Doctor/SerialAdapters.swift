@@ -16,8 +16,7 @@ package struct SerialAdapter: Codable, Sendable, Equatable {
 
 /// Finds serial adapters in /sys.
 struct SerialAdapters {
-    /// Chips in GNSS receivers and many other devices, which Debian's 60-gpsd.rules therefore
-    /// omits.
+    /// Chips in GNSS receivers and much else, which Debian's 60-gpsd.rules therefore omits.
     private static let chips: [(vendor: String, products: Set<String>, name: String)] = [
         ("067b", ["2303", "23a3", "23c3", "23d3"], "PL2303"),
         ("0403", ["6001", "6010", "6011", "6014", "6015"], "FTDI"),

@@ -21,11 +21,9 @@ struct AskedToken {
 
     private var path: String { "\(configuration.stateDirectory)/\(Self.fileName)" }
 
-    /// Exchanges a code for a token: this one, or one that the server chooses if it ignores the
-    /// wish.
+    /// Exchanges a code for a token: this one, or one that the server chooses.
     ///
-    /// Throws a Failure from the server or the network, a SystemError if the token cannot be
-    /// stored.
+    /// Throws a Failure from server or network, a SystemError if the token cannot be stored.
     func exchange(_ code: String, for device: String, _ transport: TransportSettings) throws
         -> String
     {

@@ -34,8 +34,7 @@ struct EnrolmentWait: Sendable {
             if events != nil, hasSentEvents(since: start) { return accepted() }
             do {
                 let answer = try destination.verify(until: stop) { traffic in
-                    // Suspends the heartbeat: this thread blocks on the writer, which is monitored
-                    // itself.
+                    // Suspends the heartbeat: this thread blocks on the writer, which has its own.
                     stop.life.rests()
                     try? queue.perform { try $0.note(traffic) }
                     budget.spend(traffic)

@@ -70,8 +70,7 @@ package struct Onboarding {
 
     private var folder: String { Host.folder(ofPath: path) }
 
-    /// Throws if `sudo` was forgotten, before an error could suggest changing the directories'
-    /// owner.
+    /// Throws if `sudo` was forgotten, before an error could suggest changing directory owners.
     private func requireRights() throws(Failure) {
         guard access(folder, W_OK) != 0, errno == EACCES else { return }
         throw Failure("\(folder): this user may not write there; `sudo waypost enroll` may")

@@ -181,8 +181,7 @@ package final class Export {
         request.since.map { wall >= $0 } ?? true && request.until.map { wall < $0 } ?? true
     }
 
-    /// Calls `body` with runs of existing records; `body` calls `done` with the last one it
-    /// handled.
+    /// Calls `body` with runs of existing records; `body` calls `done` with each handled one.
     ///
     /// Skips records that the gateway purges during the export, and counts unreadable ones.
     private func eachRun(

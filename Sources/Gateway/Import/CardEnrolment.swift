@@ -40,8 +40,7 @@ package struct CardEnrolment {
 
     /// Exchanges and verifies what was imported; reports problems on `card`, a folder, too.
     ///
-    /// Throws a SystemError if the device's own disk fails, ConfigurationErrors if its file is
-    /// wrong.
+    /// Throws a SystemError if the device's own disk fails, ConfigurationErrors for a bad file.
     package func run(on card: String?) throws -> Outcome {
         guard let mark = journal.unverified else { return Outcome() }
         let configuration = try inForce()

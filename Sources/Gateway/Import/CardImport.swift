@@ -81,8 +81,7 @@ package struct CardImport {
 
     private func take(_ journal: ImportJournal, _ report: CardReport) throws -> ImportOutcome {
         report.begin(medium, at: clock.now())
-        // Importing overwrites secrets on the card: stored in memory only, a power cut would lose
-        // them.
+        // Importing overwrites secrets on the card; in memory only, a power cut would lose them.
         guard access(places.notKept, F_OK) != 0 else { return try refuse(report) }
         try journal.finish()
         do {

@@ -109,8 +109,7 @@ package struct ImportPlaces: Sendable {
     /// True if the folder is in memory, so that a power cut loses every import.
     var isInMemory: Bool { isOverlayInMemory(folder, mounts()) }
 
-    /// Returns whether a stick is a part of the system's own disk, as when the device boots from
-    /// USB.
+    /// Returns whether a stick is part of the system's own disk, as on a device booted from USB.
     func isOwnDisk(_ path: String) -> Bool {
         let device = "/dev/" + (path.split(separator: "/").last ?? "")
         return mountTable(mounts()).contains { $0[0] == device && isListed(String($0[1])) }
@@ -139,8 +138,7 @@ extension Configuration {
 struct ServiceOwner: Sendable {
     private(set) var ids: FileOwner?
 
-    /// Finds the owner of the state directory, or the user `waypost`; `ids` is nil unless run by
-    /// root.
+    /// Finds the owner of the state directory, or the user `waypost`; nil unless run by root.
     ///
     /// The service has not used a directory that root owns yet, such as a new partition.
     init(stateDirectory: String) {

@@ -38,16 +38,14 @@ struct StickPermission {
             let loaded = try Configuration.check(bytes, file: path, environment: [:])
             (isGiven, origin) = (loaded.values.allowsSticks, loaded.origins[Self.key])
         } catch {
-            // An error elsewhere in the file does not matter; if the key itself cannot be read,
-            // deny.
+            // An error elsewhere in the file does not matter; an unreadable key denies.
             fault = Self.fault(of: bytes, file: path, error.problems)
             let parts = Configuration.table.rightParts(of: bytes, environment: [:])
             isGiven = fault == nil && parts.allowsSticks
         }
     }
 
-    /// Returns the problem that keeps this key from being read; nil if it can be read or is not
-    /// set.
+    /// Returns the problem that makes this key unreadable; nil if readable or not set.
     private static func fault(
         of bytes: [UInt8],
         file path: String,

@@ -27,8 +27,7 @@ enum IntakeAbsence: Equatable {
         }
     }
 
-    /// Asks the control socket, which a gateway opens once it has started, or if its start takes
-    /// long.
+    /// Asks the control socket, which opens once the gateway has started, or if that takes long.
     private static func ofRunning(stream: String, path: String, _ configuration: Configuration)
         -> Self
     {

@@ -18,8 +18,7 @@ package final class IntakeClient {
         package var timeout: Duration?
         /// Lines beyond the stream's `max_rate` are delayed, not refused.
         package var waitsForRate = true
-        /// A gateway that accepts nothing for longer is reported, once until it accepts a line
-        /// again.
+        /// A gateway that accepts nothing for longer is reported, once per outage.
         var noticeAfter = Duration.seconds(10)
 
         package init() {}
@@ -69,8 +68,7 @@ package final class IntakeClient {
     private var waitingSince: BootInstant?
     private var isNoticed = false
 
-    /// `tell` is called with a message per refused line, `progress` regularly with the counts so
-    /// far.
+    /// `tell` gets a message per refused line, `progress` regularly the counts so far.
     package init(
         _ configuration: Configuration,
         stream: UserStream,
@@ -228,8 +226,7 @@ package final class IntakeClient {
         }
     }
 
-    /// Queues all unanswered lines again: the gateway stops or is full, and has stored none of
-    /// them.
+    /// Queues all unanswered lines again, none of which a stopping or full gateway has stored.
     private func takeBack() {
         socket = nil
         unsent = waiting + unsent

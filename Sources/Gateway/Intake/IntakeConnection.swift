@@ -85,8 +85,7 @@ final class IntakeConnection {
         }
     }
 
-    /// Returns the next received line and its number; nil if there is none, or no room for an
-    /// answer.
+    /// Returns the next line and its number; nil if there is none, or no room for an answer.
     func nextLine(limit: Int) -> (line: LineBuffer.Line, number: Int)? {
         guard slowedUntil == nil else { return nil }
         if let slowed {

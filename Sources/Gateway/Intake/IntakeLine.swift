@@ -39,16 +39,14 @@ struct IntakeRefusal: Error, Equatable {
 /// A valid line; its stream may still be undeclared.
 struct IntakeLine: Equatable {
     static let accepted = Array("{\"accepted\": 1}".utf8)
-    /// A request, not a record: delay this connection's lines beyond `max_rate` instead of
-    /// refusing.
+    /// A request, not a record: delay this connection's lines beyond `max_rate`.
     static let waitForRate = Array("{\"wait\":true}".utf8)
     static let waits = Array("{\"accepted\": 0}".utf8)
     /// Members that the gateway adds itself.
     static let reserved = ["id", "timestamp", "clock"]
     /// The depth limit of an object and its members, as in the server (`JSONWriter.recordDepth`).
     static let depthLimit = 16
-    /// The member limit of one object, as in the server (`MemberNames.most`), reserved ones
-    /// included.
+    /// The member limit of an object, as in the server (`MemberNames.most`), with reserved ones.
     static let memberLimit = 4096
     /// The bytes that a line may hold beside its object: the other members, and blanks.
     static let envelope = 1024

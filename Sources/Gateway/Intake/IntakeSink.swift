@@ -10,8 +10,7 @@ package protocol IntakeSink: Sendable {
     /// Returns why the sink cannot store records of a declared stream; nil if it can.
     func refusal(of stream: String) -> String?
 
-    /// Stores all records or none; calls `done` once, on any thread, with nil once they are on
-    /// disk.
+    /// Stores all records or none; calls `done` once, on any thread, with nil if they are on disk.
     func put(_ records: [UserRecord], done: @escaping @Sendable ((any Error)?) -> Void)
 }
 

@@ -1,5 +1,4 @@
-// The power fails after any step of an import: the old or the new state is in force, never a
-// mixture.
+// A power cut after any step of an import leaves the old or the new state, never a mixture.
 import Foundation
 import Host
 import Support
